@@ -1,0 +1,24 @@
+//! What Rethread is about: sessions, what was said in them, and how to tell it again.
+//!
+//! Pure: no I/O, no async, no clock, no randomness but where an id is made.
+
+pub mod context;
+pub mod conversation;
+pub mod id;
+pub mod message;
+pub mod number;
+pub mod price;
+pub mod quote;
+pub mod rank;
+pub mod retell;
+pub mod search;
+pub mod session;
+pub mod summary;
+pub mod terms;
+pub mod tokens;
+mod words;
+
+pub use conversation::Conversation;
+pub use id::{Seq, SessionId};
+pub use message::{Message, Role, Usage};
+pub use session::{Fact, Session, Status};

@@ -1,0 +1,183 @@
+//! A message: one thing that was said or done.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::Seq;
+use crate::price::Price;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Assistant,
+    System,
+    Tool,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::User, Self::Assistant, Self::System, Self::Tool];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The word that stands before what was said.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Assistant => "Assistant",
+            Self::System => "System",
+            Self::Tool => "Tool",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| format!("not a role: {text:?} (expected user, assistant, system or tool)"))
+    }
+}
+
+/// What a model reported it used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub input_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub output_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Usage {
+    /// The cost in billionths of a dollar: sums of these are exact in any order.
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the check at the door")]
+    pub fn cost_nano(&self) -> i64 {
+        (self.cost_usd.unwrap_or_default() * 1e9).round() as i64
+    }
+}
+
+/// What a message carries beside its text. Unknown fields are kept as they came.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Extras {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Extras {
+    pub fn is_empty(&self) -> bool {
+        self.agent.is_none()
+            && self.model.is_none()
+            && self.tool_calls.is_none()
+            && self.usage.is_none()
+            && self.other.is_empty()
+    }
+}
+
+/// A message on its way into the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// The id its writer knows it by; the same id twice is one message.
+    pub id: Option<String>,
+    pub role: Role,
+    pub content: String,
+    pub at: Timestamp,
+    pub conversation: String,
+    pub extras: Extras,
+    /// What its text costs in a context, counted before it is written.
+    pub price: Price,
+}
+
+/// A message as the log holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub seq: Seq,
+    /// The id its writer gave, if any.
+    pub given_id: Option<String>,
+    pub role: Role,
+    pub at: Timestamp,
+    pub conversation: String,
+    pub body: Body,
+    pub extras: Extras,
+    pub price: Price,
+    /// When its text was purged.
+    pub purged_at: Option<Timestamp>,
+}
+
+/// The text of a message, as far as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    Whole(String),
+    /// A long text of which only both ends were read: a context never opens the rest.
+    Ends {
+        head: String,
+        tail: String,
+        bytes: u64,
+    },
+}
+
+impl Body {
+    pub fn whole(&self) -> Option<&str> {
+        match self {
+            Self::Whole(text) => Some(text),
+            Self::Ends { .. } => None,
+        }
+    }
+
+    /// The text at its beginning: all of it, or as much as was read.
+    pub fn head(&self) -> &str {
+        match self {
+            Self::Whole(text) => text,
+            Self::Ends { head, .. } => head,
+        }
+    }
+
+    pub fn tail(&self) -> &str {
+        match self {
+            Self::Whole(text) => text,
+            Self::Ends { tail, .. } => tail,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Whole(text) => text.len() as u64,
+            Self::Ends { bytes, .. } => *bytes,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a text costs in a context, counted once, when it is written.
+//!
+//! Costs add up exactly because every piece of a context ends with a line end and the next begins with
+//! neither white space nor `/`: there the tokenizer always cuts. `retell` has the test.
+
+use crate::quote;
+use crate::tokens;
+
+/// A text at least this long can be shown shortened at known prices.
+const CUTS_FROM: usize = 1000;
+const FIRST_CUT: usize = 250;
+/// The longest beginning or end of a text that a context can show.
+pub const LONGEST_CUT: usize = 16 * 1024;
+
+/// What a text costs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Tokens of the text itself; `None` where nobody counted.
+    pub tokens: Option<u32>,
+    /// Tokens of the text as a quotation.
+    pub quoted: Option<u32>,
+    pub cuts: Cuts,
+}
+
+/// Beginnings and ends of a long text with their prices as quotations, shortest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cuts {
+    pub heads: Vec<Cut>,
+    pub tails: Vec<Cut>,
+}
+
+/// So many bytes of a text, from its beginning or up to its end, and their price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    pub bytes: u32,
+    pub tokens: u32,
+}
+
+impl Price {
+    pub fn of(text: &str) -> Self {
+        Self {
+            tokens: Some(tokens::count(text)),
+            quoted: Some(tokens::count(&quote::quoted(text))),
+            cuts: Cuts::of(text),
+        }
+    }
+}
+
+impl Cuts {
+    fn of(text: &str) -> Self {
+        let mut cuts = Self::default();
+        if text.len() < CUTS_FROM {
+            return cuts;
+        }
+        let mut bytes = FIRST_CUT;
+        while bytes < text.len() && bytes <= LONGEST_CUT {
+            let head = head(text, bytes);
+            let tail = tail(text, bytes);
+            cuts.heads.push(cut(head));
+            cuts.tails.push(cut(tail));
+            bytes *= 2;
+        }
+        cuts
+    }
+
+    /// A few bytes that [`Cuts::decode`] reads back.
+    pub fn encode(&self) -> Vec<u8> {
+        let cuts = self.heads.iter().chain(&self.tails);
+        encode_numbers(cuts.flat_map(|cut| [cut.bytes, cut.tokens]))
+    }
+
+    /// Damaged bytes give no cuts: the text is then shortened at a price that is safe but not exact.
+    pub fn decode(bytes: &[u8]) -> Self {
+        let numbers = decode_numbers(bytes);
+        if numbers.len() % 4 != 0 {
+            return Self::default();
+        }
+        let cuts =
+            |part: &[u32]| part.chunks(2).map(|pair| Cut { bytes: pair[0], tokens: pair[1] }).collect();
+        let (heads, tails) = numbers.split_at(numbers.len() / 2);
+        Self { heads: cuts(heads), tails: cuts(tails) }
+    }
+}
+
+fn cut(part: &str) -> Cut {
+    Cut { bytes: u32::try_from(part.len()).unwrap_or(u32::MAX), tokens: tokens::count(&quote::quoted(part)) }
+}
+
+/// At most `bytes` of the beginning, ending at a line or word where one is near.
+pub fn head(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let whole = &text[..text.floor_char_boundary(bytes)];
+    let near = whole.len() - whole.len() / 4;
+    let near = whole.ceil_char_boundary(near);
+    match whole[near..].rfind('\n').or_else(|| whole[near..].rfind(' ')) {
+        Some(at) => &whole[..near + at],
+        None => whole,
+    }
+}
+
+/// At most `bytes` of the end, beginning at a line or word where one is near.
+pub fn tail(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let whole = &text[text.ceil_char_boundary(text.len() - bytes)..];
+    let near = &whole[..whole.floor_char_boundary(whole.len() / 4)];
+    match near.find('\n').or_else(|| near.find(' ')) {
+        Some(at) => &whole[at + 1..],
+        None => whole,
+    }
+}
+
+/// Small numbers in few bytes.
+pub fn encode_numbers(numbers: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for mut number in numbers {
+        while number >= 0x80 {
+            out.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    }
+    out
+}
+
+/// Undoes [`encode_numbers`]; what it did not write gives nothing.
+pub fn decode_numbers(bytes: &[u8]) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    let mut number = 0u64;
+    let mut shift = 0;
+    for byte in bytes {
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            match u32::try_from(number) {
+                Ok(whole) => numbers.push(whole),
+                Err(_) => return Vec::new(),
+            }
+            (number, shift) = (0, 0);
+        } else if shift > 28 {
+            return Vec::new();
+        }
+    }
+    if shift == 0 { numbers } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_parts_of_the_text_at_their_prices() {
+        let text = "A line of words, and then\nanother \u{1b} one with ünïcödé.\n".repeat(900);
+        let price = Price::of(&text);
+        assert_eq!(price.cuts.heads.len(), 7);
+        for (head, tail) in price.cuts.heads.iter().zip(&price.cuts.tails) {
+            let start = &text[..head.bytes as usize];
+            let end = &text[text.len() - tail.bytes as usize..];
+            assert_eq!(tokens::count(&quote::quoted(start)), head.tokens);
+            assert_eq!(tokens::count(&quote::quoted(end)), tail.tokens);
+        }
+        assert_eq!(Cuts::decode(&price.cuts.encode()), price.cuts);
+    }
+
+    #[test]
+    fn damaged_cuts_are_no_cuts() {
+        for damaged in [&[0x80u8][..], &[1, 2, 3], &[1, 2], &[0xff; 40]] {
+            assert_eq!(Cuts::decode(damaged), Cuts::default(), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_spaces_is_cut_all_the_same() {
+        let text = "é".repeat(5000);
+        assert_eq!(head(&text, 251).len(), 250);
+        assert_eq!(tail(&text, 251).len(), 250);
+    }
+}

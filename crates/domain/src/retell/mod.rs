@@ -1,0 +1,72 @@
+//! The story so far, within a token budget, for whoever takes it up.
+//!
+//! Pure. Every piece has a price before it is chosen, so the budget covers all that is rendered. Filled in the
+//! order of use: header, where it stopped, the last messages, older ones that matter to the next prompt, then
+//! summaries; shown in the order of reading.
+
+mod lines;
+mod page;
+mod related;
+mod shorten;
+#[cfg(test)]
+mod tests;
+
+use crate::context::{Included, Limits, Omitted};
+use crate::conversation::Conversation;
+use crate::message::Message;
+use crate::rank::Related;
+use crate::session::Session;
+
+pub use lines::{head_price, heading_price, name_price, summary_prices, title_price};
+use page::Page;
+
+/// What there is to tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Story<'a> {
+    pub session: &'a Session,
+    /// The most recent ones, newest first.
+    pub conversations: &'a [Conversation],
+    /// Others that messages here belong to.
+    pub others: &'a [Conversation],
+    /// The last messages of the recent conversations, newest first.
+    pub recent: &'a [Message],
+    /// Older messages with their worth for the next prompt.
+    pub related: &'a [Related],
+    /// What changed in the project's repository.
+    pub repository: Option<&'a str>,
+}
+
+/// The story as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Telling {
+    pub text: String,
+    /// Never more than the limit. What the text really has where `exact`, at least that otherwise.
+    pub tokens: u32,
+    /// False where a text had to be priced without having been counted.
+    pub exact: bool,
+    pub included: Included,
+    pub omitted: Omitted,
+}
+
+/// With fewer tokens than this there is room for a piece of the last message and nothing else.
+const SMALLEST_FRAME: u32 = 120;
+
+/// Tells the story within the limits.
+pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
+    let mut page = Page::new(story, limits.tokens);
+    if limits.tokens < SMALLEST_FRAME {
+        page.take_recent(limits.tokens);
+        return page.finish();
+    }
+    page.take_frame();
+    page.take_header();
+    let for_summaries = page.left() * 15 / 100;
+    page.take_summaries(for_summaries);
+    page.take_repository(page.left() / 10);
+    let for_recent = if story.related.is_empty() { page.left() } else { page.left() / 2 };
+    page.take_recent(for_recent);
+    page.take_related();
+    page.take_recent(page.left());
+    page.take_summaries(page.left());
+    page.finish()
+}

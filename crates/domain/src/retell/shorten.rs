@@ -1,0 +1,112 @@
+//! Showing a text that is too long by its beginning and its end.
+
+use super::lines;
+use crate::message::Message;
+use crate::{price, quote, tokens};
+
+/// How a message is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Whole,
+    Purged,
+    /// So many bytes of its beginning and of its end.
+    Ends {
+        head: usize,
+        tail: usize,
+    },
+}
+
+/// A form with its price, and whether that was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) form: Form,
+    pub(super) price: u32,
+    pub(super) exact: bool,
+}
+
+/// Less than this of a text says nothing.
+const LEAST: u32 = 24;
+
+/// The whole message, if its price is within `room`.
+pub(super) fn whole(message: &Message, room: u32) -> Option<Offer> {
+    if message.purged_at.is_some() {
+        let price = lines::PURGED.price;
+        return (price <= room).then_some(Offer { form: Form::Purged, price, exact: true });
+    }
+    let text = message.body.whole()?;
+    let (price, exact) = match message.price.quoted {
+        Some(price) => (price, true),
+        None => (tokens::at_most(&quote::quoted(text)), false),
+    };
+    (price <= room).then_some(Offer { form: Form::Whole, price, exact })
+}
+
+/// As much of a message as `room` allows.
+pub(super) fn ends(message: &Message, room: u32) -> Option<Offer> {
+    if message.purged_at.is_some() {
+        return None;
+    }
+    counted_ends(message, room).or_else(|| estimated_ends(message, room))
+}
+
+fn counted_ends(message: &Message, room: u32) -> Option<Offer> {
+    let cuts = &message.price.cuts;
+    let bytes = message.body.bytes();
+    let left_out = |head: u32, tail: u32| bytes.checked_sub(u64::from(head) + u64::from(tail));
+    let mut best: Option<(u32, Offer)> = None;
+    for head in &cuts.heads {
+        for tail in &cuts.tails {
+            let Some(gap) = left_out(head.bytes, tail.bytes).filter(|gap| *gap > 0) else { continue };
+            let price = head.tokens + tail.tokens + lines::shortened(gap).1;
+            let shown = head.bytes + tail.bytes;
+            // The end of a message says more about where it stopped than its middle; the beginning, what it is.
+            let better = best.as_ref().is_none_or(|(most, _)| shown > *most);
+            if price <= room && better && fits(message, head.bytes, tail.bytes) {
+                let form = Form::Ends { head: head.bytes as usize, tail: tail.bytes as usize };
+                best = Some((shown, Offer { form, price, exact: true }));
+            }
+        }
+    }
+    best.map(|(_, offer)| offer)
+}
+
+/// Whether the cuts are within what was read, on whole characters: they come from the disk.
+fn fits(message: &Message, head: u32, tail: u32) -> bool {
+    let end = message.body.tail();
+    message.body.head().is_char_boundary(head as usize)
+        && end.len().checked_sub(tail as usize).is_some_and(|at| end.is_char_boundary(at))
+}
+
+/// For texts without known cuts: as many bytes as there are tokens are always affordable.
+fn estimated_ends(message: &Message, room: u32) -> Option<Offer> {
+    let marker = lines::shortened(message.body.bytes()).1;
+    let mut bytes = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
+    bytes = bytes.min(message.body.bytes() as usize - 1).min(2 * price::LONGEST_CUT);
+    for _ in 0..8 {
+        let tail_bytes = bytes / 3;
+        let head = price::head(message.body.head(), bytes - tail_bytes);
+        let tail = price::tail(message.body.tail(), tail_bytes);
+        let price = marker + tokens::at_most(&quote::quoted(head)) + tokens::at_most(&quote::quoted(tail));
+        if price <= room {
+            let form = Form::Ends { head: head.len(), tail: tail.len() };
+            return Some(Offer { form, price, exact: false });
+        }
+        bytes = bytes * 2 / 3;
+    }
+    None
+}
+
+/// Appends the message's text in the form that was chosen.
+pub(super) fn push(out: &mut String, message: &Message, form: Form) {
+    match form {
+        Form::Purged => out.push_str(lines::PURGED.text),
+        Form::Whole => quote::push_quoted(out, message.body.head()),
+        Form::Ends { head, tail } => {
+            let end = message.body.tail();
+            quote::push_quoted(out, &message.body.head()[..head]);
+            let gap = message.body.bytes() - (head + tail) as u64;
+            out.push_str(&lines::shortened(gap).0);
+            quote::push_quoted(out, &end[end.len() - tail..]);
+        }
+    }
+}

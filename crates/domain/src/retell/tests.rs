@@ -1,0 +1,1 @@
+//! The budget holds, whatever the history; the order is that of the specification.

@@ -1,0 +1,480 @@
+//! A session: what is true of it, the facts that made it so, and which moves it allows.
+//!
+//! A move is decided here and nowhere else; a fact is applied and cannot be refused. Messages and facts
+//! together are the log: folding them gives this view again, counters included.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::{Conversation, TitleFrom};
+use crate::id::{Seq, SessionId};
+use crate::message::{NewMessage, Role};
+use crate::retell;
+use crate::summary::{self, Summary};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Active,
+    Paused,
+    Completed,
+    Archived,
+}
+
+impl Status {
+    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Archived];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Archived => "archived",
+        }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Status {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| format!("not a status: {text:?} (expected active, paused, completed or archived)"))
+    }
+}
+
+/// A change of status that somebody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    Pause,
+    Complete,
+    Activate,
+    /// Activate, even what was completed.
+    Reopen,
+    Archive,
+    Unarchive,
+}
+
+/// Why a move, or a message, does not fit the state a session is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("session {0} is already {1}")]
+    Already(SessionId, Status),
+    #[error("session {0} is archived")]
+    Archived(SessionId),
+    #[error("session {0} is completed")]
+    Completed(SessionId),
+    #[error("session {0} is not archived")]
+    NotArchived(SessionId),
+    #[error("session {0} is deleted")]
+    Deleted(SessionId),
+    #[error("session {0} is not deleted")]
+    NotDeleted(SessionId),
+}
+
+/// Where a session comes from, when it is a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub session: SessionId,
+    /// The last message that both share.
+    pub seq: Seq,
+}
+
+/// The state of the project's repository when the session was last active.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repository {
+    pub branch: Option<String>,
+    pub head: String,
+}
+
+/// What a session is started with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beginning {
+    pub user: String,
+    pub project: String,
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Origin>,
+}
+
+/// Everything that can happen to a session, beside what is said in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Fact {
+    Started(Beginning),
+    Moved {
+        to: Status,
+    },
+    Titled {
+        title: String,
+        from: TitleFrom,
+    },
+    /// A conversation was folded up to a message, or the session as a whole was summed up.
+    Summarised {
+        conversation: Option<String>,
+        summary: Summary,
+    },
+    /// The repository stood here when the session was last active.
+    Repository(Repository),
+    /// The text of one message was removed everywhere.
+    Purged {
+        seq: Seq,
+    },
+    Deleted,
+    Undeleted,
+    /// Written by a newer version: kept as it came.
+    #[serde(untagged)]
+    Unknown(serde_json::Map<String, serde_json::Value>),
+}
+
+/// A fact with its place in the log: it came after message `after`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FactRecord {
+    pub after: Seq,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// Sums kept with every append, so that nobody has to add them up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub conversations: u32,
+    pub tokens: u64,
+    pub runs: u32,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_nano: i64,
+}
+
+/// Prices of the lines that a context begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeadPrices {
+    pub head: u32,
+    pub title: u32,
+    /// One for each line.
+    pub summary: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    pub id: SessionId,
+    pub user: String,
+    pub project: String,
+    pub kind: String,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub command: Option<String>,
+    pub prompt_hash: Option<String>,
+    pub tools: Vec<String>,
+    pub forked_from: Option<Origin>,
+    pub title: Option<String>,
+    pub title_from: TitleFrom,
+    pub summary: Option<String>,
+    pub status: Status,
+    pub archived_from: Option<Status>,
+    pub started_at: Timestamp,
+    pub last_active_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+    pub repository: Option<Repository>,
+    /// How many facts there are: who changes the session says which count they decided on.
+    pub facts: u32,
+    /// The number of the newest message, and so how many there are.
+    pub last_seq: Seq,
+    pub counters: Counters,
+    /// The conversation of the newest message, and how often it changed.
+    pub current: Option<u32>,
+    pub turn: u32,
+    pub prices: HeadPrices,
+}
+
+/// What an append did beside adding a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// The agent whose run began with this message.
+    pub run_of: Option<String>,
+    pub titled: bool,
+}
+
+impl Session {
+    pub fn start(id: SessionId, beginning: Beginning, at: Timestamp) -> Self {
+        let title_from = if beginning.title.is_some() { TitleFrom::Agent } else { TitleFrom::Nobody };
+        let mut session = Self {
+            id,
+            user: beginning.user,
+            project: beginning.project,
+            kind: beginning.kind,
+            agent: beginning.agent,
+            model: beginning.model,
+            command: beginning.command,
+            prompt_hash: beginning.prompt_hash,
+            tools: beginning.tools,
+            forked_from: beginning.forked_from,
+            title: beginning.title,
+            title_from,
+            summary: None,
+            status: Status::Active,
+            archived_from: None,
+            started_at: at,
+            last_active_at: at,
+            deleted_at: None,
+            repository: None,
+            facts: 1,
+            last_seq: 0,
+            counters: Counters::default(),
+            current: None,
+            turn: 0,
+            prices: HeadPrices::default(),
+        };
+        session.prices.head = retell::head_price(&session);
+        session.reprice_title();
+        session
+    }
+
+    /// What it was started with: the first fact of its log.
+    pub fn beginning(&self, title: Option<String>) -> Beginning {
+        Beginning {
+            user: self.user.clone(),
+            project: self.project.clone(),
+            kind: self.kind.clone(),
+            title,
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            command: self.command.clone(),
+            prompt_hash: self.prompt_hash.clone(),
+            tools: self.tools.clone(),
+            forked_from: self.forked_from,
+        }
+    }
+
+    /// The status that a move leads to, or why not.
+    pub fn decide(&self, asked: Move) -> Result<Status, Refusal> {
+        use Status::{Active, Archived, Completed, Paused};
+        if self.deleted_at.is_some() {
+            return Err(Refusal::Deleted(self.id));
+        }
+        match (self.status, asked) {
+            (Archived, Move::Unarchive) => {
+                Ok(if self.archived_from == Some(Completed) { Completed } else { Paused })
+            }
+            (_, Move::Unarchive) => Err(Refusal::NotArchived(self.id)),
+            (Archived, Move::Archive) | (Paused, Move::Pause) | (Completed, Move::Complete) => {
+                Err(Refusal::Already(self.id, self.status))
+            }
+            (Archived, _) => Err(Refusal::Archived(self.id)),
+            (_, Move::Archive) => Ok(Archived),
+            (Completed, Move::Pause | Move::Activate) => Err(Refusal::Completed(self.id)),
+            (Active, Move::Pause) => Ok(Paused),
+            (Active | Paused, Move::Complete) => Ok(Completed),
+            (Active | Paused, Move::Activate) | (_, Move::Reopen) => Ok(Active),
+        }
+    }
+
+    /// Whether messages may be added. To a paused session they may: it is active again then.
+    pub fn accepts_messages(&self) -> Result<(), Refusal> {
+        match self.status {
+            _ if self.deleted_at.is_some() => Err(Refusal::Deleted(self.id)),
+            Status::Archived => Err(Refusal::Archived(self.id)),
+            Status::Completed => Err(Refusal::Completed(self.id)),
+            Status::Active | Status::Paused => Ok(()),
+        }
+    }
+
+    pub fn can_resume(&self) -> Result<(), Refusal> {
+        match self.status {
+            _ if self.deleted_at.is_some() => Err(Refusal::Deleted(self.id)),
+            Status::Archived => Err(Refusal::Archived(self.id)),
+            Status::Active | Status::Paused | Status::Completed => Ok(()),
+        }
+    }
+
+    /// Takes in a fact that has happened. Cannot fail.
+    pub fn apply(&mut self, fact: &Fact, at: Timestamp) {
+        self.facts += 1;
+        match fact {
+            Fact::Moved { to } => {
+                self.archived_from = (*to == Status::Archived).then_some(self.status);
+                self.status = *to;
+                if *to == Status::Active {
+                    self.last_active_at = self.last_active_at.max(at);
+                }
+            }
+            Fact::Titled { title, from } if *from >= self.title_from => {
+                self.title = Some(title.clone());
+                self.title_from = *from;
+                self.reprice_title();
+            }
+            Fact::Summarised { conversation: None, summary } => {
+                self.prices.summary = retell::summary_prices(&summary.text);
+                self.summary = (!summary.text.is_empty()).then(|| summary.text.clone());
+            }
+            Fact::Repository(repository) => self.repository = Some(repository.clone()),
+            Fact::Deleted => self.deleted_at = Some(at),
+            Fact::Undeleted => self.deleted_at = None,
+            Fact::Started(_)
+            | Fact::Titled { .. }
+            | Fact::Summarised { .. }
+            | Fact::Purged { .. }
+            | Fact::Unknown(_) => (),
+        }
+    }
+
+    /// Takes in the next message, which is said in `conversation`.
+    pub fn hear(&mut self, message: &NewMessage, conversation: &mut Conversation) -> Heard {
+        self.last_seq += 1;
+        if self.last_seq == 1 {
+            // What is recorded after the fact began when it was said.
+            self.started_at = self.started_at.min(message.at);
+            self.last_active_at = message.at;
+        }
+        self.last_active_at = self.last_active_at.max(message.at);
+        if self.current != Some(conversation.n) {
+            self.current = Some(conversation.n);
+            self.turn += 1;
+            conversation.turn = self.turn;
+        }
+        if conversation.messages == 0 {
+            self.counters.conversations += 1;
+        }
+        let tokens = u64::from(message.price.tokens.unwrap_or(0));
+        self.counters.tokens += tokens;
+        if let Some(usage) = &message.extras.usage {
+            self.counters.input_tokens = self.counters.input_tokens.saturating_add(usage.input_tokens);
+            self.counters.output_tokens = self.counters.output_tokens.saturating_add(usage.output_tokens);
+            self.counters.cost_nano = self.counters.cost_nano.saturating_add(usage.cost_nano());
+        }
+        let run_of = self.run_begun(message, conversation);
+        self.counters.runs += u32::from(run_of.is_some());
+        conversation.hear(message, self.last_seq, tokens);
+        let titled = self.title_from == TitleFrom::Nobody && message.role == Role::User;
+        if titled {
+            self.title = summary::title(&message.content);
+            self.title_from = if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
+            self.reprice_title();
+        }
+        Heard { run_of, titled }
+    }
+
+    /// A run is what one agent does from a request to the next one.
+    fn run_begun(&self, message: &NewMessage, conversation: &mut Conversation) -> Option<String> {
+        match message.role {
+            Role::User => {
+                conversation.running = None;
+                None
+            }
+            Role::System => None,
+            Role::Assistant | Role::Tool => {
+                let agent = message.extras.agent.as_ref().or(self.agent.as_ref())?;
+                if conversation.running.as_ref() == Some(agent) {
+                    return None;
+                }
+                conversation.running = Some(agent.clone());
+                conversation.running.clone()
+            }
+        }
+    }
+
+    pub fn reprice_title(&mut self) {
+        self.prices.title = self.title.as_deref().map_or(0, retell::title_price);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(status: Status) -> Session {
+        let beginning = Beginning {
+            user: "anna".into(),
+            project: "/shop".into(),
+            kind: "chat".into(),
+            title: None,
+            agent: None,
+            model: None,
+            command: None,
+            prompt_hash: None,
+            tools: Vec::new(),
+            forked_from: None,
+        };
+        let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
+        if status != Status::Active {
+            session.apply(&Fact::Moved { to: status }, Timestamp::UNIX_EPOCH);
+        }
+        session
+    }
+
+    fn check(from: Status, asked: Move, expected: Option<Status>) {
+        assert_eq!(session(from).decide(asked).ok(), expected, "{from} {asked:?}");
+    }
+
+    #[test]
+    fn only_the_allowed_moves_are_allowed() {
+        use Status::{Active, Archived, Completed, Paused};
+        for (from, pause, complete, activate, reopen) in [
+            (Active, Some(Paused), Some(Completed), Some(Active), Some(Active)),
+            (Paused, None, Some(Completed), Some(Active), Some(Active)),
+            (Completed, None, None, None, Some(Active)),
+            (Archived, None, None, None, None),
+        ] {
+            check(from, Move::Pause, pause);
+            check(from, Move::Complete, complete);
+            check(from, Move::Activate, activate);
+            check(from, Move::Reopen, reopen);
+            check(from, Move::Archive, (from != Archived).then_some(Archived));
+            check(from, Move::Unarchive, (from == Archived).then_some(Paused));
+        }
+    }
+
+    #[test]
+    fn unarchiving_gives_back_what_was_completed() {
+        let mut session = session(Status::Completed);
+        session.apply(&Fact::Moved { to: Status::Archived }, Timestamp::UNIX_EPOCH);
+        assert_eq!(session.decide(Move::Unarchive), Ok(Status::Completed));
+    }
+
+    #[test]
+    fn a_deleted_session_moves_nowhere_until_it_is_undeleted() {
+        let mut session = session(Status::Active);
+        session.apply(&Fact::Deleted, Timestamp::UNIX_EPOCH);
+        assert_eq!(session.decide(Move::Pause), Err(Refusal::Deleted(session.id)));
+        session.apply(&Fact::Undeleted, Timestamp::UNIX_EPOCH);
+        assert_eq!(session.decide(Move::Pause), Ok(Status::Paused));
+    }
+
+    #[test]
+    fn a_title_given_by_a_person_stays() {
+        let mut session = session(Status::Active);
+        let titled = |title: &str, from| Fact::Titled { title: title.to_owned(), from };
+        session.apply(&titled("by hand", TitleFrom::Person), Timestamp::UNIX_EPOCH);
+        session.apply(&titled("by agent", TitleFrom::Agent), Timestamp::UNIX_EPOCH);
+        assert_eq!(session.title.as_deref(), Some("by hand"));
+    }
+
+    #[test]
+    fn a_fact_of_a_newer_version_is_kept_as_it_came() {
+        let text = r#"{"after":3,"at":"2026-11-15T10:00:00Z","what":"teleported","to":"mars"}"#;
+        let record: FactRecord = serde_json::from_str(text).unwrap();
+        assert!(matches!(record.fact, Fact::Unknown(_)));
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
+    }
+}

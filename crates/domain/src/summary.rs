@@ -1,0 +1,330 @@
+//! Summaries by rules: the sentences that carry a conversation, with their dates, in order.
+//!
+//! Extractive and deterministic: nothing is said that was not said. Folding goes on from the summary so far,
+//! so it costs by what is new. A model's summary has the same shape with another author.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::Seq;
+use crate::message::{Message, Role};
+use crate::{number, quote, terms};
+
+/// The most points that a summary holds.
+const POINTS: usize = 12;
+const POINT_CHARS: usize = 140;
+/// A message gives at most so many points.
+const POINTS_EACH: usize = 2;
+/// What was said long ago weighs less at each folding.
+const FADING: f64 = 0.85;
+const TITLE_CHARS: usize = 72;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Author {
+    Rules,
+    Model,
+}
+
+/// What a stretch of messages comes down to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub by: Author,
+    /// The last message that it covers.
+    pub upto: Seq,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point>,
+}
+
+/// One sentence that was said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub role: Role,
+    pub text: String,
+    pub weight: f64,
+}
+
+impl Summary {
+    fn new(upto: Seq, mut points: Vec<Point>) -> Self {
+        points.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.seq.cmp(&b.seq)));
+        points.truncate(POINTS);
+        points.sort_by_key(|point| point.seq);
+        let lines: Vec<String> = points.iter().map(Point::line).collect();
+        Self { by: Author::Rules, upto, text: lines.join("\n"), points }
+    }
+
+    /// The same without what a purged message said. A model's text cannot be taken apart: it is dropped.
+    #[must_use]
+    pub fn without(&self, seq: Seq) -> Self {
+        let points = self.points.iter().filter(|point| point.seq != seq).cloned().collect();
+        Self::new(self.upto, points)
+    }
+
+    pub fn speaks_of(&self, seq: Seq) -> bool {
+        self.by == Author::Model && seq <= self.upto || self.points.iter().any(|point| point.seq == seq)
+    }
+}
+
+impl Point {
+    fn line(&self) -> String {
+        format!("{} {}: {}", number::day(self.at), self.role, self.text)
+    }
+}
+
+/// Folds messages, oldest first, into the summary of those before them.
+pub fn fold(before: Option<&Summary>, messages: &[Message]) -> Summary {
+    let mut points: Vec<Point> = before.map_or_else(Vec::new, |summary| summary.points.clone());
+    for point in &mut points {
+        point.weight *= FADING;
+    }
+    let frequent = frequencies(messages);
+    let is_beginning = before.is_none();
+    for (index, message) in messages.iter().enumerate() {
+        let mut own = sentences(message, &frequent);
+        if is_beginning && index == 0 {
+            // What was asked first is what it is about.
+            own.iter_mut().take(1).for_each(|point| point.weight += 6.0);
+        }
+        own.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        own.truncate(POINTS_EACH);
+        points.extend(own);
+    }
+    let upto = messages.last().map(|message| message.seq).or(before.map(|summary| summary.upto));
+    Summary::new(upto.unwrap_or(0), without_repeats(points))
+}
+
+/// The summary of a session, from those of its conversations and what was said last.
+pub fn session(conversations: &[&Summary], latest: &[Message]) -> Summary {
+    let mut points: Vec<Point> =
+        conversations.iter().flat_map(|summary| summary.points.iter().cloned()).collect();
+    let latest = fold(None, latest);
+    let upto = points.iter().map(|point| point.seq).max().unwrap_or(0).max(latest.upto);
+    points.extend(latest.points);
+    Summary::new(upto, without_repeats(points))
+}
+
+fn without_repeats(points: Vec<Point>) -> Vec<Point> {
+    let mut seen = HashSet::new();
+    points.into_iter().filter(|point| seen.insert(point.text.to_lowercase())).collect()
+}
+
+/// In how many of the messages each term stands.
+fn frequencies(messages: &[Message]) -> HashMap<String, u32> {
+    let mut counts = HashMap::new();
+    for message in messages {
+        let distinct: HashSet<String> = terms::all(message.body.head()).into_iter().collect();
+        for term in distinct {
+            *counts.entry(term).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
+    let mut points = Vec::new();
+    let mut in_code = false;
+    for line in message.body.head().lines().take(400) {
+        let line = line.trim();
+        if line.starts_with("```") {
+            in_code = !in_code;
+        }
+        if in_code || line.starts_with("```") || line.starts_with('|') {
+            continue;
+        }
+        for sentence in split_sentences(line) {
+            let sentence = sentence.trim_start_matches(['#', '-', '*', '>', ' ']).trim();
+            if !(20..=600).contains(&sentence.chars().count()) {
+                continue;
+            }
+            points.push(Point {
+                seq: message.seq,
+                at: message.at,
+                role: message.role,
+                text: quote::one_line(sentence, POINT_CHARS),
+                weight: weight(message.role, sentence, frequent),
+            });
+        }
+    }
+    points
+}
+
+fn split_sentences(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest
+            .match_indices(['.', '?', '!', '。', '？', '！'])
+            .map(|(at, mark)| at + mark.len())
+            .find(|end| {
+                rest[*end..].starts_with(' ')
+                    || !rest.is_char_boundary(*end)
+                    || rest[..*end].ends_with(['。', '？', '！'])
+            })
+            .unwrap_or(rest.len());
+        let (sentence, after) = rest.split_at(end);
+        rest = after.trim_start();
+        Some(sentence)
+    })
+}
+
+/// Terms that tell of decisions, failures, results and what is left to do, with what they add.
+const CUES: &[(&str, f64)] = &[
+    ("decid", 3.0),
+    ("decis", 3.0),
+    ("agre", 2.0),
+    ("chose", 2.5),
+    ("choos", 1.5),
+    ("instead", 1.5),
+    ("becaus", 1.5),
+    ("therefor", 1.0),
+    ("root", 1.0),
+    ("caus", 1.5),
+    ("error", 1.5),
+    ("fail", 1.5),
+    ("bug", 1.5),
+    ("fix", 1.5),
+    ("broken", 1.5),
+    ("resolv", 1.5),
+    ("workaround", 2.0),
+    ("done", 1.0),
+    ("implement", 1.0),
+    ("finish", 1.0),
+    ("deploy", 1.0),
+    ("releas", 1.0),
+    ("must", 1.0),
+    ("need", 0.7),
+    ("todo", 1.5),
+    ("next", 0.7),
+    ("remain", 1.0),
+    ("deadlin", 1.5),
+    ("rememb", 1.5),
+    ("import", 1.0),
+    ("password", 1.0),
+    ("passkey", 2.0),
+    ("name", 0.5),
+    ("plan", 1.0),
+    ("prefer", 1.5),
+    ("never", 1.0),
+    ("alway", 1.0),
+];
+
+fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
+    let words = terms::all(sentence);
+    let distinct: HashSet<&str> = words.iter().map(String::as_str).collect();
+    let cues: f64 = CUES.iter().filter(|(cue, _)| distinct.contains(cue)).map(|(_, adds)| adds).sum();
+    let central: f64 = distinct
+        .iter()
+        .filter(|term| !terms::is_stop(term))
+        .map(|term| f64::from(frequent.get(*term).copied().unwrap_or(0).min(8)).sqrt())
+        .sum();
+    #[expect(clippy::cast_precision_loss, reason = "the words of a sentence")]
+    let length = (distinct.len() as f64).sqrt().max(2.0);
+    let by_role = match role {
+        Role::User => 1.3,
+        Role::Assistant => 1.0,
+        Role::System => 0.6,
+        Role::Tool => 0.3,
+    };
+    by_role * (cues + central / length)
+}
+
+/// A title cut from a request: its first sentence, short enough for a list.
+pub fn title(request: &str) -> Option<String> {
+    let line = request.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);
+    let sentence = split_sentences(line).next()?;
+    let sentence = if sentence.chars().count() < 8 { line } else { sentence };
+    let title = quote::one_line(sentence, TITLE_CHARS);
+    (!title.is_empty()).then_some(title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Body, Extras};
+    use crate::price::Price;
+
+    fn message(seq: Seq, role: Role, text: &str) -> Message {
+        Message {
+            seq,
+            given_id: None,
+            role,
+            at: "2026-11-15T10:00:00Z".parse().unwrap(),
+            conversation: "main".into(),
+            body: Body::Whole(text.into()),
+            extras: Extras::default(),
+            price: Price::default(),
+            purged_at: None,
+        }
+    }
+
+    fn talk() -> Vec<Message> {
+        vec![
+            message(1, Role::User, "The checkout page loses the basket after login. Please find out why."),
+            message(
+                2,
+                Role::Assistant,
+                "I looked at the session code. The root cause is that the cookie is rewritten at login.",
+            ),
+            message(3, Role::Tool, "running 214 tests\ntest basket ... ok"),
+            message(
+                4,
+                Role::User,
+                "We decided to keep the old cookie name because mobile clients rely on it.",
+            ),
+            message(5, Role::Assistant, "Fine with me, nothing else to say about that one."),
+        ]
+    }
+
+    #[test]
+    fn a_summary_keeps_the_request_the_cause_and_the_decision() {
+        let summary = fold(None, &talk());
+        assert_eq!(summary.upto, 5);
+        for part in ["loses the basket", "root cause is that the cookie", "decided to keep the old cookie"] {
+            assert!(summary.text.contains(part), "{}", summary.text);
+        }
+        assert!(summary.text.starts_with("2026-11-15 user: The checkout page"), "{}", summary.text);
+    }
+
+    #[test]
+    fn folding_in_two_steps_keeps_what_mattered_first() {
+        let first = fold(None, &talk());
+        let chatter: Vec<Message> = (6..200)
+            .map(|seq| {
+                message(seq, Role::Assistant, &format!("Step {seq} went through as expected this time."))
+            })
+            .collect();
+        let second = fold(Some(&first), &chatter);
+        assert_eq!(second.upto, 199);
+        assert!(second.points.len() <= POINTS);
+        assert!(second.text.contains("decided to keep the old cookie"), "{}", second.text);
+    }
+
+    #[test]
+    fn a_purged_message_leaves_the_summary() {
+        let summary = fold(None, &talk());
+        assert!(summary.speaks_of(4));
+        let without = summary.without(4);
+        assert!(!without.text.contains("decided"), "{}", without.text);
+    }
+
+    #[test]
+    fn a_title_is_the_first_sentence_of_the_request() {
+        assert_eq!(title("\n  # Fix the login. It fails.\nmore").as_deref(), Some("Fix the login."));
+        assert_eq!(title("Hi. Fix the login").as_deref(), Some("Hi. Fix the login"));
+        assert_eq!(title(&"word ".repeat(100)).unwrap().chars().count(), 70);
+        assert_eq!(title("…\n\n"), None);
+    }
+
+    #[test]
+    fn nothing_to_say_is_an_empty_summary() {
+        assert_eq!(fold(None, &[]).text, "");
+    }
+}
