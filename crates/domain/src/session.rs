@@ -125,6 +125,8 @@ pub enum Fact {
     Moved {
         to: Status,
     },
+    /// A conversation began: messages know it by its number.
+    Opened { n: u32, name: String },
     Titled {
         title: String,
         from: TitleFrom,
@@ -332,6 +334,7 @@ impl Session {
             Fact::Deleted => self.deleted_at = Some(at),
             Fact::Undeleted => self.deleted_at = None,
             Fact::Started(_)
+            | Fact::Opened { .. }
             | Fact::Titled { .. }
             | Fact::Summarised { .. }
             | Fact::Purged { .. }

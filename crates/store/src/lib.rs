@@ -1,1 +1,135 @@
-//! x
+//! Where sessions are kept. The only room that knows SQL.
+//!
+//! [`Store`] is the whole contract, in four parts; `tests/contract` is its meaning. Every implementation has to
+//! pass the same tests, so callers never ask which one they have.
+
+mod crash;
+mod error;
+mod sqlite;
+mod types;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rethread_domain::context::AgentUse;
+use rethread_domain::id::SessionRef;
+use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+
+pub use error::{Error, Result};
+pub use sqlite::{restore, sqlite_version};
+pub use types::{
+    Append, Appended, Claim, Command, Dump, Epoch, Health, ListFilter, Order, RecallRequest,
+    Recalled, Span, StoreUrl, Usage,
+};
+
+/// Durable home of sessions.
+pub trait Store: Sessions + Finding + Upkeep + Claims {}
+
+impl<T: Sessions + Finding + Upkeep + Claims> Store for T {}
+
+/// Writing sessions and reading them back.
+///
+/// Messages and facts are the truth; the rows that sum them up change in the same transaction.
+#[async_trait]
+pub trait Sessions: Send + Sync + 'static {
+    async fn start(&self, id: SessionId, beginning: Beginning, at: jiff::Timestamp) -> Result<Session>;
+
+    /// Adds messages at the end of a session, all or none. Durable when it returns.
+    ///
+    /// A message whose id is known is not added again: the answer repeats its number.
+    async fn append(&self, append: Append) -> Result<Vec<Appended>>;
+
+    /// Adds a fact that was decided on `before`.
+    ///
+    /// Fails with [`Error::Conflict`] when another fact came in between.
+    async fn change(&self, before: &Session, fact: Fact, at: jiff::Timestamp) -> Result<Session>;
+
+    /// A new session that shares the messages of `source` up to `at_seq`.
+    async fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: jiff::Timestamp)
+    -> Result<Session>;
+
+    async fn session(&self, id: SessionId) -> Result<Session>;
+
+    /// The sessions that a shortened id may mean, at most a few.
+    async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>>;
+
+    async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>>;
+
+    async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>>;
+
+    /// Messages with whole texts, in the order of `span`.
+    async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>>;
+
+    async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>>;
+
+    /// The five most used agents.
+    async fn agents(&self, id: SessionId) -> Result<Vec<AgentUse>>;
+
+    /// Everything that a context is made of, in one call that costs by its answer.
+    async fn recall(&self, request: &RecallRequest) -> Result<Recalled>;
+}
+
+/// Full-text search. The index follows the log; what it lacks is looked through.
+#[async_trait]
+pub trait Finding: Send + Sync + 'static {
+    async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>>;
+
+    /// Brings up to `most` messages into the index; gives how many are left.
+    async fn index(&self, most: u32) -> Result<u64>;
+}
+
+/// Keeping a store in good order.
+#[async_trait]
+pub trait Upkeep: Send + Sync + 'static {
+    /// Removes the text of one message everywhere, leaving a mark.
+    async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<()>;
+
+    /// Removes for good what was deleted before `before`; gives how many sessions.
+    async fn erase_deleted(&self, before: jiff::Timestamp) -> Result<u32>;
+
+    /// Takes in a whole session from elsewhere: what sums it up is made anew from its log.
+    async fn take_in(&self, dump: Dump) -> Result<Session>;
+
+    /// A consistent copy, while others write.
+    async fn backup(&self, to: &Path) -> Result<()>;
+
+    /// Compares everything that is derived with the log.
+    async fn check(&self) -> Result<Health>;
+
+    /// Makes everything that is derived anew from the log.
+    async fn rebuild(&self) -> Result<()>;
+
+    /// Gives unused space back.
+    async fn compact(&self) -> Result<()>;
+
+    async fn usage(&self) -> Result<Usage>;
+}
+
+/// Several processes on one store: who drives a session, and what others ask of it.
+#[async_trait]
+pub trait Claims: Send + Sync + 'static {
+    /// Becomes the one who drives a session; `None` while somebody else does.
+    async fn claim(&self, id: SessionId) -> Result<Option<Claim>>;
+
+    /// Whether somebody drives the session now.
+    async fn is_claimed(&self, id: SessionId) -> Result<bool>;
+
+    /// Asks whoever drives the session.
+    async fn ask(&self, id: SessionId, command: Command, at: jiff::Timestamp) -> Result<u64>;
+
+    /// Takes what was asked of the session since it was claimed.
+    async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>>;
+
+    /// A number that changes when another process has written.
+    async fn version(&self) -> Result<u64>;
+}
+
+/// Opens the store that `url` names.
+pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>> {
+    match url {
+        StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path)?)),
+    }
+}

@@ -1,1 +1,1 @@
-//! x
+//! For tests: stores that go away.

@@ -53,11 +53,20 @@ const SMALLEST_FRAME: u32 = 120;
 
 /// Tells the story within the limits.
 pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
-    let mut page = Page::new(story, limits.tokens);
-    if limits.tokens < SMALLEST_FRAME {
-        page.take_recent(limits.tokens);
-        return page.finish();
+    if limits.tokens >= SMALLEST_FRAME {
+        let page = framed(story, limits.tokens);
+        // Where long names leave no room inside it, a piece of the last message says more.
+        if page.has_recent() || story.recent.is_empty() {
+            return page.finish();
+        }
     }
+    let mut page = Page::new(story, limits.tokens);
+    page.take_recent(limits.tokens);
+    page.finish()
+}
+
+fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
+    let mut page = Page::new(story, tokens);
     page.take_frame();
     page.take_header();
     let for_summaries = page.left() * 15 / 100;
@@ -65,8 +74,12 @@ pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
     page.take_repository(page.left() / 10);
     let for_recent = if story.related.is_empty() { page.left() } else { page.left() / 2 };
     page.take_recent(for_recent);
+    if !page.has_recent() {
+        // Where it stopped comes before what matters from earlier on.
+        page.take_recent(page.left());
+    }
     page.take_related();
     page.take_recent(page.left());
     page.take_summaries(page.left());
-    page.finish()
+    page
 }

@@ -6,6 +6,7 @@ use super::shorten::{self, Form, Offer};
 use super::{Story, Telling};
 use crate::context::{Included, Omitted};
 use crate::conversation::{self, Conversation};
+use crate::id::Seq;
 use crate::message::Message;
 use crate::quote;
 use crate::tokens;
@@ -133,6 +134,10 @@ impl<'a> Page<'a> {
     pub(super) fn take_recent(&mut self, allowed: u32) {
         let mut room = allowed.min(self.left);
         while let Some(message) = self.story.recent.get(self.next_recent) {
+            if self.related.iter().any(|choice| choice.message.seq == message.seq) {
+                self.next_recent += 1;
+                continue;
+            }
             let frame = self.recent_frame(message);
             let inner = room.saturating_sub(frame);
             let is_last = self.next_recent + 1 == self.story.recent.len();
@@ -152,6 +157,15 @@ impl<'a> Page<'a> {
                 break;
             }
         }
+    }
+
+    pub(super) fn has_recent(&self) -> bool {
+        !self.recent.is_empty()
+    }
+
+    /// Whether a message is already shown among the last ones.
+    pub(super) fn is_recent(&self, seq: Seq) -> bool {
+        self.recent.iter().any(|(message, _)| message.seq == seq)
     }
 
     /// The price of what stands before a recent message.

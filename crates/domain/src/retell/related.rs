@@ -29,7 +29,8 @@ impl<'a> Page<'a> {
     /// Takes messages by their worth, each with what has to stand around it.
     pub(super) fn take_related(&mut self) {
         let room = self.left();
-        let mut candidates: Vec<_> = self.story.related.iter().collect();
+        let fresh = self.story.related.iter().filter(|one| !self.is_recent(one.message.seq));
+        let mut candidates: Vec<_> = fresh.collect();
         candidates.sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.message.seq.cmp(&a.message.seq)));
         let mut chosen: BTreeMap<Seq, Choice<'a>> = BTreeMap::new();
         let mut total = 0;

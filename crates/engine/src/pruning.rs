@@ -1,0 +1,138 @@
+//! Folding old messages into summaries. Nothing is deleted: a resume uses the summary where messages do not fit.
+
+use std::collections::BTreeMap;
+
+use rethread_domain::session::Refusal;
+use rethread_domain::summary::{self, Summary};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_store::{Order, Span};
+
+use crate::{Engine, Error, Result};
+
+/// Messages read, and folded, at a time.
+const PAGE: u32 = 500;
+/// The newest messages that the summary of a session looks at.
+const LATEST: u32 = 40;
+
+/// When and how much is folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruning {
+    /// The newest messages of a conversation that stay as they are.
+    pub keep: u32,
+    /// Past so many unfolded messages it happens by itself.
+    pub threshold: u32,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Self { keep: 50, threshold: 200 }
+    }
+}
+
+/// What was folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    pub messages: u32,
+    pub conversations: u32,
+}
+
+impl Engine {
+    /// Folds all but the newest `keep` messages of each conversation.
+    pub async fn prune(&self, id: SessionId, keep: u32) -> Result<Pruned> {
+        let session = self.store.session(id).await?;
+        session.can_resume()?;
+        let conversations = self.store.conversations(id).await?;
+        let folded = self.fold(&session, &conversations, keep as usize).await?;
+        let mut pruned = Pruned { messages: 0, conversations: 0 };
+        for (name, (summary, count)) in folded {
+            let fact = Fact::Summarised { conversation: Some(name), summary };
+            self.change(id, |_| Ok(fact.clone())).await?;
+            pruned.messages += count;
+            pruned.conversations += 1;
+        }
+        if pruned.messages > 0 {
+            let session = self.store.session(id).await?;
+            self.sum_up(session).await?;
+        }
+        Ok(pruned)
+    }
+
+    pub(crate) async fn prune_if_due(&self, id: SessionId, pruning: Pruning) -> Result<()> {
+        let session = self.store.session(id).await?;
+        let conversations = self.store.conversations(id).await?;
+        let is_due = conversations.iter().any(|conversation| {
+            let open = conversation.last_seq.saturating_sub(conversation.summarised_upto());
+            open.min(conversation.messages) > pruning.threshold.max(pruning.keep)
+        });
+        if is_due && session.can_resume().is_ok() {
+            self.prune(id, pruning.keep).await?;
+        }
+        Ok(())
+    }
+
+    /// The new summaries of conversations, with how many messages went into each.
+    async fn fold(
+        &self,
+        session: &Session,
+        conversations: &[Conversation],
+        keep: usize,
+    ) -> Result<BTreeMap<String, (Summary, u32)>> {
+        let mut waiting: BTreeMap<String, Vec<Message>> = BTreeMap::new();
+        let mut folded: BTreeMap<String, (Summary, u32)> = BTreeMap::new();
+        let upto: BTreeMap<&str, Seq> =
+            conversations.iter().map(|one| (one.name.as_str(), one.summarised_upto())).collect();
+        let mut take = |name: &str, messages: &[Message]| {
+            let old = conversations.iter().find(|one| one.name == name).and_then(|one| one.summary.clone());
+            let before = folded.remove(name).or(old.map(|summary| (summary, 0)));
+            let summary = summary::fold(before.as_ref().map(|(summary, _)| summary), messages);
+            let count = before.map_or(0, |(_, count)| count) + u32::try_from(messages.len()).unwrap_or(0);
+            folded.insert(name.to_owned(), (summary, count));
+        };
+        let mut from = upto.values().min().copied().unwrap_or(0) + 1;
+        loop {
+            let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
+            let page = self.store.messages(session.id, span).await?;
+            let Some(last) = page.last() else { break };
+            from = last.seq + 1;
+            for message in page {
+                if message.seq > upto.get(message.conversation.as_str()).copied().unwrap_or(0) {
+                    waiting.entry(message.conversation.clone()).or_default().push(message);
+                }
+            }
+            for (name, messages) in &mut waiting {
+                if messages.len() >= keep + PAGE as usize {
+                    take(name, &messages[..PAGE as usize]);
+                    messages.drain(..PAGE as usize);
+                }
+            }
+        }
+        for (name, messages) in &waiting {
+            if messages.len() > keep {
+                take(name, &messages[..messages.len() - keep]);
+            }
+        }
+        Ok(folded)
+    }
+
+    /// Writes the summary of a session anew, from what its conversations come down to and what was said last.
+    pub(crate) async fn sum_up(&self, session: Session) -> Result<Session> {
+        let id = session.id;
+        let conversations = self.store.conversations(id).await?;
+        let mut latest = self.store.messages(id, Span::newest(LATEST)).await?;
+        latest.reverse();
+        let summaries: Vec<&Summary> = conversations.iter().filter_map(|one| one.summary.as_ref()).collect();
+        let summary = summary::session(&summaries, &latest);
+        if summary.text.is_empty() || session.summary.as_ref() == Some(&summary.text) {
+            return Ok(session);
+        }
+        let fact = Fact::Summarised { conversation: None, summary };
+        let changed = self.change(id, |session| match session.deleted_at {
+            Some(_) => Err(Refusal::Deleted(id)),
+            None => Ok(fact.clone()),
+        });
+        match changed.await {
+            Err(Error::Refused(_)) => Ok(session),
+            outcome => outcome,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Recording what is said, as it is said.
+//!
+//! Whoever records claims the session, so that others ask instead of acting behind its back. A second recorder
+//! on the same session appends all the same: facts do not conflict.
+
+use rethread_domain::message::NewMessage;
+use rethread_domain::price::Price;
+use rethread_domain::session::Move;
+use rethread_domain::{Fact, SessionId, Status};
+use rethread_store::{Append, Appended, Claim, Command};
+
+use crate::pruning::Pruning;
+use crate::{Engine, Error, Result};
+
+/// Messages brought into the index in one idle moment.
+const INDEX_STEP: u32 = 500;
+
+#[derive(Debug)]
+pub struct Recorder {
+    engine: Engine,
+    session: SessionId,
+    claim: Option<Claim>,
+    version: u64,
+    recorded: u64,
+    pruning: Pruning,
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saved {
+    pub messages: u64,
+}
+
+impl Recorder {
+    /// Begins to record into a session that takes messages.
+    pub async fn open(engine: &Engine, session: SessionId, pruning: Pruning) -> Result<Self> {
+        engine.store.session(session).await?.accepts_messages()?;
+        let claim = engine.store.claim(session).await?;
+        let version = engine.store.version().await?;
+        engine.note_repository(session).await?;
+        Ok(Self { engine: engine.clone(), session, claim, version, recorded: 0, pruning })
+    }
+
+    /// Writes messages down, all or none. They are durable when it returns.
+    pub async fn record(&mut self, mut messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
+        for message in &mut messages {
+            message.price = Price::of(&message.content);
+        }
+        let epoch = self.claim.as_ref().map(|claim| claim.epoch);
+        let append = Append { session: self.session, messages, epoch };
+        let written = self.engine.store.append(append).await?;
+        self.recorded += written.iter().filter(|one| one.is_new).count() as u64;
+        Ok(written)
+    }
+
+    /// To be called when nothing is being said: does what others ask, and keeps the index close behind.
+    ///
+    /// Gives whether there is more to do.
+    pub async fn idle(&mut self) -> Result<bool> {
+        let version = self.engine.store.version().await?;
+        if version != self.version && self.claim.is_some() {
+            self.version = version;
+            self.obey().await?;
+        }
+        Ok(self.engine.store.index(INDEX_STEP).await? > 0)
+    }
+
+    /// Does what others asked of this session.
+    async fn obey(&self) -> Result<()> {
+        for command in self.engine.store.take_asked(self.session).await? {
+            let asked = match command {
+                Command::Pause => Move::Pause,
+                Command::Complete => Move::Complete,
+            };
+            let done =
+                self.engine.change(self.session, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await;
+            match done {
+                Ok(session) => drop(self.engine.sum_up(session).await?),
+                // It does not fit any more: whoever asked sees the status.
+                Err(Error::Refused(_)) => (),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn status(&self) -> impl Future<Output = Result<Status>> {
+        let engine = self.engine.clone();
+        let session = self.session;
+        async move { Ok(engine.store.session(session).await?.status) }
+    }
+
+    /// Ends the recording: index, summaries and the state of the repository are brought up to date.
+    pub async fn finish(mut self) -> Result<Saved> {
+        while self.idle().await? {}
+        if self.recorded > 0 {
+            self.engine.prune_if_due(self.session, self.pruning).await?;
+            self.engine.note_repository(self.session).await?;
+            while self.engine.store.index(INDEX_STEP).await? > 0 {}
+        }
+        Ok(Saved { messages: self.recorded })
+    }
+}

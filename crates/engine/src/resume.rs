@@ -1,0 +1,90 @@
+//! The context that goes back in.
+
+use rethread_domain::context::{Limits, Metadata};
+use rethread_domain::retell::{self, Story};
+use rethread_domain::{Session, SessionId, tokens};
+use rethread_store::{self as store, RecallRequest};
+use serde::Serialize;
+
+use crate::{Engine, Result};
+
+/// Past so many messages that the index lacks, it catches up before relevance is asked for.
+const LAG: u32 = 256;
+
+#[derive(Debug, Clone, Default)]
+pub struct ContextOptions {
+    pub limits: Limits,
+    /// The next prompt: what matters to it is brought in from anywhere in the session.
+    pub prompt: Option<String>,
+    /// The part of the tokens kept back, for a model that counts otherwise.
+    pub margin: f64,
+}
+
+/// The answer to a resume.
+#[derive(Debug, Clone, Serialize)]
+pub struct Context {
+    pub success: bool,
+    pub session_id: SessionId,
+    pub context: String,
+    pub token_count: u32,
+    pub metadata: Metadata,
+}
+
+/// A session at a glance: no message is read.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    pub session: Session,
+    pub metadata: Metadata,
+}
+
+impl Engine {
+    /// The story of a session within the limits.
+    pub async fn context(&self, id: SessionId, options: &ContextOptions) -> Result<Context> {
+        options.limits.check()?;
+        let limits = options.limits.with_margin(options.margin);
+        let request = RecallRequest { session: id, limits, prompt: options.prompt.clone() };
+        let mut recalled = self.store.recall(&request).await?;
+        if options.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
+            recalled = self.store.recall(&request).await?;
+        }
+        let repository = self.repository_since(&recalled.session).await?;
+        let story = Story {
+            session: &recalled.session,
+            conversations: &recalled.conversations,
+            others: &recalled.others,
+            recent: &recalled.recent,
+            related: &recalled.related,
+            repository: repository.as_deref(),
+        };
+        let telling = retell::tell(&story, &limits);
+        // Counted anew only where a part had to be priced by its length.
+        let token_count = if telling.exact { telling.tokens } else { tokens::count(&telling.text) };
+        let mut metadata = Metadata::of(&recalled.session, recalled.agents, self.clock.now());
+        metadata.included = Some(telling.included);
+        metadata.omitted = Some(telling.omitted);
+        Ok(Context { success: true, session_id: id, context: telling.text, token_count, metadata })
+    }
+
+    /// Brings the index up to date; gives whether it could.
+    async fn catch_up(&self) -> Result<bool> {
+        match self.store.index(u32::MAX).await {
+            Ok(_) => Ok(true),
+            Err(store::Error::ReadOnly(_) | store::Error::Full | store::Error::Busy | store::Error::CannotOpen(_)) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn can_resume(&self, id: SessionId) -> Result<bool> {
+        Ok(self.store.session(id).await?.can_resume().is_ok())
+    }
+
+    /// Metadata and summary, from the counters alone.
+    pub async fn preview(&self, id: SessionId) -> Result<Preview> {
+        let session = self.store.session(id).await?;
+        let agents = self.store.agents(id).await?;
+        let metadata = Metadata::of(&session, agents, self.clock.now());
+        Ok(Preview { session, metadata })
+    }
+}

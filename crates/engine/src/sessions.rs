@@ -1,0 +1,210 @@
+//! Starting, finding, changing and keeping sessions.
+
+use std::path::Path;
+
+use jiff::SignedDuration;
+use rethread_domain::conversation::TitleFrom;
+use rethread_domain::id::{self, SessionRef};
+use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_store::{self as store, Command, Health, ListFilter, Span, Usage};
+
+use crate::{Engine, Error, Result};
+
+/// How long a deleted session can be brought back.
+const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How long whoever drives a session has to answer what is asked of it.
+const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// What a look through the store gave.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub health: Health,
+    pub usage: Usage,
+}
+
+impl Engine {
+    pub async fn start(&self, beginning: Beginning) -> Result<Session> {
+        id::check_user(&beginning.user)?;
+        id::check_kind(&beginning.kind)?;
+        for (what, name) in [("agent", &beginning.agent), ("model", &beginning.model)] {
+            name.as_deref().map_or(Ok(()), |name| id::check_agent(what, name))?;
+        }
+        beginning.title.as_deref().map_or(Ok(()), id::check_title)?;
+        Ok(self.store.start(SessionId::generate(), beginning, self.clock.now()).await?)
+    }
+
+    /// The one session that a shortened id means.
+    pub async fn resolve(&self, reference: &SessionRef) -> Result<SessionId> {
+        let given = reference.as_str();
+        match self.store.resolve(reference).await?.as_slice() {
+            [] => Err(Error::NotFound(given.to_owned())),
+            [one] => Ok(*one),
+            several => Err(Error::Ambiguous { given: given.to_owned(), candidates: several.to_vec() }),
+        }
+    }
+
+    pub async fn session(&self, id: SessionId) -> Result<Session> {
+        Ok(self.store.session(id).await?)
+    }
+
+    pub async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>> {
+        Ok(self.store.list(filter).await?)
+    }
+
+    pub async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>> {
+        Ok(self.store.conversations(id).await?)
+    }
+
+    pub async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
+        Ok(self.store.messages(id, span).await?)
+    }
+
+    pub async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
+        Ok(self.store.facts(id).await?)
+    }
+
+    /// Finds what was said. The index catches up first, where the store can be written to.
+    pub async fn search(&self, text: &str, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
+        let query = Query::parse(text);
+        match self.store.index(u32::MAX).await {
+            // What the index lacks is looked through by the search itself.
+            Ok(_)
+            | Err(
+                store::Error::ReadOnly(_)
+                | store::Error::Full
+                | store::Error::Busy
+                | store::Error::CannotOpen(_),
+            ) => (),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.store.search(&query, filter, limit).await?)
+    }
+
+    /// Changes the status. What a process that drives the session has to know first is asked of it.
+    pub async fn shift(&self, id: SessionId, asked: Move) -> Result<Session> {
+        let command = match asked {
+            Move::Pause => Some(Command::Pause),
+            Move::Complete => Some(Command::Complete),
+            Move::Activate | Move::Reopen | Move::Archive | Move::Unarchive => None,
+        };
+        let session = self.store.session(id).await?;
+        let wanted = session.decide(asked)?;
+        if let Some(command) = command {
+            if self.store.is_claimed(id).await? {
+                self.store.ask(id, command, self.clock.now()).await?;
+                if let Some(session) = self.answered(id, wanted).await? {
+                    return Ok(session);
+                }
+            }
+        }
+        let session = self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
+        if command.is_some() { self.sum_up(session).await } else { Ok(session) }
+    }
+
+    /// Waits until whoever drives the session has done what was asked; `None` where nobody does.
+    async fn answered(&self, id: SessionId, wanted: rethread_domain::Status) -> Result<Option<Session>> {
+        let deadline = std::time::Instant::now() + ANSWER_WITHIN;
+        while std::time::Instant::now() < deadline {
+            let session = self.store.session(id).await?;
+            if session.status == wanted {
+                return Ok(Some(session));
+            }
+            if !self.store.is_claimed(id).await? {
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(None)
+    }
+
+    /// Renames: a title given by a person stays.
+    pub async fn rename(&self, id: SessionId, title: &str) -> Result<Session> {
+        id::check_title(title)?;
+        let fact = Fact::Titled { title: title.to_owned(), from: TitleFrom::Person };
+        self.change(id, |session| refuse_deleted(session).map(|()| fact.clone())).await
+    }
+
+    /// A new session that goes on from the end, or from message `at`.
+    pub async fn fork(&self, id: SessionId, at: Option<Seq>) -> Result<Session> {
+        let source = self.store.session(id).await?;
+        source.can_resume()?;
+        let at = at.unwrap_or(source.last_seq);
+        if at == 0 && source.last_seq > 0 || at > source.last_seq {
+            return Err(Error::NoMessage(id, at));
+        }
+        Ok(self.store.fork(id, at, SessionId::generate(), self.clock.now()).await?)
+    }
+
+    /// Deletes: hidden at once, gone for good after 30 days.
+    pub async fn delete(&self, id: SessionId) -> Result<Session> {
+        let session = self.change(id, |session| refuse_deleted(session).map(|()| Fact::Deleted)).await?;
+        self.erase_old().await?;
+        Ok(session)
+    }
+
+    pub async fn undelete(&self, id: SessionId) -> Result<Session> {
+        self.change(id, |session| match session.deleted_at {
+            Some(_) => Ok(Fact::Undeleted),
+            None => Err(Refusal::NotDeleted(id)),
+        })
+        .await
+    }
+
+    /// Removes for good what was deleted long enough ago.
+    pub async fn erase_old(&self) -> Result<u32> {
+        Ok(self.store.erase_deleted(self.clock.now() - KEPT_FOR).await?)
+    }
+
+    /// Removes the text of one message everywhere.
+    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<()> {
+        Ok(self.store.purge(id, seq, self.clock.now()).await?)
+    }
+
+    pub async fn backup(&self, to: &Path) -> Result<()> {
+        Ok(self.store.backup(to).await?)
+    }
+
+    pub async fn check(&self) -> Result<Checked> {
+        Ok(Checked { health: self.store.check().await?, usage: self.store.usage().await? })
+    }
+
+    pub async fn rebuild(&self) -> Result<()> {
+        Ok(self.store.rebuild().await?)
+    }
+
+    pub async fn compact(&self) -> Result<()> {
+        self.erase_old().await?;
+        Ok(self.store.compact().await?)
+    }
+
+    /// Brings up to `most` messages into the search index; gives how many are left.
+    pub async fn index(&self, most: u32) -> Result<u64> {
+        Ok(self.store.index(most).await?)
+    }
+
+    /// Reads, decides and adds the fact. Starts over when somebody else was quicker.
+    pub(crate) async fn change(
+        &self,
+        id: SessionId,
+        decide: impl Fn(&Session) -> std::result::Result<Fact, Refusal>,
+    ) -> Result<Session> {
+        loop {
+            let session = self.store.session(id).await?;
+            let fact = decide(&session)?;
+            match self.store.change(&session, fact, self.clock.now()).await {
+                Err(store::Error::Conflict(_)) => (),
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+}
+
+fn refuse_deleted(session: &Session) -> std::result::Result<(), Refusal> {
+    match session.deleted_at {
+        Some(_) => Err(Refusal::Deleted(session.id)),
+        None => Ok(()),
+    }
+}

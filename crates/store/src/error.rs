@@ -1,0 +1,90 @@
+//! What can go wrong in a store, sorted by whose move it is.
+
+use rethread_domain::SessionId;
+use rethread_domain::session::Refusal;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("no session {0}")]
+    NotFound(SessionId),
+    #[error("session {0} has no message {1}")]
+    NoMessage(SessionId, u32),
+    /// Somebody else changed the session since it was read: read again and decide anew.
+    #[error("session {0} was changed by somebody else meanwhile")]
+    Conflict(SessionId),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("message id {id:?} is taken: message {seq} has it, with other content")]
+    IdTaken { id: String, seq: u32 },
+    #[error("message id {0:?} has the form that the store gives, but names a message that is not there yet")]
+    IdReserved(String),
+    #[error("session {0} is already in the store")]
+    Exists(SessionId),
+    #[error("another process drives session {0} now")]
+    LostClaim(SessionId),
+    #[error("not a store address: {0:?} (expected sqlite:PATH)")]
+    BadUrl(String),
+    #[error("{path} is not a Rethread store: {why}")]
+    NotAStore { path: String, why: String },
+    #[error("the store {path} is of version {found}; this program knows versions up to {known}")]
+    Newer { path: String, found: i64, known: i64 },
+    #[error("the store is read-only: {0}")]
+    ReadOnly(String),
+    #[error("no space left for the store")]
+    Full,
+    #[error("the store is locked by another process")]
+    Busy,
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    #[error("the store could not be opened: {0}")]
+    CannotOpen(String),
+    #[error("the store failed: {0}")]
+    Failed(String),
+}
+
+impl Error {
+    /// Whether it is about the one request, not about the store: others in the same batch go on.
+    pub(crate) fn is_about_request(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound(_)
+                | Self::NoMessage(..)
+                | Self::Conflict(_)
+                | Self::Refused(_)
+                | Self::IdTaken { .. }
+                | Self::IdReserved(_)
+                | Self::Exists(_)
+                | Self::LostClaim(_)
+        )
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let Some(code) = error.sqlite_error_code() else { return Self::Failed(error.to_string()) };
+        match code {
+            ErrorCode::DiskFull => Self::Full,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            ErrorCode::ReadOnly => Self::ReadOnly(error.to_string()),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(error.to_string()),
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::CannotOpen(error.to_string()),
+            // A short write is how a full disk shows itself at times.
+            ErrorCode::SystemIoFailure if error.to_string().contains("full") => Self::Full,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => Self::Full,
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(error.to_string()),
+            std::io::ErrorKind::PermissionDenied => Self::CannotOpen(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Adding messages: check all of them first, then write, so that a refusal leaves nothing behind.
+
+use std::collections::HashMap;
+
+use rethread_domain::message::NewMessage;
+use rethread_domain::{Conversation, Fact, Seq, Status};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::facts;
+use super::rows::{self, SessionRow, key};
+use super::scope::{Scope, open_body};
+use super::blob;
+use crate::crash;
+use crate::error::{Error, Result};
+use crate::types::{Append, Appended};
+
+/// What becomes of a message.
+enum Plan {
+    /// It is there already.
+    Known(Seq),
+    /// It is the same as an earlier one of this append.
+    Repeats(usize),
+    /// It is new, under its own id or under the one that its place gives it.
+    New { given: Option<String> },
+}
+
+pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appended>> {
+    let mut row = rows::session_by_id(connection, append.session)?;
+    if append.epoch.is_some_and(|epoch| epoch != row.epoch) {
+        return Err(Error::LostClaim(append.session));
+    }
+    row.session.accepts_messages()?;
+    let plans = plan(connection, &row, &append.messages)?;
+    let mut conversations = HashMap::new();
+    let mut answers: Vec<Appended> = Vec::with_capacity(plans.len());
+    let mut is_retitled = false;
+    let facts_before = row.session.facts;
+    for (plan, message) in plans.into_iter().zip(append.messages) {
+        let answer = match plan {
+            Plan::Known(seq) => Appended { seq, is_new: false },
+            Plan::Repeats(index) => Appended { seq: answers[index].seq, is_new: false },
+            Plan::New { given } => {
+                is_retitled |= add(connection, &mut row, &mut conversations, message, given)?;
+                Appended { seq: row.session.last_seq, is_new: true }
+            }
+        };
+        answers.push(answer);
+    }
+    crash::point("append.inserted");
+    for conversation in conversations.values() {
+        rows::write_conversation(connection, row.no, conversation)?;
+    }
+    if is_retitled || row.session.facts != facts_before {
+        rows::write_session(connection, row.no, &row.session)?;
+    } else if answers.iter().any(|answer| answer.is_new) {
+        rows::count_session(connection, row.no, &row.session)?;
+    }
+    if is_retitled {
+        facts::forget_title(connection, row.no)?;
+    }
+    crash::point("append.counted");
+    Ok(answers)
+}
+
+fn plan(connection: &Connection, row: &SessionRow, messages: &[NewMessage]) -> Result<Vec<Plan>> {
+    if messages.iter().all(|message| message.id.is_none()) {
+        return Ok(messages.iter().map(|_| Plan::New { given: None }).collect());
+    }
+    let scope = Scope::of(connection, row)?;
+    let mut next = row.session.last_seq + 1;
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut plans = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        let plan = match &message.id {
+            None => Plan::New { given: None },
+            Some(id) => match seen.get(id.as_str()) {
+                Some(earlier) if same(message, &messages[*earlier]) => Plan::Repeats(*earlier),
+                Some(_) => return Err(Error::IdTaken { id: id.clone(), seq: next }),
+                None => plan_given(connection, row, &scope, message, id, next)?,
+            },
+        };
+        if let Some(id) = &message.id {
+            seen.entry(id).or_insert(index);
+        }
+        next += u32::from(matches!(plan, Plan::New { .. }));
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+fn same(a: &NewMessage, b: &NewMessage) -> bool {
+    a.role == b.role && a.content == b.content
+}
+
+fn plan_given(
+    connection: &Connection,
+    row: &SessionRow,
+    scope: &Scope,
+    message: &NewMessage,
+    id: &str,
+    next: Seq,
+) -> Result<Plan> {
+    let by_place = row.session.id.seq_of(id);
+    let known = match by_place {
+        Some(seq) if seq == next => return Ok(Plan::New { given: None }),
+        Some(seq) if seq > next || seq == 0 => return Err(Error::IdReserved(id.to_owned())),
+        Some(seq) => Some(seq),
+        None => scope.given(connection, id)?,
+    };
+    let Some(seq) = known else { return Ok(Plan::New { given: Some(id.to_owned()) }) };
+    let taken = || Error::IdTaken { id: id.to_owned(), seq };
+    let mut there = scope.message(connection, seq)?.ok_or_else(taken)?;
+    open_body(connection, &mut there)?;
+    let is_same = there.message.purged_at.is_some()
+        || there.message.role == message.role && there.message.body.whole() == Some(&message.content);
+    if is_same { Ok(Plan::Known(seq)) } else { Err(taken()) }
+}
+
+/// Writes one message; gives whether it gave the session a title.
+fn add(
+    connection: &Connection,
+    row: &mut SessionRow,
+    conversations: &mut HashMap<String, Conversation>,
+    message: NewMessage,
+    given: Option<String>,
+) -> Result<bool> {
+    if row.session.status == Status::Paused {
+        facts::add(connection, row, &Fact::Moved { to: Status::Active }, message.at)?;
+    }
+    if !conversations.contains_key(&message.conversation) {
+        let conversation = conversation(connection, row, &message)?;
+        conversations.insert(message.conversation.clone(), conversation);
+    }
+    let Some(conversation) = conversations.get_mut(&message.conversation) else { return Ok(false) };
+    let prev = conversation.last_seq;
+    let heard = row.session.hear(&message, conversation);
+    if let Some(agent) = &heard.run_of {
+        count_run(connection, row.no, agent, 1)?;
+    }
+    insert(connection, row, conversation.n, prev, message, given)?;
+    Ok(heard.titled || row.session.last_seq == 1)
+}
+
+pub(super) fn count_run(connection: &Connection, session: i64, agent: &str, runs: u32) -> Result<()> {
+    connection
+        .prepare_cached(
+            "insert into agent_use (session, agent, runs) values (?1, ?2, ?3)
+             on conflict do update set runs = runs + excluded.runs",
+        )?
+        .execute((session, agent, runs))?;
+    Ok(())
+}
+
+/// The conversation that a message belongs to; a new name opens a new one.
+fn conversation(connection: &Connection, row: &mut SessionRow, message: &NewMessage) -> Result<Conversation> {
+    let sql = rows::select_conversation("where session = ?1 and name = ?2");
+    let found = connection
+        .prepare_cached(&sql)?
+        .query_row((row.no, &message.conversation), rows::conversation)
+        .optional()?;
+    if let Some(conversation) = found {
+        return Ok(conversation);
+    }
+    let n = connection
+        .prepare_cached("select coalesce(max(n), 0) + 1 from conversation where session = ?1")?
+        .query_row([row.no], |row| row.get(0))?;
+    let opened = Conversation::open(n, &message.conversation, message.at);
+    let fact = Fact::Opened { n, name: message.conversation.clone() };
+    facts::add(connection, row, &fact, message.at)?;
+    rows::write_conversation(connection, row.no, &opened)?;
+    Ok(opened)
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    row: &SessionRow,
+    conversation: u32,
+    prev: Seq,
+    message: NewMessage,
+    given: Option<String>,
+) -> Result<()> {
+    let extras = if message.extras.is_empty() {
+        None
+    } else {
+        Some(serde_json::to_string(&message.extras).map_err(|error| Error::Failed(error.to_string()))?)
+    };
+    let cuts = Some(message.price.cuts.encode()).filter(|cuts| !cuts.is_empty());
+    let stored = blob::write(connection, &row.session.user, message.content)?;
+    connection
+        .prepare_cached(
+            "insert into message (id, role, conversation, at, prev, tokens, price, cuts, body, head_bytes, bytes,
+                blob, extras, given_id)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(rusqlite::params![
+            key(row.no, row.session.last_seq),
+            rows::role_number(message.role),
+            conversation,
+            rows::micros(message.at),
+            prev,
+            message.price.tokens,
+            message.price.quoted,
+            cuts,
+            stored.body,
+            stored.head_bytes,
+            stored.bytes,
+            stored.blob,
+            extras,
+            given,
+        ])?;
+    Ok(())
+}

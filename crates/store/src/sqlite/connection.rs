@@ -1,0 +1,113 @@
+//! Opening files: who may, how, and what is refused.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{Error, Result};
+
+/// How long a write waits for another process.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Statements that a connection keeps ready.
+const STATEMENTS: usize = 64;
+
+/// The oldest SQLite without a known way to damage a file in this mode.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags)
+        .and_then(|connection| connection.query_row("pragma schema_version", [], |_| Ok(())).map(|()| connection));
+    let connection = match opened {
+        Ok(connection) => connection,
+        Err(error) => match (Error::from(error), sealed_uri(path)) {
+            // A folder that cannot be written to: nobody else writes to it either.
+            (Error::CannotOpen(_) | Error::ReadOnly(_), Some(uri)) => {
+                Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
+            }
+            (error, _) => return Err(error),
+        },
+    };
+    set_up(&connection)?;
+    Ok(connection)
+}
+
+/// The address of a file that has no unfinished business beside it, to be read as it is.
+fn sealed_uri(path: &Path) -> Option<String> {
+    let wal = fs::metadata(beside(path, "-wal")).map_or(0, |file| file.len());
+    let path = fs::canonicalize(path).ok()?;
+    let escaped: String = path.to_str()?.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '%' | '?' | '#' => out.push_str(&format!("%{:02x}", u32::from(c))),
+            _ => out.push(c),
+        }
+        out
+    });
+    (wal == 0).then(|| format!("file:{escaped}?immutable=1"))
+}
+
+pub(super) fn writer(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    set_up(&connection)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> Result<()> {
+    let linked = rusqlite::version_number();
+    if linked < OLDEST_SQLITE {
+        return Err(Error::Failed(format!("SQLite {linked} is too old to be trusted with a store")));
+    }
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+/// Makes an empty file that only its owner can read, and the folders above it.
+pub(super) fn create(path: &Path) -> Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    private_file(path)?;
+    Ok(())
+}
+
+/// Opens a file for writing, made if it is not there, that only its owner can read.
+pub(super) fn private_file(path: &Path) -> Result<fs::File> {
+    let file = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// The file that SQLite, or we, keep beside the store.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Refuses what cannot be a store before SQLite sees it.
+pub(super) fn check_file(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(not_a_store(path, "it is a folder")),
+        Ok(found) if !found.is_file() => Err(not_a_store(path, "it is not a plain file")),
+        Ok(found) => Ok(found.len() > 0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::CannotOpen(format!("{}: {error}", path.display()))),
+    }
+}
+
+pub(super) fn not_a_store(path: &Path, why: &str) -> Error {
+    Error::NotAStore { path: path.display().to_string(), why: why.to_owned() }
+}

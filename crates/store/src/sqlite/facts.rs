@@ -1,0 +1,207 @@
+//! Facts: starting a session, changing it, forking it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rethread_domain::message::NewMessage;
+use rethread_domain::session::{Beginning, FactRecord, Origin};
+use rethread_domain::{Conversation, Fact, Seq, Session, SessionId};
+use rusqlite::Connection;
+
+use super::append::count_run;
+use super::rows::{self, MessageRow, SessionRow};
+use super::scope::Scope;
+use crate::error::{Error, Result};
+use crate::types::{Order, Span};
+
+pub(super) fn start(
+    connection: &Connection,
+    id: SessionId,
+    beginning: Beginning,
+    at: Timestamp,
+) -> Result<Session> {
+    let session = Session::start(id, beginning.clone(), at);
+    let no = rows::insert_session(connection, &session, 0)?;
+    insert(connection, no, &session, &Fact::Started(beginning), at)?;
+    Ok(session)
+}
+
+/// Writes a fact whose count the session already has.
+fn insert(connection: &Connection, no: i64, session: &Session, fact: &Fact, at: Timestamp) -> Result<()> {
+    let what = serde_json::to_string(fact).map_err(|error| Error::Failed(error.to_string()))?;
+    connection
+        .prepare_cached("insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)")?
+        .execute((no, session.facts, session.last_seq, rows::micros(at), what))?;
+    Ok(())
+}
+
+/// Applies a fact and writes it down; the session's row is still to be written.
+pub(super) fn add(connection: &Connection, row: &mut SessionRow, fact: &Fact, at: Timestamp) -> Result<()> {
+    row.session.apply(fact, at);
+    insert(connection, row.no, &row.session, fact, at)
+}
+
+pub(super) fn change(
+    connection: &Connection,
+    id: SessionId,
+    decided_on: u32,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<Session> {
+    let mut row = rows::session_by_id(connection, id)?;
+    if row.session.facts != decided_on {
+        return Err(Error::Conflict(id));
+    }
+    add(connection, &mut row, fact, at)?;
+    if let Fact::Summarised { conversation: Some(name), summary } = fact {
+        for mut conversation in conversations(connection, row.no)?.into_iter().filter(|one| one.name == *name) {
+            conversation.summarise(summary);
+            rows::write_conversation(connection, row.no, &conversation)?;
+        }
+    }
+    rows::write_session(connection, row.no, &row.session)?;
+    forget_title(connection, row.no)?;
+    Ok(row.session)
+}
+
+/// The search index has to read title and summary again.
+pub(super) fn forget_title(connection: &Connection, no: i64) -> Result<()> {
+    connection.prepare_cached("update session set title_indexed = 0 where no = ?1 and title_indexed = 1")?.execute([no])?;
+    Ok(())
+}
+
+pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conversation>> {
+    let mut statement = connection.prepare_cached(&rows::select_conversation("where session = ?1 order by n"))?;
+    let found = statement.query_map([no], rows::conversation)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
+    let mut statement =
+        connection.prepare_cached("select after, at, what from fact where session = ?1 order by n")?;
+    let mut found = statement.query([no])?;
+    let mut facts = Vec::new();
+    while let Some(row) = found.next()? {
+        let at = Timestamp::from_microsecond(row.get(1)?).map_err(|error| Error::Damaged(error.to_string()))?;
+        let what: String = row.get(2)?;
+        let fact = serde_json::from_str(&what).map_err(|error| Error::Damaged(format!("a fact: {error}")))?;
+        facts.push(FactRecord { after: row.get(0)?, at, fact });
+    }
+    Ok(facts)
+}
+
+/// A new session over the same messages: nothing is copied but what sums them up.
+pub(super) fn fork(
+    connection: &Connection,
+    source: SessionId,
+    at_seq: Seq,
+    id: SessionId,
+    at: Timestamp,
+) -> Result<Session> {
+    let origin = rows::session_by_id(connection, source)?;
+    origin.session.can_resume()?;
+    if at_seq > origin.session.last_seq {
+        return Err(Error::NoMessage(source, at_seq));
+    }
+    let mut beginning = origin.session.beginning(origin.session.title.clone());
+    beginning.forked_from = Some(Origin { session: source, seq: at_seq });
+    let scope = Scope::of(connection, &origin)?;
+    let names = conversations(connection, origin.no)?;
+    let mut fold = Fold::new(Session::start(id, beginning.clone(), at));
+    if at_seq == origin.session.last_seq {
+        fold.take_over(connection, &origin, &names)?;
+    } else {
+        let span = Span { from: 1, to: at_seq, order: Order::OldestFirst, limit: u32::MAX };
+        let opened = |n: u32| names.iter().find(|one| one.n == n).map_or("", |one| one.name.as_str());
+        scope.visit(connection, span, |message| {
+            fold.hear(&message, opened(message.conversation));
+            Ok(true)
+        })?;
+    }
+    for conversation in fold.conversations.values_mut() {
+        let summary = names.iter().find(|one| one.n == conversation.n).and_then(|one| one.summary.as_ref());
+        if let Some(summary) = summary.filter(|summary| summary.upto <= at_seq) {
+            conversation.summarise(summary);
+        }
+    }
+    fold.session.started_at = at;
+    fold.session.last_active_at = at;
+    let no = rows::insert_session(connection, &fold.session, at_seq)?;
+    insert(connection, no, &fold.session, &Fact::Started(beginning), at)?;
+    let mut row = SessionRow { no, session: fold.session, base: at_seq, indexed: at_seq, epoch: 0 };
+    for conversation in fold.conversations.values() {
+        let fact = Fact::Opened { n: conversation.n, name: conversation.name.clone() };
+        add(connection, &mut row, &fact, at)?;
+        if let Some(summary) = &conversation.summary {
+            let fact = Fact::Summarised { conversation: Some(conversation.name.clone()), summary: summary.clone() };
+            add(connection, &mut row, &fact, at)?;
+        }
+        rows::write_conversation(connection, no, conversation)?;
+    }
+    for (agent, runs) in &fold.runs {
+        count_run(connection, no, agent, *runs)?;
+    }
+    for segment in scope.clipped(at_seq) {
+        connection.execute(
+            "insert into segment (session, lo, hi, source) values (?1, ?2, ?3, ?4)",
+            (no, segment.lo, segment.hi, segment.source),
+        )?;
+    }
+    rows::write_session(connection, no, &row.session)?;
+    Ok(row.session)
+}
+
+/// The view of a session, made from its log.
+pub(super) struct Fold {
+    pub(super) session: Session,
+    pub(super) conversations: BTreeMap<u32, Conversation>,
+    pub(super) runs: BTreeMap<String, u32>,
+}
+
+impl Fold {
+    pub(super) fn new(session: Session) -> Self {
+        Self { session, conversations: BTreeMap::new(), runs: BTreeMap::new() }
+    }
+
+    /// The sums of another session, whole.
+    fn take_over(&mut self, connection: &Connection, origin: &SessionRow, names: &[Conversation]) -> Result<()> {
+        self.session.last_seq = origin.session.last_seq;
+        self.session.counters = origin.session.counters;
+        self.session.current = origin.session.current;
+        self.session.turn = origin.session.turn;
+        self.conversations = names.iter().map(|one| (one.n, one.clone())).collect();
+        self.runs = super::read::agent_runs(connection, origin.no, u32::MAX)?
+            .into_iter()
+            .map(|agent| (agent.name, agent.usage_count))
+            .collect();
+        Ok(())
+    }
+
+    pub(super) fn hear(&mut self, row: &MessageRow, name: &str) {
+        let message = &row.message;
+        let conversation = self
+            .conversations
+            .entry(row.conversation)
+            .or_insert_with(|| Conversation::open(row.conversation, name, message.at));
+        let heard = NewMessage {
+            id: None,
+            role: message.role,
+            content: message.body.head().to_owned(),
+            at: message.at,
+            conversation: String::new(),
+            extras: message.extras.clone(),
+            price: message.price.clone(),
+        };
+        if let Some(agent) = self.session.hear(&heard, conversation).run_of {
+            *self.runs.entry(agent).or_insert(0) += 1;
+        }
+    }
+
+    pub(super) fn apply(&mut self, fact: &Fact, at: Timestamp) {
+        self.session.apply(fact, at);
+        if let Fact::Summarised { conversation: Some(name), summary } = fact {
+            let own = self.conversations.values_mut().find(|conversation| conversation.name == *name);
+            own.into_iter().for_each(|conversation| conversation.summarise(summary));
+        }
+    }
+}

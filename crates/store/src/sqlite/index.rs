@@ -1,0 +1,167 @@
+//! The search index: it follows the log by a watermark in each session's row.
+
+use jiff::tz::TimeZone;
+use rethread_domain::rank::Places;
+use rethread_domain::{Message, Role, number, terms};
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::connection;
+use super::rows::{self, SessionRow, key, seq_of};
+use super::scope::{Scope, open_body};
+use crate::crash;
+use crate::error::Result;
+use crate::types::{Order, Span};
+
+/// Messages that go into the index in one transaction.
+pub(super) const STEP: u32 = 500;
+
+/// How long the index waits for another process.
+const IMPATIENCE: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Every message has terms for what it can be filtered by. None begins like a word.
+pub(super) fn role_term(role: Role) -> String {
+    format!(":r{role}")
+}
+
+pub(super) fn day_term(day: i64) -> String {
+    format!(":d{day}")
+}
+
+/// Months are counted through, so that a stretch of time is a few terms.
+pub(super) fn month_term(month: i64) -> String {
+    format!(":m{month}")
+}
+
+pub(super) fn month_of(at: jiff::Timestamp) -> i64 {
+    let time = TimeZone::UTC.to_datetime(at);
+    i64::from(time.year()) * 12 + i64::from(time.month())
+}
+
+/// Brings up to `most` messages of sessions that lag into the index; gives how many it was.
+pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
+    titles(connection, most)?;
+    let mut left = most;
+    while left > 0 {
+        let sql = rows::select_session("where indexed_seq < last_seq order by no limit 1");
+        let Some(row) = connection.prepare_cached(&sql)?.query_map([], rows::session)?.next().transpose()? else {
+            break;
+        };
+        left -= session(connection, &row, left)?;
+    }
+    crash::point("index.written");
+    Ok(most - left)
+}
+
+/// The same in a transaction of its own, without waiting long for another process: the index can follow later.
+pub(super) fn catch_up_soon(connection: &mut Connection, most: u32) -> Result<u32> {
+    connection.busy_timeout(IMPATIENCE)?;
+    let done = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(Into::into)
+        .and_then(|transaction| {
+            let done = catch_up(&transaction, most)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+    connection.busy_timeout(connection::PATIENCE)?;
+    done
+}
+
+/// Whether there is anything to catch up with.
+pub(super) fn is_behind(connection: &Connection) -> Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "select exists (select 1 from session where indexed_seq < last_seq)
+             or exists (select 1 from session where title_indexed = 0)",
+    )?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> {
+    let scope = Scope::of(connection, row)?;
+    let span = Span { from: row.indexed + 1, to: rethread_domain::Seq::MAX, order: Order::OldestFirst, limit: most };
+    let mut insert = connection.prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?;
+    let mut count = 0;
+    let mut upto = row.indexed;
+    scope.visit(connection, span, |mut message| {
+        open_body(connection, &mut message)?;
+        insert.execute((key(row.no, message.message.seq), terms_of(&message.message)))?;
+        upto = message.message.seq;
+        count += 1;
+        Ok(true)
+    })?;
+    connection.prepare_cached("update session set indexed_seq = ?2 where no = ?1")?.execute((row.no, upto))?;
+    // A session that lags with nothing to read would be met again and again.
+    Ok(count.max(1))
+}
+
+/// What the index holds of a message: its words, and what it can be filtered by.
+pub(super) fn terms_of(message: &Message) -> String {
+    format!(
+        "{} {} {} {}",
+        terms::distinct(message.body.head()),
+        role_term(message.role),
+        day_term(number::days(message.at)),
+        month_term(month_of(message.at)),
+    )
+}
+
+/// The keys of a session's title and summary in their index.
+pub(super) const fn title_key(no: i64) -> i64 {
+    no * 2
+}
+
+pub(super) const fn summary_key(no: i64) -> i64 {
+    no * 2 + 1
+}
+
+fn titles(connection: &Connection, most: u32) -> Result<()> {
+    let sql = rows::select_session("where title_indexed = 0 order by no limit ?1");
+    let found: Vec<SessionRow> =
+        connection.prepare_cached(&sql)?.query_map([most], rows::session)?.collect::<rusqlite::Result<_>>()?;
+    let mut delete = connection.prepare_cached("delete from title_index where rowid = ?1")?;
+    let mut insert = connection.prepare_cached("insert into title_index (rowid, terms) values (?1, ?2)")?;
+    for row in found {
+        let texts = [(title_key(row.no), &row.session.title), (summary_key(row.no), &row.session.summary)];
+        for (key, text) in texts {
+            delete.execute([key])?;
+            if let Some(text) = text {
+                insert.execute((key, terms::distinct(text)))?;
+            }
+        }
+        connection.prepare_cached("update session set title_indexed = 1 where no = ?1")?.execute([row.no])?;
+    }
+    Ok(())
+}
+
+/// How many messages the index lacks.
+pub(super) fn lag(connection: &Connection) -> Result<u64> {
+    let mut statement = connection
+        .prepare_cached("select coalesce(sum(last_seq - indexed_seq), 0) from session where indexed_seq < last_seq")?;
+    let lag: i64 = statement.query_row([], |row| row.get(0))?;
+    Ok(u64::try_from(lag).unwrap_or(0))
+}
+
+/// Where a term stands in a session: the newest `most` places.
+pub(super) fn places(connection: &Connection, scope: &Scope, term: &str, most: usize) -> Result<Places> {
+    let mut statement = connection.prepare_cached(
+        "select rowid from message_index where message_index match ?1 and rowid between ?2 and ?3
+         order by rowid desc limit ?4",
+    )?;
+    let expression = quoted(term);
+    let mut seqs = Vec::new();
+    for (lo, hi) in scope.keys(1, rethread_domain::Seq::MAX).rev() {
+        let mut found = statement.query((&expression, lo, hi, most - seqs.len()))?;
+        while let Some(row) = found.next()? {
+            seqs.push(seq_of(row.get(0)?));
+        }
+        if seqs.len() == most {
+            return Ok(Places { seqs, cut: true });
+        }
+    }
+    Ok(Places { seqs, cut: false })
+}
+
+/// A term as the index takes it: nothing in it means anything else.
+pub(super) fn quoted(term: &str) -> String {
+    format!("\"{}\"", term.replace('"', "\"\""))
+}

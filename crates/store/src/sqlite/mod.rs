@@ -1,0 +1,294 @@
+//! The embedded store: one SQLite file, one thread that writes, as many readers as are needed.
+//!
+//! Reads run on the caller's thread: they take microseconds, a change of threads takes longer.
+
+mod append;
+mod blob;
+mod claims;
+mod connection;
+mod facts;
+mod index;
+mod read;
+mod rebuild;
+mod recall;
+mod rows;
+mod schema;
+mod scope;
+mod search;
+mod upkeep;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rethread_domain::context::AgentUse;
+use rethread_domain::id::SessionRef;
+use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rusqlite::Connection;
+
+use self::writer::Writer;
+use crate::error::{Error, Result};
+use crate::types::{
+    Append, Appended, Claim, Command, Dump, Health, ListFilter, RecallRequest, Recalled, Span, StoreUrl, Usage,
+};
+use crate::{Claims, Finding, Sessions, Upkeep};
+
+/// Readers that are kept open.
+const READERS: usize = 8;
+
+pub(crate) struct SqliteStore {
+    path: PathBuf,
+    readers: Mutex<Vec<Connection>>,
+    /// Started by the first write: who only reads needs no thread.
+    writer: OnceLock<Writer>,
+    starting: Mutex<()>,
+    /// Tells whether other processes have written.
+    watcher: Mutex<Option<Connection>>,
+}
+
+impl SqliteStore {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        if !connection::check_file(path)? {
+            connection::create(path)?;
+            schema::migrate(path, schema::STEPS)?;
+        }
+        let mut reader = connection::reader(path)?;
+        if schema::version(&reader, path, schema::STEPS.len())? < schema::STEPS.len() {
+            drop(reader);
+            schema::migrate(path, schema::STEPS)?;
+            reader = connection::reader(path)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            readers: Mutex::new(vec![reader]),
+            writer: OnceLock::new(),
+            starting: Mutex::new(()),
+            watcher: Mutex::new(None),
+        })
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        if let Some(writer) = self.writer.get() {
+            return Ok(writer);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.writer.get().is_none() {
+            let writer = Writer::spawn(&self.path)?;
+            drop(self.writer.set(writer));
+        }
+        self.writer.get().ok_or_else(|| Error::Failed("the writer did not start".into()))
+    }
+
+    /// Reads one state of the store.
+    fn read<T>(&self, job: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let lock = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = lock().pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => connection::reader(&self.path)?,
+        };
+        reader.prepare_cached("begin")?.raw_execute()?;
+        let answer = job(&reader);
+        let ended = reader.prepare_cached("commit").and_then(|mut commit| commit.raw_execute());
+        let mut readers = lock();
+        if ended.is_ok() && readers.len() < READERS {
+            readers.push(reader);
+        }
+        answer
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer()?.write(job).await
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Sessions for SqliteStore {
+    async fn start(&self, id: SessionId, beginning: Beginning, at: Timestamp) -> Result<Session> {
+        self.write(move |connection| facts::start(connection, id, beginning, at)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>> {
+        self.write(move |connection| append::append(connection, append)).await
+    }
+
+    async fn change(&self, before: &Session, fact: Fact, at: Timestamp) -> Result<Session> {
+        let (id, decided_on) = (before.id, before.facts);
+        self.write(move |connection| facts::change(connection, id, decided_on, &fact, at)).await
+    }
+
+    async fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: Timestamp) -> Result<Session> {
+        self.write(move |connection| facts::fork(connection, source, at_seq, id, at)).await
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Session> {
+        self.read(|connection| Ok(rows::session_by_id(connection, id)?.session))
+    }
+
+    async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>> {
+        self.read(|connection| read::resolve(connection, reference))
+    }
+
+    async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>> {
+        self.read(|connection| read::list(connection, filter))
+    }
+
+    async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>> {
+        self.read(|connection| facts::conversations(connection, rows::session_by_id(connection, id)?.no))
+    }
+
+    async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
+        self.read(|connection| read::messages(connection, &rows::session_by_id(connection, id)?, span))
+    }
+
+    async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
+        self.read(|connection| facts::facts(connection, rows::session_by_id(connection, id)?.no))
+    }
+
+    async fn agents(&self, id: SessionId) -> Result<Vec<AgentUse>> {
+        self.read(|connection| {
+            read::agent_runs(connection, rows::session_by_id(connection, id)?.no, recall::AGENTS)
+        })
+    }
+
+    async fn recall(&self, request: &RecallRequest) -> Result<Recalled> {
+        self.read(|connection| recall::recall(connection, request))
+    }
+}
+
+#[async_trait]
+impl Finding for SqliteStore {
+    async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
+        self.read(|connection| search::search(connection, query, filter, limit))
+    }
+
+    async fn index(&self, most: u32) -> Result<u64> {
+        if !self.read(index::is_behind)? {
+            return Ok(0);
+        }
+        let mut left = most;
+        while left > 0 {
+            let step = left.min(index::STEP);
+            let job = move |connection: &mut Connection| index::catch_up_soon(connection, step);
+            if self.writer()?.maintain(job).await? < step {
+                break;
+            }
+            left -= step;
+        }
+        self.read(index::lag)
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
+        self.write(move |connection| upkeep::purge(connection, id, seq, at)).await?;
+        self.writer()?.maintain(|connection| Ok(writer::fold_log(connection, "truncate"))).await
+    }
+
+    async fn erase_deleted(&self, before: Timestamp) -> Result<u32> {
+        let path = self.path.clone();
+        self.write(move |connection| upkeep::erase_deleted(connection, &path, before)).await
+    }
+
+    async fn take_in(&self, dump: Dump) -> Result<Session> {
+        self.write(move |connection| {
+            let savepoint = "take_in";
+            connection.execute_batch(&format!("savepoint {savepoint}"))?;
+            let taken = rebuild::take_in(connection, dump);
+            let end = if taken.is_ok() { "release" } else { "rollback to" };
+            connection.execute_batch(&format!("{end} {savepoint}"))?;
+            taken
+        })
+        .await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<()> {
+        upkeep::copy(&connection::reader(&self.path)?, to)
+    }
+
+    async fn check(&self) -> Result<Health> {
+        self.read(upkeep::check)
+    }
+
+    async fn rebuild(&self) -> Result<()> {
+        self.write(rebuild::everything).await
+    }
+
+    async fn compact(&self) -> Result<()> {
+        self.writer()?
+            .maintain(|connection| {
+                connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
+                connection.execute_batch("vacuum")?;
+                writer::fold_log(connection, "truncate");
+                Ok(())
+            })
+            .await
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        self.read(|connection| upkeep::usage(connection, &self.path))
+    }
+}
+
+#[async_trait]
+impl Claims for SqliteStore {
+    async fn claim(&self, id: SessionId) -> Result<Option<Claim>> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        let Some(lock) = claims::lock(&self.path, no)? else { return Ok(None) };
+        let epoch = self.write(move |connection| claims::begin_epoch(connection, id)).await?;
+        Ok(Some(Claim { epoch, _lock: Box::new(lock) }))
+    }
+
+    async fn is_claimed(&self, id: SessionId) -> Result<bool> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        claims::is_locked(&self.path, no)
+    }
+
+    async fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> Result<u64> {
+        self.write(move |connection| claims::ask(connection, id, command, at)).await
+    }
+
+    async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>> {
+        if !self.read(|connection| claims::has_asked(connection, id))? {
+            return Ok(Vec::new());
+        }
+        self.write(move |connection| claims::take_asked(connection, id)).await
+    }
+
+    async fn version(&self) -> Result<u64> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match watcher.take() {
+            Some(connection) => connection,
+            None => connection::reader(&self.path)?,
+        };
+        let version: i64 = connection.query_row("pragma data_version", [], |row| row.get(0))?;
+        *watcher = Some(connection);
+        Ok(u64::try_from(version).unwrap_or(0))
+    }
+}
+
+/// Puts a backup in place of the store that `url` names.
+pub fn restore(from: &Path, url: &StoreUrl) -> Result<()> {
+    match url {
+        StoreUrl::Sqlite(to) => upkeep::restore(from, to),
+    }
+}
+
+/// The version of SQLite in this program.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}

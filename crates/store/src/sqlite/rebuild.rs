@@ -1,0 +1,182 @@
+//! Everything that is derived, made anew from the log or compared with it.
+
+use jiff::Timestamp;
+use rethread_domain::session::FactRecord;
+use rethread_domain::{Conversation, Fact, Seq, Session};
+use rusqlite::Connection;
+
+use super::facts::{self, Fold};
+use super::index;
+use super::rows::{self, SessionRow};
+use super::scope::{Scope, open_body};
+use super::{append, read};
+use crate::crash;
+use crate::error::{Error, Result};
+use crate::types::{Dump, Order, Span};
+
+const ALL: Span = Span { from: 1, to: Seq::MAX, order: Order::OldestFirst, limit: u32::MAX };
+
+/// Goes through the log of a session: facts and messages in the order in which they came.
+pub(super) fn fold(connection: &Connection, row: &SessionRow) -> Result<Fold> {
+    let facts = facts::facts(connection, row.no)?;
+    let mut facts = facts.iter();
+    let damaged = |why: &str| Error::Damaged(format!("session {}: {why}", row.session.id));
+    let Some(FactRecord { at: started, fact: Fact::Started(beginning), .. }) = facts.next() else {
+        return Err(damaged("its log does not begin with its start"));
+    };
+    let names: Vec<(u32, &str)> = facts
+        .clone()
+        .filter_map(|record| match &record.fact {
+            Fact::Opened { n, name } => Some((*n, name.as_str())),
+            _ => None,
+        })
+        .collect();
+    let forked_at = beginning.forked_from.map_or(0, |origin| origin.seq);
+    let mut fold = Fold::new(Session::start(row.session.id, beginning.clone(), *started));
+    let mut facts = facts.peekable();
+    Scope::of(connection, row)?.visit(connection, ALL, |message| {
+        let seq = message.message.seq;
+        if seq != fold.session.last_seq + 1 {
+            return Err(damaged(&format!("message {} is missing", fold.session.last_seq + 1)));
+        }
+        while let Some(record) = facts.next_if(|record| record.after < seq) {
+            fold.apply(&record.fact, record.at);
+        }
+        let name = names.iter().find(|(n, _)| *n == message.conversation).map_or("", |(_, name)| name);
+        fold.hear(&message, name);
+        if seq == forked_at {
+            // A fork begins when it is made, whatever it shares.
+            fold.session.started_at = *started;
+            fold.session.last_active_at = *started;
+        }
+        Ok(true)
+    })?;
+    facts.for_each(|record| fold.apply(&record.fact, record.at));
+    Ok(fold)
+}
+
+/// What differs between a session's rows and its log, in words.
+pub(super) fn drift(connection: &Connection, row: &SessionRow) -> Result<Option<String>> {
+    let fold = match fold(connection, row) {
+        Ok(fold) => fold,
+        Err(Error::Damaged(why)) => return Ok(Some(why)),
+        Err(error) => return Err(error),
+    };
+    let id = row.session.id;
+    if fold.session != row.session {
+        return Ok(Some(format!("session {id}: its row differs from its log")));
+    }
+    let conversations: Vec<Conversation> = fold.conversations.into_values().collect();
+    if conversations != facts::conversations(connection, row.no)? {
+        return Ok(Some(format!("session {id}: its conversations differ from its log")));
+    }
+    let runs = read::agent_runs(connection, row.no, u32::MAX)?;
+    let same = runs.len() == fold.runs.len()
+        && runs.iter().all(|used| fold.runs.get(&used.name) == Some(&used.usage_count));
+    Ok((!same).then(|| format!("session {id}: its runs differ from its log")))
+}
+
+/// Writes the rows of a session anew from its log.
+pub(super) fn session(connection: &Connection, row: &SessionRow) -> Result<Session> {
+    let fold = fold(connection, row)?;
+    connection.execute("delete from conversation where session = ?1", [row.no])?;
+    connection.execute("delete from agent_use where session = ?1", [row.no])?;
+    for conversation in fold.conversations.values() {
+        rows::write_conversation(connection, row.no, conversation)?;
+    }
+    for (agent, runs) in &fold.runs {
+        append::count_run(connection, row.no, agent, *runs)?;
+    }
+    rows::write_session(connection, row.no, &fold.session)?;
+    facts::forget_title(connection, row.no)?;
+    Ok(fold.session)
+}
+
+/// Every session, the deleted ones too.
+pub(super) fn each(
+    connection: &Connection,
+    mut visit: impl FnMut(SessionRow) -> Result<()>,
+) -> Result<()> {
+    let numbers: Vec<i64> = connection
+        .prepare("select no from session order by no")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for no in numbers {
+        visit(connection.prepare_cached(&rows::select_session("where no = ?1"))?.query_row([no], rows::session)?)?;
+    }
+    Ok(())
+}
+
+/// Rows and index of the whole store.
+pub(super) fn everything(connection: &Connection) -> Result<()> {
+    each(connection, |row| session(connection, &row).map(|_| ()))?;
+    connection.execute("insert into message_index (message_index) values ('delete-all')", [])?;
+    connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
+    connection.execute("update session set indexed_seq = base_seq, title_indexed = 0", [])?;
+    while index::catch_up(connection, index::STEP)? > 0 {}
+    orphans(connection)
+}
+
+/// Messages of sessions that are gone, kept for their forks.
+fn orphans(connection: &Connection) -> Result<()> {
+    let sql = rows::select_message(
+        "where id >> 32 in (select source from segment where source not in (select no from session)) order by id",
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let key: i64 = row.get(0)?;
+        let mut message = rows::message(row)?;
+        open_body(connection, &mut message)?;
+        let message = message.message;
+        let terms = index::terms_of(&message);
+        connection
+            .prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?
+            .execute((key, terms))?;
+    }
+    Ok(())
+}
+
+/// Takes in the log of a session from elsewhere.
+pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
+    let damaged = |why: &str| Error::Damaged(format!("session {}: {why}", dump.id));
+    let Some(FactRecord { at, fact: Fact::Started(beginning), .. }) = dump.facts.first() else {
+        return Err(damaged("its log does not begin with its start"));
+    };
+    let session = Session::start(dump.id, beginning.clone(), *at);
+    let no = rows::insert_session(connection, &session, 0)?;
+    let mut names: Vec<(u32, &str)> = Vec::new();
+    for (n, record) in (1u32..).zip(&dump.facts) {
+        let what = serde_json::to_string(&record.fact).map_err(|error| Error::Failed(error.to_string()))?;
+        connection
+            .prepare_cached("insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)")?
+            .execute((no, n, record.after, rows::micros(record.at), what))?;
+        if let Fact::Opened { n, name } = &record.fact {
+            names.push((*n, name));
+        }
+    }
+    crash::point("take_in.half");
+    let mut row = SessionRow { no, session, base: 0, indexed: 0, epoch: 0 };
+    let mut last: std::collections::HashMap<u32, Seq> = std::collections::HashMap::new();
+    for (message, purged_at) in dump.messages {
+        let known = names.iter().find(|(_, name)| *name == message.conversation);
+        let Some(n) = known.map(|(n, _)| *n) else {
+            return Err(damaged(&format!("conversation {:?} was never opened", message.conversation)));
+        };
+        row.session.last_seq += 1;
+        let seq = row.session.last_seq;
+        let prev = last.insert(n, seq).unwrap_or(0);
+        let given = message.id.clone().filter(|id| row.session.id.seq_of(id) != Some(seq));
+        append::insert(connection, &row, n, prev, message, given)?;
+        if let Some(at) = purged_at {
+            mark_purged(connection, rows::key(no, seq), at)?;
+        }
+    }
+    connection.execute("update session set last_seq = ?2 where no = ?1", (no, row.session.last_seq))?;
+    self::session(connection, &row)
+}
+
+pub(super) fn mark_purged(connection: &Connection, key: i64, at: Timestamp) -> Result<()> {
+    connection.execute("update message set purged_at = ?2 where id = ?1", (key, rows::micros(at)))?;
+    Ok(())
+}

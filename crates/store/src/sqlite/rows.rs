@@ -1,0 +1,397 @@
+//! Rows and domain types.
+
+use jiff::Timestamp;
+use rethread_domain::conversation::{LabelPrices, TitleFrom};
+use rethread_domain::message::{Body, Extras};
+use rethread_domain::price::{Cuts, Price, decode_numbers, encode_numbers};
+use rethread_domain::session::{Counters, HeadPrices, Origin, Repository};
+use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use crate::error::{Error, Result};
+
+type SqlResult<T> = rusqlite::Result<T>;
+
+/// A session with what only the store knows of it.
+#[derive(Debug, Clone)]
+pub(super) struct SessionRow {
+    pub(super) no: i64,
+    pub(super) session: Session,
+    /// Up to here its messages are those of others.
+    pub(super) base: Seq,
+    pub(super) indexed: Seq,
+    pub(super) epoch: u32,
+}
+
+const SESSION: &str = "no, id, user, project, kind, agent, model, command, prompt_hash, tools, title,
+    title_from, summary, status, archived_from, started_at, last_active_at, deleted_at, forked_from,
+    forked_at, branch, head, facts, last_seq, base_seq, indexed_seq, conversations, tokens, runs,
+    input_tokens, output_tokens, cost_nano, current, turn, epoch, head_price, title_price, summary_prices";
+
+/// A query for whole sessions.
+pub(super) fn select_session(rest: &str) -> String {
+    format!("select {SESSION} from session {rest}")
+}
+
+pub(super) fn session_by_id(connection: &Connection, id: SessionId) -> Result<SessionRow> {
+    let mut statement = connection.prepare_cached(&select_session("where id = ?1"))?;
+    statement.query_row([id.to_string()], session).optional()?.ok_or(Error::NotFound(id))
+}
+
+pub(super) fn micros(at: Timestamp) -> i64 {
+    at.as_microsecond()
+}
+
+fn time(row: &Row<'_>, index: usize) -> SqlResult<Timestamp> {
+    let micros: i64 = row.get(index)?;
+    Timestamp::from_microsecond(micros).map_err(|error| damaged(index, error.to_string()))
+}
+
+fn time_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Timestamp>> {
+    row.get::<_, Option<i64>>(index)?.map(|_| time(row, index)).transpose()
+}
+
+fn damaged(index: usize, why: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, why.into())
+}
+
+pub(super) const fn status_number(status: Status) -> i64 {
+    match status {
+        Status::Active => 0,
+        Status::Paused => 1,
+        Status::Completed => 2,
+        Status::Archived => 3,
+    }
+}
+
+pub(super) const fn role_number(role: Role) -> i64 {
+    match role {
+        Role::User => 0,
+        Role::Assistant => 1,
+        Role::System => 2,
+        Role::Tool => 3,
+    }
+}
+
+const fn title_number(from: TitleFrom) -> i64 {
+    match from {
+        TitleFrom::Nobody => 0,
+        TitleFrom::Request => 1,
+        TitleFrom::Agent => 2,
+        TitleFrom::Person => 3,
+    }
+}
+
+fn one_of<T: Copy>(row: &Row<'_>, index: usize, all: &[T], number: impl Fn(T) -> i64) -> SqlResult<T> {
+    let found: i64 = row.get(index)?;
+    let known = all.iter().copied().find(|value| number(*value) == found);
+    known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
+}
+
+pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
+    let id: SessionId = parse(row, 1)?;
+    let tools: Option<String> = row.get(9)?;
+    let forked_from: Option<String> = row.get(18)?;
+    let origin = match forked_from {
+        None => None,
+        Some(text) => Some(Origin {
+            session: text.parse().map_err(|_| damaged(18, text.clone()))?,
+            seq: row.get(19)?,
+        }),
+    };
+    let archived_from: Option<i64> = row.get(14)?;
+    let head: Option<String> = row.get(21)?;
+    let branch = row.get(20)?;
+    Ok(SessionRow {
+        no: row.get(0)?,
+        base: row.get(24)?,
+        indexed: row.get(25)?,
+        epoch: row.get(34)?,
+        session: Session {
+            id,
+            user: row.get(2)?,
+            project: row.get(3)?,
+            kind: row.get(4)?,
+            agent: row.get(5)?,
+            model: row.get(6)?,
+            command: row.get(7)?,
+            prompt_hash: row.get(8)?,
+            tools: tools.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
+            forked_from: origin,
+            title: row.get(10)?,
+            title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
+            summary: row.get(12)?,
+            status: one_of(row, 13, &Status::ALL, status_number)?,
+            archived_from: archived_from.map(|_| one_of(row, 14, &Status::ALL, status_number)).transpose()?,
+            started_at: time(row, 15)?,
+            last_active_at: time(row, 16)?,
+            deleted_at: time_or_none(row, 17)?,
+            repository: head.map(|head| Repository { branch, head }),
+            facts: row.get(22)?,
+            last_seq: row.get(23)?,
+            counters: Counters {
+                conversations: row.get(26)?,
+                tokens: unsigned(row, 27)?,
+                runs: row.get(28)?,
+                input_tokens: unsigned(row, 29)?,
+                output_tokens: unsigned(row, 30)?,
+                cost_nano: row.get(31)?,
+            },
+            current: row.get(32)?,
+            turn: row.get(33)?,
+            prices: HeadPrices {
+                head: row.get(35)?,
+                title: row.get(36)?,
+                summary: numbers(row, 37)?,
+            },
+        },
+    })
+}
+
+fn parse<T: std::str::FromStr>(row: &Row<'_>, index: usize) -> SqlResult<T> {
+    let text = row.get_ref(index)?.as_str()?;
+    text.parse().map_err(|_| damaged(index, text.to_owned()))
+}
+
+fn unsigned(row: &Row<'_>, index: usize) -> SqlResult<u64> {
+    let number: i64 = row.get(index)?;
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn numbers(row: &Row<'_>, index: usize) -> SqlResult<Vec<u32>> {
+    Ok(row.get_ref(index)?.as_blob_or_null()?.map(decode_numbers).unwrap_or_default())
+}
+
+/// Writes the row of a session anew, all but what only the index and claims change.
+pub(super) fn write_session(connection: &Connection, no: i64, session: &Session) -> Result<()> {
+    let tools = (!session.tools.is_empty()).then(|| serde_json::to_string(&session.tools).unwrap_or_default());
+    connection
+        .prepare_cached(
+            "update session set project = :project, agent = :agent, model = :model, tools = :tools,
+                title = :title, title_from = :title_from, summary = :summary, status = :status,
+                archived_from = :archived_from, started_at = :started_at, last_active_at = :last_active_at,
+                deleted_at = :deleted_at, branch = :branch, head = :head, facts = :facts,
+                last_seq = :last_seq, conversations = :conversations, tokens = :tokens, runs = :runs,
+                input_tokens = :input, output_tokens = :output, cost_nano = :cost, current = :current,
+                turn = :turn, head_price = :head_price, title_price = :title_price,
+                summary_prices = :summary_prices
+             where no = :no",
+        )?
+        .execute(named_params! {
+            ":no": no,
+            ":project": session.project,
+            ":agent": session.agent,
+            ":model": session.model,
+            ":tools": tools,
+            ":title": session.title,
+            ":title_from": title_number(session.title_from),
+            ":summary": session.summary,
+            ":status": status_number(session.status),
+            ":archived_from": session.archived_from.map(status_number),
+            ":started_at": micros(session.started_at),
+            ":last_active_at": micros(session.last_active_at),
+            ":deleted_at": session.deleted_at.map(micros),
+            ":branch": session.repository.as_ref().and_then(|repository| repository.branch.as_deref()),
+            ":head": session.repository.as_ref().map(|repository| &repository.head),
+            ":facts": session.facts,
+            ":last_seq": session.last_seq,
+            ":conversations": session.counters.conversations,
+            ":tokens": signed(session.counters.tokens),
+            ":runs": session.counters.runs,
+            ":input": signed(session.counters.input_tokens),
+            ":output": signed(session.counters.output_tokens),
+            ":cost": session.counters.cost_nano,
+            ":current": session.current,
+            ":turn": session.turn,
+            ":head_price": session.prices.head,
+            ":title_price": session.prices.title,
+            ":summary_prices": blob_or_null(&session.prices.summary),
+        })?;
+    Ok(())
+}
+
+/// Writes what an append changes: a small part of the row.
+pub(super) fn count_session(connection: &Connection, no: i64, session: &Session) -> Result<()> {
+    connection
+        .prepare_cached(
+            "update session set last_seq = ?2, last_active_at = ?3, conversations = ?4, tokens = ?5,
+                runs = ?6, input_tokens = ?7, output_tokens = ?8, cost_nano = ?9, current = ?10, turn = ?11
+             where no = ?1",
+        )?
+        .execute((
+            no,
+            session.last_seq,
+            micros(session.last_active_at),
+            session.counters.conversations,
+            signed(session.counters.tokens),
+            session.counters.runs,
+            signed(session.counters.input_tokens),
+            signed(session.counters.output_tokens),
+            session.counters.cost_nano,
+            session.current,
+            session.turn,
+        ))?;
+    Ok(())
+}
+
+fn blob_or_null(numbers: &[u32]) -> Option<Vec<u8>> {
+    (!numbers.is_empty()).then(|| encode_numbers(numbers.iter().copied()))
+}
+
+/// Adds the row of a new session; gives its number.
+pub(super) fn insert_session(connection: &Connection, session: &Session, base: Seq) -> Result<i64> {
+    let origin = session.forked_from;
+    let added = connection.prepare_cached(
+        "insert into session (id, user, project, kind, command, prompt_hash, forked_from, forked_at, base_seq,
+            title_from, status, started_at, last_active_at, facts, last_seq, indexed_seq, conversations, tokens,
+            runs, input_tokens, output_tokens, cost_nano, turn, epoch, head_price, title_price)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, 0, 0, 0, ?9, ?9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+         on conflict (id) do nothing",
+    )?
+    .execute((
+        session.id.to_string(),
+        &session.user,
+        &session.project,
+        &session.kind,
+        &session.command,
+        &session.prompt_hash,
+        origin.map(|origin| origin.session.to_string()),
+        origin.map(|origin| origin.seq),
+        base,
+    ))?;
+    if added == 0 {
+        return Err(Error::Exists(session.id));
+    }
+    let no = connection.last_insert_rowid();
+    write_session(connection, no, session)?;
+    Ok(no)
+}
+
+const CONVERSATION: &str = "n, name, title, created_at, last_at, last_seq, messages, tokens, turn, running,
+    summary, name_price, heading_price, summary_prices";
+
+pub(super) fn select_conversation(rest: &str) -> String {
+    format!("select {CONVERSATION} from conversation {rest}")
+}
+
+pub(super) fn conversation(row: &Row<'_>) -> SqlResult<Conversation> {
+    let summary: Option<String> = row.get(10)?;
+    Ok(Conversation {
+        n: row.get(0)?,
+        name: row.get(1)?,
+        title: row.get(2)?,
+        created_at: time(row, 3)?,
+        last_at: time(row, 4)?,
+        last_seq: row.get(5)?,
+        messages: row.get(6)?,
+        tokens: unsigned(row, 7)?,
+        turn: row.get(8)?,
+        running: row.get(9)?,
+        summary: match summary {
+            Some(json) => Some(serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?),
+            None => None,
+        },
+        prices: LabelPrices { name: row.get(11)?, heading: row.get(12)?, summary: numbers(row, 13)? },
+    })
+}
+
+pub(super) fn write_conversation(connection: &Connection, session: i64, conversation: &Conversation) -> Result<()> {
+    let summary = conversation.summary.as_ref().map(|summary| serde_json::to_string(summary).unwrap_or_default());
+    connection
+        .prepare_cached(
+            "insert into conversation (session, n, name, title, created_at, last_at, last_seq, messages, tokens,
+                turn, running, summary, name_price, heading_price, summary_prices)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+             on conflict (session, n) do update set title = excluded.title, last_at = excluded.last_at,
+                last_seq = excluded.last_seq, messages = excluded.messages, tokens = excluded.tokens,
+                turn = excluded.turn, running = excluded.running, summary = excluded.summary,
+                name_price = excluded.name_price, heading_price = excluded.heading_price,
+                summary_prices = excluded.summary_prices",
+        )?
+        .execute(rusqlite::params![
+            session,
+            conversation.n,
+            conversation.name,
+            conversation.title,
+            micros(conversation.created_at),
+            micros(conversation.last_at),
+            conversation.last_seq,
+            conversation.messages,
+            signed(conversation.tokens),
+            conversation.turn,
+            conversation.running,
+            summary,
+            conversation.prices.name,
+            conversation.prices.heading,
+            blob_or_null(&conversation.prices.summary),
+        ])?;
+    Ok(())
+}
+
+const MESSAGE: &str = "id, role, conversation, at, tokens, price, cuts, body, head_bytes, blob, extras,
+    given_id, purged_at, prev, bytes";
+
+pub(super) fn select_message(rest: &str) -> String {
+    format!("select {MESSAGE} from message {rest}")
+}
+
+/// A message with what only the store knows of it.
+#[derive(Debug, Clone)]
+pub(super) struct MessageRow {
+    pub(super) message: Message,
+    pub(super) conversation: u32,
+    pub(super) prev: Seq,
+    pub(super) blob: Option<i64>,
+}
+
+/// Reads a message; the name of its conversation has to be filled in.
+pub(super) fn message(row: &Row<'_>) -> SqlResult<MessageRow> {
+    let body: String = row.get(7)?;
+    let head_bytes: Option<usize> = row.get(8)?;
+    let blob: Option<i64> = row.get(9)?;
+    let extras = match row.get_ref(10)?.as_str_or_null()? {
+        Some(json) => serde_json::from_str(json).map_err(|error| damaged(10, error.to_string()))?,
+        None => Extras::default(),
+    };
+    let body = match head_bytes {
+        Some(at) if body.is_char_boundary(at) => {
+            let (head, tail) = body.split_at(at);
+            Body::Ends { head: head.to_owned(), tail: tail.to_owned(), bytes: unsigned(row, 14)? }
+        }
+        _ => Body::Whole(body),
+    };
+    Ok(MessageRow {
+        conversation: row.get(2)?,
+        prev: row.get(13)?,
+        blob,
+        message: Message {
+            seq: seq_of(row.get(0)?),
+            given_id: row.get(11)?,
+            role: one_of(row, 1, &Role::ALL, role_number)?,
+            at: time(row, 3)?,
+            conversation: String::new(),
+            body,
+            extras,
+            price: Price {
+                tokens: row.get(4)?,
+                quoted: row.get(5)?,
+                cuts: row.get_ref(6)?.as_blob_or_null()?.map(Cuts::decode).unwrap_or_default(),
+            },
+            purged_at: time_or_none(row, 12)?,
+        },
+    })
+}
+
+/// The key of a message: sessions side by side, in the order of their messages.
+pub(super) const fn key(session: i64, seq: Seq) -> i64 {
+    session << 32 | seq as i64
+}
+
+pub(super) const fn seq_of(key: i64) -> Seq {
+    (key & 0xffff_ffff) as Seq
+}

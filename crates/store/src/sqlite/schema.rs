@@ -1,0 +1,114 @@
+//! Versions of the schema, and getting from one to the next.
+//!
+//! Steps are only ever added. Each runs in one transaction, under a lock that a second process waits for.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::connection::{self, beside, not_a_store};
+use crate::crash;
+use crate::error::{Error, Result};
+
+/// "rthd": tells our files from other SQLite files.
+const APPLICATION: i32 = 0x7274_6864;
+
+pub(super) const STEPS: &[&str] = &[include_str!("../../migrations/sqlite/0001_sessions.sql")];
+
+/// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
+pub(super) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize> {
+    let (application, version, tables): (i32, i64, i64) = connection
+        .query_row(
+            "select (select application_id from pragma_application_id),
+                    (select user_version from pragma_user_version),
+                    (select count(*) from (select 1 from sqlite_schema limit 1))",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .map_err(|error| match Error::from(error) {
+            Error::Damaged(why) => not_a_store(path, &why),
+            error => error,
+        })?;
+    if application != APPLICATION && (tables > 0 || version != 0) {
+        return Err(not_a_store(path, "it is a database of another program"));
+    }
+    let known = i64::try_from(known).unwrap_or(i64::MAX);
+    if version > known {
+        return Err(Error::Newer { path: path.display().to_string(), found: version, known });
+    }
+    Ok(usize::try_from(version).unwrap_or(0))
+}
+
+/// Brings a store to the newest version. An older one is copied aside first.
+pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
+    let mut connection = connection::writer(path)?;
+    let before = version(&connection, path, steps.len())?;
+    if before == steps.len() {
+        return Ok(());
+    }
+    if before > 0 {
+        let copy = beside(path, &format!(".v{before}.bak"));
+        super::upkeep::copy(&connection, &copy)?;
+    }
+    switch_to_wal(&connection)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+    let before = version(&transaction, path, steps.len())?;
+    for step in &steps[before..] {
+        transaction.execute_batch(step)?;
+        crash::point("migrate.step");
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// SQLite does not wait by itself here when two processes do this at once.
+fn switch_to_wal(connection: &Connection) -> Result<()> {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    loop {
+        let switched = connection
+            .query_row("pragma journal_mode = wal", [], |row| row.get::<_, String>(0))
+            .map_err(Error::from);
+        match switched {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => return Err(Error::Failed(format!("the file system allows only journal mode {mode}"))),
+            Err(Error::Busy) if std::time::Instant::now() < deadline => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_store_is_copied_aside_and_brought_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        connection::create(&path).unwrap();
+        migrate(&path, STEPS).unwrap();
+        let steps = [STEPS[0], "create table added (n integer) strict"];
+        migrate(&path, &steps).unwrap();
+
+        let connection = connection::reader(&path).unwrap();
+        assert_eq!(version(&connection, &path, 2).unwrap(), 2);
+        let old = connection::reader(&beside(&path, ".v1.bak")).unwrap();
+        assert_eq!(version(&old, &path, 2).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_newer_store_is_refused_untouched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        connection::create(&path).unwrap();
+        migrate(&path, &[STEPS[0], "create table added (n integer) strict"]).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let refused = super::super::SqliteStore::open(&path);
+        assert!(matches!(refused, Err(Error::Newer { found: 2, known: 1, .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}

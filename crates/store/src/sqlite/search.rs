@@ -1,0 +1,338 @@
+//! Searching: candidates from the index, newest first and bounded; filters before the bound, so that they never
+//! make a search miss what matches; ranking in the domain.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rethread_domain::search::{self, Clause, Filter, Hit, Place, Query};
+use rethread_domain::{Seq, Session, SessionId};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::index::{self, quoted};
+use super::rows::{self, MessageRow, seq_of};
+use super::scope::{Scope, Segment, open_body};
+use crate::error::Result;
+use crate::types::{Order, Span};
+
+/// How many finds are ranked.
+const CANDIDATES: usize = 200;
+/// Up to so many sessions are looked through one by one when a filter names them.
+const FEW_SESSIONS: usize = 64;
+/// Months in a filter that are looked up by their terms.
+const MOST_MONTHS: i64 = 240;
+const EXCERPT: usize = 160;
+/// A find in a title or summary counts for more than one in the text.
+const TITLE_BONUS: f64 = 0.5;
+
+pub(super) fn search(connection: &Connection, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
+    if query.is_empty() || limit == 0 {
+        return Ok(Vec::new());
+    }
+    let mut search = Search { connection, query, filter, owners: HashMap::new(), hits: Vec::new() };
+    search.titles()?;
+    search.messages(&all_of(&query.clauses))?;
+    search.unindexed()?;
+    if search.hits.len() < limit as usize && query.clauses.len() > 1 && query.phrases.is_empty() {
+        for clause in &query.clauses {
+            search.messages(&all_of(std::slice::from_ref(clause)))?;
+        }
+    }
+    let mut hits = search.hits;
+    hits.sort_by(|a, b| {
+        let by_score = b.hit.score.total_cmp(&a.hit.score);
+        by_score.then(b.at.cmp(&a.at)).then(a.hit.session.cmp(&b.hit.session))
+    });
+    hits.truncate(limit as usize);
+    Ok(hits.into_iter().map(|ranked| ranked.hit).collect())
+}
+
+struct Ranked {
+    hit: Hit,
+    /// The key of its message; titles have none.
+    key: Option<i64>,
+    at: Timestamp,
+}
+
+/// A session that has a message, with the part of the other's messages that it shares.
+struct Owner {
+    session: Session,
+    lo: Seq,
+    hi: Seq,
+}
+
+struct Search<'a> {
+    connection: &'a Connection,
+    query: &'a Query,
+    filter: &'a Filter,
+    /// Who has the messages of a session: itself and its forks, as far as they fit the filter.
+    owners: HashMap<i64, Vec<Owner>>,
+    hits: Vec<Ranked>,
+}
+
+impl Search<'_> {
+    fn titles(&mut self) -> Result<()> {
+        if self.filter.is_about_messages() {
+            return Ok(());
+        }
+        let mut statement = self.connection.prepare_cached(
+            "select rowid from title_index where title_index match ?1 order by rowid desc",
+        )?;
+        let mut found = statement.query([all_of(&self.query.clauses)])?;
+        while let Some(row) = found.next()? {
+            let key: i64 = row.get(0)?;
+            if self.hits.len() >= CANDIDATES {
+                break;
+            }
+            self.title(key / 2, key % 2 == 0)?;
+        }
+        let sql = "select no from session where title_indexed = 0";
+        let lacking: Vec<i64> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for no in lacking {
+            self.title(no, true)?;
+            self.title(no, false)?;
+        }
+        Ok(())
+    }
+
+    fn title(&mut self, no: i64, is_title: bool) -> Result<()> {
+        let Some(row) = session_by_no(self.connection, no)? else { return Ok(()) };
+        let text = if is_title { row.session.title.clone() } else { row.session.summary.clone() };
+        let Some(text) = text.filter(|text| self.query.matches(text)) else { return Ok(()) };
+        if fits(self.filter, &row.session) && self.is_in_session(&row.session) {
+            self.hits.push(Ranked {
+                key: None,
+                at: row.session.last_active_at,
+                hit: Hit {
+                    session: row.session.id,
+                    title: row.session.title,
+                    place: if is_title { Place::Title } else { Place::Summary },
+                    excerpt: search::excerpt(self.query, &text, EXCERPT),
+                    score: search::score(self.query, &text) + TITLE_BONUS,
+                },
+            });
+        }
+        Ok(())
+    }
+
+    fn is_in_session(&self, session: &Session) -> bool {
+        self.filter.session.is_none_or(|id| id == session.id)
+    }
+
+    fn messages(&mut self, words: &str) -> Result<()> {
+        let expression = format!("{words}{}{}", self.role_part(), self.time_part()?);
+        let mut room = CANDIDATES;
+        for (lo, hi) in self.ranges()? {
+            let mut statement = self.connection.prepare_cached(
+                "select rowid from message_index where message_index match ?1 and rowid between ?2 and ?3
+                 order by rowid desc",
+            )?;
+            let mut found = statement.query((&expression, lo, hi))?;
+            while let Some(row) = found.next()? {
+                if room == 0 {
+                    return Ok(());
+                }
+                room -= usize::from(self.message(row.get(0)?)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a message that the index found, if the filter lets it; gives whether.
+    fn message(&mut self, key: i64) -> Result<bool> {
+        let (no, seq) = (key >> 32, seq_of(key));
+        if self.hits.iter().any(|ranked| ranked.key == Some(key)) {
+            return Ok(false);
+        }
+        let Some((id, title)) = self.owner(no, seq)? else { return Ok(false) };
+        let sql = rows::select_message("where id = ?1");
+        let row = self.connection.prepare_cached(&sql)?.query_row([key], rows::message).optional()?;
+        let Some(row) = row else { return Ok(false) };
+        self.take(key, id, title, row)
+    }
+
+    fn take(&mut self, key: i64, session: SessionId, title: Option<String>, mut row: MessageRow) -> Result<bool> {
+        let is_wanted = self.filter.has_time(row.message.at)
+            && self.filter.role.is_none_or(|role| role == row.message.role)
+            && row.message.purged_at.is_none();
+        if !is_wanted {
+            return Ok(false);
+        }
+        open_body(self.connection, &mut row)?;
+        let text = row.message.body.head();
+        if !self.query.has_phrases(text) {
+            return Ok(false);
+        }
+        let (at, role) = (row.message.at, row.message.role);
+        self.hits.push(Ranked {
+            key: Some(key),
+            at,
+            hit: Hit {
+                session,
+                title,
+                place: Place::Message { seq: row.message.seq, role, at },
+                excerpt: search::excerpt(self.query, text, EXCERPT),
+                score: search::score(self.query, text),
+            },
+        });
+        Ok(true)
+    }
+
+    /// A session that has this message and fits the filter: the one it was said in, or else a fork.
+    fn owner(&mut self, no: i64, seq: Seq) -> Result<Option<(SessionId, Option<String>)>> {
+        if !self.owners.contains_key(&no) {
+            let owners = self.owners_of(no)?;
+            self.owners.insert(no, owners);
+        }
+        let owners = self.owners.get(&no).map_or(&[][..], Vec::as_slice);
+        let found = owners.iter().find(|owner| (owner.lo..=owner.hi).contains(&seq));
+        Ok(found.map(|owner| (owner.session.id, owner.session.title.clone())))
+    }
+
+    fn owners_of(&self, no: i64) -> Result<Vec<Owner>> {
+        let mut owners = Vec::new();
+        if let Some(row) = session_by_no(self.connection, no)? {
+            owners.push(Owner { session: row.session, lo: 1, hi: Seq::MAX });
+        }
+        let mut statement =
+            self.connection.prepare_cached("select session, lo, hi from segment where source = ?1 order by session")?;
+        let mut forks = statement.query([no])?;
+        while let Some(row) = forks.next()? {
+            if let Some(fork) = session_by_no(self.connection, row.get(0)?)? {
+                owners.push(Owner { session: fork.session, lo: row.get(1)?, hi: row.get(2)? });
+            }
+        }
+        owners.retain(|owner| fits(self.filter, &owner.session) && self.is_in_session(&owner.session));
+        Ok(owners)
+    }
+
+    /// The keys to look at, newest first: everything, or those of the few sessions that a filter leaves.
+    fn ranges(&self) -> Result<Vec<(i64, i64)>> {
+        let everything = vec![(0, i64::MAX)];
+        let sessions = match self.filter.session {
+            Some(id) => vec![rows::session_by_id(self.connection, id)?],
+            None => match few_sessions(self.connection, self.filter)? {
+                Some(few) => few,
+                None => return Ok(everything),
+            },
+        };
+        let mut ranges = Vec::new();
+        for row in &sessions {
+            ranges.extend(Scope::of(self.connection, row)?.keys(1, Seq::MAX));
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        ranges.reverse();
+        Ok(ranges)
+    }
+
+    fn role_part(&self) -> String {
+        self.filter.role.map_or_else(String::new, |role| format!(" AND {}", quoted(&index::role_term(role))))
+    }
+
+    /// The months of a filter in time, where they are not too many to name.
+    fn time_part(&self) -> Result<String> {
+        if self.filter.since.is_none() && self.filter.until.is_none() {
+            return Ok(String::new());
+        }
+        let (first, last): (Option<i64>, Option<i64>) = self
+            .connection
+            .prepare_cached("select min(started_at), max(last_active_at) from session")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let bound = |given: Option<Timestamp>, known: Option<i64>| {
+            given.or_else(|| known.and_then(|micros| Timestamp::from_microsecond(micros).ok())).map(index::month_of)
+        };
+        let (Some(from), Some(to)) = (bound(self.filter.since, first), bound(self.filter.until, last)) else {
+            return Ok(String::new());
+        };
+        if to < from || to - from > MOST_MONTHS || self.filter.since.is_none() {
+            return Ok(String::new());
+        }
+        let months: Vec<String> = (from..=to).map(|month| quoted(&index::month_term(month))).collect();
+        Ok(format!(" AND ({})", months.join(" OR ")))
+    }
+
+    /// What the index lacks is looked through: a store that cannot be written to is searched all the same.
+    fn unindexed(&mut self) -> Result<()> {
+        let sql = rows::select_session("where indexed_seq < last_seq");
+        let lagging: Vec<rows::SessionRow> =
+            self.connection.prepare_cached(&sql)?.query_map([], rows::session)?.collect::<rusqlite::Result<_>>()?;
+        for row in lagging {
+            let own = Scope { segments: vec![Segment { lo: row.indexed + 1, hi: row.session.last_seq, source: row.no }] };
+            let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: u32::MAX };
+            let mut found = Vec::new();
+            own.visit(self.connection, span, |mut message| {
+                open_body(self.connection, &mut message)?;
+                if self.query.matches(message.message.body.head()) {
+                    found.push(message);
+                }
+                Ok(found.len() < CANDIDATES)
+            })?;
+            for message in found {
+                if let Some((id, title)) = self.owner(row.no, message.message.seq)? {
+                    self.take(rows::key(row.no, message.message.seq), id, title, message)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn session_by_no(connection: &Connection, no: i64) -> Result<Option<rows::SessionRow>> {
+    let sql = rows::select_session("where no = ?1");
+    Ok(connection.prepare_cached(&sql)?.query_row([no], rows::session).optional()?)
+}
+
+fn fits(filter: &Filter, session: &Session) -> bool {
+    let is = |wanted: &Option<String>, found: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+    };
+    session.deleted_at.is_none()
+        && is(&filter.user, Some(&session.user))
+        && is(&filter.project, Some(&session.project))
+        && is(&filter.kind, Some(&session.kind))
+        && is(&filter.agent, session.agent.as_deref())
+        && filter.status.is_none_or(|status| status == session.status)
+}
+
+/// The sessions that a filter leaves, if they are few.
+fn few_sessions(connection: &Connection, filter: &Filter) -> Result<Option<Vec<rows::SessionRow>>> {
+    let sql = rows::select_session(
+        "where deleted_at is null and (?1 is null or user = ?1) and (?2 is null or project = ?2)
+            and (?3 is null or kind = ?3) and (?4 is null or agent = ?4) and (?5 is null or status = ?5)
+         limit ?6",
+    );
+    let names = (&filter.user, &filter.project, &filter.kind, &filter.agent);
+    if matches!(names, (None, None, None, None)) && filter.status.is_none() {
+        return Ok(None);
+    }
+    let few: Vec<rows::SessionRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(
+            (
+                names.0,
+                names.1,
+                names.2,
+                names.3,
+                filter.status.map(rows::status_number),
+                FEW_SESSIONS + 1,
+            ),
+            rows::session,
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok((few.len() <= FEW_SESSIONS).then_some(few))
+}
+
+fn all_of(clauses: &[Clause]) -> String {
+    let terms = clauses.iter().flat_map(|clause| {
+        let last = clause.terms.len() - 1;
+        clause.terms.iter().enumerate().map(move |(at, term)| {
+            let star = if clause.prefix && at == last { " *" } else { "" };
+            format!("{}{star}", quoted(term))
+        })
+    });
+    format!("({})", terms.collect::<Vec<_>>().join(" AND "))
+}

@@ -1,0 +1,243 @@
+//! Keeping the file in order: purging, erasing, copies, checks.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use rethread_domain::message::Extras;
+use rethread_domain::{Fact, Seq, SessionId};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::connection::{self, beside};
+use super::rows::{self, MessageRow, SessionRow, key, seq_of};
+use super::scope::Scope;
+use super::{blob, claims, facts, index, rebuild, schema};
+use crate::crash;
+use crate::error::{Error, Result};
+use crate::types::{Health, Usage};
+
+/// Removes the text of a message from the log, from what was made of it, and from the index.
+pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
+    let row = rows::session_by_id(connection, id)?;
+    let missing = || Error::NoMessage(id, seq);
+    let place = Scope::of(connection, &row)?.key(seq).ok_or_else(missing)?;
+    let sql = rows::select_message("where id = ?1");
+    let message = connection.prepare(&sql)?.query_row([place], rows::message).optional()?.ok_or_else(missing)?;
+    clear_message(connection, place, &message, at)?;
+    for mut sharer in sharers(connection, place)? {
+        rewrite_facts(connection, &sharer, seq, &message)?;
+        facts::add(connection, &mut sharer, &Fact::Purged { seq }, at)?;
+        rebuild::session(connection, &sharer)?;
+    }
+    while index::catch_up(connection, index::STEP)? > 0 {}
+    // Merged whole, the index keeps nothing of what was taken out.
+    connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
+    connection.execute("insert into title_index (title_index) values ('optimize')", [])?;
+    crash::point("purge.done");
+    Ok(())
+}
+
+fn clear_message(connection: &Connection, place: i64, message: &MessageRow, at: Timestamp) -> Result<()> {
+    let extras = &message.message.extras;
+    let kept = Extras {
+        agent: extras.agent.clone(),
+        model: extras.model.clone(),
+        usage: extras.usage,
+        ..Extras::default()
+    };
+    let kept = (!kept.is_empty()).then(|| serde_json::to_string(&kept).unwrap_or_default());
+    connection.execute(
+        "update message set body = '', head_bytes = null, bytes = null, blob = null, cuts = null, tokens = 0,
+            price = null, extras = ?2, purged_at = ?3
+         where id = ?1",
+        (place, kept, rows::micros(at)),
+    )?;
+    connection.execute("delete from message_index where rowid = ?1", [place])?;
+    match message.blob {
+        Some(blob) => blob::release(connection, blob),
+        None => Ok(()),
+    }
+}
+
+/// Every session that has the message: the one it was said in, and forks.
+fn sharers(connection: &Connection, place: i64) -> Result<Vec<SessionRow>> {
+    let sql = rows::select_session(
+        "where no = ?1 or no in (select session from segment where source = ?1 and ?2 between lo and hi)",
+    );
+    let found: Vec<SessionRow> = connection
+        .prepare(&sql)?
+        .query_map((place >> 32, seq_of(place)), rows::session)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+/// Summaries and titles that were made from the message are in the log as well.
+fn rewrite_facts(connection: &Connection, row: &SessionRow, seq: Seq, message: &MessageRow) -> Result<()> {
+    let made = rethread_domain::summary::title(message.message.body.head());
+    for (n, record) in (1u32..).zip(facts::facts(connection, row.no)?) {
+        let cleaned = match record.fact {
+            Fact::Summarised { conversation, summary } if summary.speaks_of(seq) => {
+                Fact::Summarised { conversation, summary: summary.without(seq) }
+            }
+            Fact::Started(mut beginning) if beginning.title.is_some() && beginning.title == made => {
+                beginning.title = None;
+                Fact::Started(beginning)
+            }
+            _ => continue,
+        };
+        let what = serde_json::to_string(&cleaned).map_err(|error| Error::Failed(error.to_string()))?;
+        connection.execute("update fact set what = ?3 where session = ?1 and n = ?2", (row.no, n, what))?;
+    }
+    Ok(())
+}
+
+/// Removes sessions that were deleted before a time, with all that no fork needs.
+pub(super) fn erase_deleted(connection: &Connection, store: &Path, before: Timestamp) -> Result<u32> {
+    let numbers: Vec<i64> = connection
+        .prepare("select no from session where deleted_at < ?1")?
+        .query_map([rows::micros(before)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for no in &numbers {
+        let mut sources: Vec<i64> = connection
+            .prepare("select source from segment where session = ?1")?
+            .query_map([no], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for table in ["fact", "conversation", "agent_use", "segment", "command"] {
+            connection.execute(&format!("delete from {table} where session = ?1"), [no])?;
+        }
+        for key in [index::title_key(*no), index::summary_key(*no)] {
+            connection.execute("delete from title_index where rowid = ?1", [key])?;
+        }
+        connection.execute("delete from session where no = ?1", [no])?;
+        sources.push(*no);
+        for source in sources {
+            sweep(connection, source)?;
+        }
+        claims::forget_lock(store, *no);
+    }
+    Ok(u32::try_from(numbers.len()).unwrap_or(u32::MAX))
+}
+
+/// Removes the messages of a session that is gone, but for those that a fork has.
+fn sweep(connection: &Connection, no: i64) -> Result<()> {
+    let lives: bool =
+        connection.query_row("select exists (select 1 from session where no = ?1)", [no], |row| row.get(0))?;
+    if lives {
+        return Ok(());
+    }
+    let unused: Vec<(i64, Option<i64>)> = connection
+        .prepare(
+            "select id, blob from message where id between ?1 and ?2 and not exists
+                (select 1 from segment where source = ?3 and (message.id & 4294967295) between lo and hi)",
+        )?
+        .query_map((key(no, 0), key(no, Seq::MAX), no), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (id, blob) in unused {
+        connection.prepare_cached("delete from message_index where rowid = ?1")?.execute([id])?;
+        connection.prepare_cached("delete from message where id = ?1")?.execute([id])?;
+        if let Some(blob) = blob {
+            self::blob::release(connection, blob)?;
+        }
+    }
+    Ok(())
+}
+
+/// A consistent copy of an open store, in a file of its own that appears when it is whole.
+pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
+    let half = beside(to, ".part");
+    drop(fs::remove_file(&half));
+    let copied = copy_into(source, &half).and_then(|()| {
+        fs::File::open(&half)?.sync_all()?;
+        fs::rename(&half, to)?;
+        let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(fs::File::open(folder)?.sync_all()?)
+    });
+    if copied.is_err() {
+        drop(fs::remove_file(&half));
+    }
+    copied
+}
+
+fn copy_into(source: &Connection, to: &Path) -> Result<()> {
+    connection::create(to)?;
+    let mut target = Connection::open(to)?;
+    // All pages in one step: one state of the store, whoever writes meanwhile.
+    rusqlite::backup::Backup::new(source, &mut target)?.run_to_completion(i32::MAX, std::time::Duration::ZERO, None)?;
+    Ok(())
+}
+
+/// Puts a copy back in place of a store; what was there is kept beside it.
+pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
+    if !connection::check_file(from)? {
+        return Err(connection::not_a_store(from, "there is nothing in it"));
+    }
+    let source = connection::reader(from)?;
+    if schema::version(&source, from, schema::STEPS.len())? == 0 {
+        return Err(connection::not_a_store(from, "there is nothing in it"));
+    }
+    let damage = integrity(&source)?;
+    if let Some(first) = damage.first() {
+        return Err(Error::Damaged(format!("{}: {first}", from.display())));
+    }
+    if connection::check_file(to)? {
+        copy(&connection::reader(to)?, &beside(to, ".before-restore.bak"))?;
+    } else {
+        connection::create(to)?;
+    }
+    let mut target = connection::writer(to)?;
+    rusqlite::backup::Backup::new(&source, &mut target)?.run_to_completion(
+        i32::MAX,
+        std::time::Duration::ZERO,
+        None,
+    )?;
+    drop(target);
+    schema::migrate(to, schema::STEPS)
+}
+
+fn integrity(connection: &Connection) -> Result<Vec<String>> {
+    let lines: Vec<String> = connection
+        .prepare("pragma integrity_check(20)")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+pub(super) fn check(connection: &Connection) -> Result<Health> {
+    let mut health = Health { damage: integrity(connection)?, ..Health::default() };
+    rebuild::each(connection, |row| {
+        health.drift.extend(rebuild::drift(connection, &row)?);
+        Ok(())
+    })?;
+    health.unindexed = index::lag(connection)?;
+    let (indexed, expected): (i64, i64) = connection.query_row(
+        "select (select count(*) from message_index_docsize),
+                (select coalesce(sum(indexed_seq - base_seq), 0) from session)
+                + (select count(*) from message where id >> 32 not in (select no from session))
+                - (select count(*) from message where purged_at is not null)",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    if indexed != expected {
+        health.drift.push(format!("the search index has {indexed} messages instead of {expected}"));
+    }
+    Ok(health)
+}
+
+pub(super) fn usage(connection: &Connection, path: &Path) -> Result<Usage> {
+    let number = |sql: &str| -> Result<u64> {
+        let number: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(u64::try_from(number).unwrap_or(0))
+    };
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    let page = number("select page_size from pragma_page_size")?;
+    Ok(Usage {
+        sessions: number("select count(*) from session where deleted_at is null")?,
+        deleted_sessions: number("select count(*) from session where deleted_at is not null")?,
+        messages: number("select coalesce(sum(last_seq - base_seq), 0) from session")?,
+        file_bytes: size(path),
+        wal_bytes: size(&beside(path, "-wal")),
+        free_bytes: page * number("select freelist_count from pragma_freelist_count")?,
+        blob_bytes: number("select coalesce(sum(length(data)), 0) from blob")?,
+        schema: i64::try_from(schema::STEPS.len()).unwrap_or(0),
+    })
+}

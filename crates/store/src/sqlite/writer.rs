@@ -1,0 +1,172 @@
+//! The one thread that writes. Everything that waits goes into one transaction: one sync for all of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use futures::channel::oneshot;
+use rusqlite::Connection;
+
+use super::connection::{self, beside};
+use crate::crash;
+use crate::error::{Error, Result};
+
+/// The most jobs in one transaction.
+const LARGEST_BATCH: usize = 256;
+/// The log file is folded into the store when it has grown past this.
+const LARGEST_WAL: u64 = 8 << 20;
+/// How many batches there may be before its size is looked at.
+const BATCHES_BETWEEN: u32 = 64;
+
+/// Something to write, and whoever waits for it.
+trait Job: Send {
+    /// Writes; gives what went wrong.
+    fn run(&mut self, connection: &Connection) -> Option<Error>;
+
+    /// Tells the caller, once it is known how the transaction ended.
+    fn tell(self: Box<Self>, committed: Result<()>);
+}
+
+struct Task<F, T> {
+    job: Option<F>,
+    result: Option<Result<T>>,
+    answer: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Job for Task<F, T>
+where
+    F: FnOnce(&Connection) -> Result<T> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Option<Error> {
+        self.result = self.job.take().map(|job| job(connection));
+        self.result.as_ref().and_then(|result| result.as_ref().err().cloned())
+    }
+
+    fn tell(self: Box<Self>, committed: Result<()>) {
+        let answer = match (self.result, committed) {
+            (Some(result), Ok(())) => result,
+            (Some(Err(error)), Err(_)) | (_, Err(error)) => Err(error),
+            (None, Ok(())) => Err(Error::Failed("the job was not run".into())),
+        };
+        // The caller may have gone; the write stands all the same.
+        drop(self.answer.send(answer));
+    }
+}
+
+enum Order {
+    Write(Box<dyn Job>),
+    /// Outside any transaction.
+    Maintain(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+/// Handle to the writer. When it is dropped, what was asked for is written and the thread ends.
+pub(super) struct Writer {
+    orders: Option<mpsc::Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn spawn(path: &Path) -> Result<Self> {
+        let connection = connection::writer(path)?;
+        let (orders, waiting) = mpsc::channel();
+        let wal = beside(path, "-wal");
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || run(connection, &waiting, wal))?;
+        Ok(Self { orders: Some(orders), thread: Some(thread) })
+    }
+
+    /// Runs `job` in the next transaction. It answers when that is durable.
+    ///
+    /// A job that fails with an error about its request must not have written anything.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Write(Box::new(Task { job: Some(job), result: None, answer })))?;
+        answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
+    }
+
+    /// Runs `job` on the writing connection between two transactions.
+    pub(super) async fn maintain<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Maintain(Box::new(move |connection| drop(answer.send(job(connection))))))?;
+        answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
+    }
+
+    fn order(&self, order: Order) -> Result<()> {
+        let stopped = || Error::Failed("the writer has stopped".into());
+        self.orders.as_ref().ok_or_else(stopped)?.send(order).map_err(|_| stopped())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // It ends when the queue is empty. If it panicked there is nothing left to wait for.
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf) {
+    let mut batches = 0;
+    while let Ok(first) = waiting.recv() {
+        let mut jobs = Vec::new();
+        let mut next = Some(first);
+        while let Some(order) = next {
+            match order {
+                Order::Write(job) => jobs.push(job),
+                Order::Maintain(job) => {
+                    commit(&mut connection, std::mem::take(&mut jobs));
+                    job(&mut connection);
+                }
+            }
+            next = if jobs.len() < LARGEST_BATCH { waiting.try_recv().ok() } else { None };
+        }
+        commit(&mut connection, jobs);
+        batches += 1;
+        if batches % BATCHES_BETWEEN == 0 && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL) {
+            fold_log(&connection, "passive");
+        }
+    }
+    fold_log(&connection, "truncate");
+}
+
+/// Folds the log file into the store. Not folding it now is no failure: it is read all the same.
+pub(super) fn fold_log(connection: &Connection, how: &str) {
+    drop(connection.query_row(&format!("pragma wal_checkpoint({how})"), [], |_| Ok(())));
+}
+
+fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {
+    if jobs.is_empty() {
+        return;
+    }
+    let committed = begin(connection).and_then(|()| {
+        crash::point("batch.begun");
+        for job in &mut jobs {
+            match job.run(connection) {
+                Some(error) if !error.is_about_request() => return Err(error),
+                _ => (),
+            }
+        }
+        crash::point("batch.applied");
+        Ok(connection.prepare_cached("commit")?.raw_execute().map(|_| ())?)
+    });
+    crash::point("batch.committed");
+    if committed.is_err() && !connection.is_autocommit() {
+        // SQLite may have rolled back by itself; if this fails too, the next begin says so.
+        drop(connection.execute_batch("rollback"));
+    }
+    jobs.into_iter().for_each(|job| job.tell(committed.clone()));
+}
+
+fn begin(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("begin immediate")?.raw_execute().map(|_| ())?)
+}
