@@ -27,9 +27,11 @@ pub struct NotPositive {
 
 impl Limits {
     pub fn check(&self) -> Result<(), NotPositive> {
-        for (what, limit) in
-            [("tokens", self.tokens), ("messages", self.messages), ("conversations", self.conversations)]
-        {
+        for (what, limit) in [
+            ("tokens", self.tokens),
+            ("messages", self.messages),
+            ("conversations", self.conversations),
+        ] {
             if limit == 0 {
                 return Err(NotPositive { what });
             }

@@ -19,7 +19,9 @@ pub struct SessionId(Uuid);
 /// Why a text is not an id or a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("not a session id: {0} (expected a UUID, its beginning, or the short form that `list` shows)")]
+    #[error(
+        "not a session id: {0} (expected a UUID, its beginning, or the short form that `list` shows)"
+    )]
     Session(String),
     #[error("not a usable {what}: {given} (allowed: {allowed})")]
     Name { what: &'static str, given: String, allowed: &'static str },
@@ -92,8 +94,10 @@ impl FromStr for SessionRef {
         let lower = text.to_ascii_lowercase();
         let digits = lower.bytes().filter(u8::is_ascii_hexdigit).count();
         let only_digits = lower.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        let placed =
-            lower.bytes().enumerate().all(|(at, byte)| byte != b'-' || matches!(at, 8 | 13 | 18 | 23));
+        let placed = lower
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| byte != b'-' || matches!(at, 8 | 13 | 18 | 23));
         if digits >= 1 && only_digits && placed && lower.len() <= 36 {
             Ok(Self(lower))
         } else {
@@ -171,7 +175,12 @@ pub fn check_user(text: &str) -> Result<(), Invalid> {
         && !text.starts_with(['-', '.'])
         && !text.contains(['/', '\\'])
         && !text.chars().any(|c| c.is_control() || crate::quote::is_unsafe(c));
-    require(good, "user", text, "1 to 128 bytes on one line, not starting with - or ., without slashes")
+    require(
+        good,
+        "user",
+        text,
+        "1 to 128 bytes on one line, not starting with - or ., without slashes",
+    )
 }
 
 /// Checks the text of a title.
@@ -180,7 +189,12 @@ pub fn check_title(text: &str) -> Result<(), Invalid> {
     require(good, "title", text, "1 to 500 bytes of text")
 }
 
-fn require(good: bool, what: &'static str, given: &str, allowed: &'static str) -> Result<(), Invalid> {
+fn require(
+    good: bool,
+    what: &'static str,
+    given: &str,
+    allowed: &'static str,
+) -> Result<(), Invalid> {
     if good { Ok(()) } else { Err(Invalid::Name { what, given: shown(given), allowed }) }
 }
 
@@ -195,8 +209,18 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const HOSTILE: &[&str] =
-        &["", "..", "../x", "-rf", "a\0b", "/etc/passwd", "con\n", "a/../b", "\u{202e}x", "%2e%2e/.."];
+    const HOSTILE: &[&str] = &[
+        "",
+        "..",
+        "../x",
+        "-rf",
+        "a\0b",
+        "/etc/passwd",
+        "con\n",
+        "a/../b",
+        "\u{202e}x",
+        "%2e%2e/..",
+    ];
 
     #[test]
     fn hostile_texts_are_no_ids_and_no_names() {

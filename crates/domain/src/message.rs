@@ -53,10 +53,9 @@ impl FromStr for Role {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("not a role: {text:?} (expected user, assistant, system or tool)"))
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
+            format!("not a role: {text:?} (expected user, assistant, system or tool)")
+        })
     }
 }
 

@@ -39,7 +39,9 @@ pub fn push_minute(out: &mut String, at: Timestamp) {
     let year = time.year().unsigned_abs();
     two(out, i8::try_from(year / 100).unwrap_or(99));
     two(out, i8::try_from(year % 100).unwrap_or(99));
-    for (mark, number) in [('-', time.month()), ('-', time.day()), (' ', time.hour()), (':', time.minute())] {
+    for (mark, number) in
+        [('-', time.month()), ('-', time.day()), (' ', time.hour()), (':', time.minute())]
+    {
         out.push(mark);
         two(out, number);
     }
@@ -52,9 +54,15 @@ mod tests {
 
     #[test]
     fn digits_cost_a_token_for_each_three() {
-        for number in (0..1100).chain([9_999, 10_000, 999_999, 1_000_000, u64::from(u32::MAX), u64::MAX]) {
+        for number in
+            (0..1100).chain([9_999, 10_000, 999_999, 1_000_000, u64::from(u32::MAX), u64::MAX])
+        {
             let line = format!("Messages: {number}\n");
-            assert_eq!(tokens::count(&line), tokens::count("Messages: 7\n") - 1 + price(number), "{line}");
+            assert_eq!(
+                tokens::count(&line),
+                tokens::count("Messages: 7\n") - 1 + price(number),
+                "{line}"
+            );
         }
     }
 
@@ -66,7 +74,10 @@ mod tests {
             at += jiff::SignedDuration::from_hours(61_000) + jiff::SignedDuration::from_mins(17);
             let line = format!("- Started: {} UTC\n", minute(at));
             assert_eq!(tokens::count(&line), first, "{line}");
-            assert_eq!(minute(at), at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string());
+            assert_eq!(
+                minute(at),
+                at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
+            );
             assert_eq!(day(at), minute(at)[..10]);
         }
     }

@@ -75,15 +75,19 @@ impl Cuts {
         if numbers.len() % 4 != 0 {
             return Self::default();
         }
-        let cuts =
-            |part: &[u32]| part.chunks(2).map(|pair| Cut { bytes: pair[0], tokens: pair[1] }).collect();
+        let cuts = |part: &[u32]| {
+            part.chunks(2).map(|pair| Cut { bytes: pair[0], tokens: pair[1] }).collect()
+        };
         let (heads, tails) = numbers.split_at(numbers.len() / 2);
         Self { heads: cuts(heads), tails: cuts(tails) }
     }
 }
 
 fn cut(part: &str) -> Cut {
-    Cut { bytes: u32::try_from(part.len()).unwrap_or(u32::MAX), tokens: tokens::count(&quote::quoted(part)) }
+    Cut {
+        bytes: u32::try_from(part.len()).unwrap_or(u32::MAX),
+        tokens: tokens::count(&quote::quoted(part)),
+    }
 }
 
 /// At most `bytes` of the beginning, ending at a line or word where one is near.

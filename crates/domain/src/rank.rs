@@ -66,7 +66,8 @@ impl Wanted {
         let mut seen = HashSet::new();
         let mut wanted = Vec::new();
         terms::each(head, |term, place| {
-            let is_date = of_dates.iter().any(|used| used.start <= place.start && place.end <= used.end);
+            let is_date =
+                of_dates.iter().any(|used| used.start <= place.start && place.end <= used.end);
             if !is_date && !terms::is_stop(term) && seen.insert(term.to_owned()) {
                 wanted.push(term.to_owned());
             }
@@ -89,7 +90,9 @@ fn rarity(places: f64, total: f64) -> f64 {
 fn spread(places: &Places, newest: Seq) -> f64 {
     let count = f64::from(u32::try_from(places.seqs.len()).unwrap_or(u32::MAX));
     match places.seqs.last() {
-        Some(oldest) if places.cut => count * f64::from(newest) / f64::from((newest - oldest).max(1)),
+        Some(oldest) if places.cut => {
+            count * f64::from(newest) / f64::from((newest - oldest).max(1))
+        }
         _ => count,
     }
 }
@@ -135,7 +138,12 @@ fn raise(best: &mut HashMap<Seq, f64>, seq: Seq, to: f64) {
 }
 
 /// What the messages of the shortlist are worth, now that they have been read.
-pub fn weigh(wanted: &Wanted, shortlist: &[(Seq, f64)], messages: Vec<Message>, newest: Seq) -> Vec<Related> {
+pub fn weigh(
+    wanted: &Wanted,
+    shortlist: &[(Seq, f64)],
+    messages: Vec<Message>,
+    newest: Seq,
+) -> Vec<Related> {
     let rarest = rarity(1.0, f64::from(newest));
     let scores: HashMap<Seq, f64> = shortlist.iter().copied().collect();
     messages
@@ -145,7 +153,8 @@ pub fn weigh(wanted: &Wanted, shortlist: &[(Seq, f64)], messages: Vec<Message>, 
             if asks(&message) {
                 score *= QUESTION;
             }
-            score += DAY * rarest * (nearness(wanted, &message) - f64::from(is_on(wanted, &message)));
+            score +=
+                DAY * rarest * (nearness(wanted, &message) - f64::from(is_on(wanted, &message)));
             if wanted.terms.iter().any(|term| speaks(&message, term)) {
                 score += SPEAKER * rarest;
             }
@@ -172,7 +181,11 @@ fn nearness(wanted: &Wanted, message: &Message) -> f64 {
         .days
         .iter()
         .map(|(from, to)| {
-            if day < *from { fading(from - day, DAYS_BEFORE) } else { fading((day - to).max(0), DAYS_AFTER) }
+            if day < *from {
+                fading(from - day, DAYS_BEFORE)
+            } else {
+                fading((day - to).max(0), DAYS_AFTER)
+            }
         })
         .fold(0.0, f64::max)
 }
@@ -226,10 +239,13 @@ fn days_named(
             continue;
         }
         let Some(month) = month(word) else { continue };
-        let number_at =
-            |at: Option<usize>| at.and_then(|at| words.get(at)).and_then(|(word, _)| day_of_month(word));
-        let day_at =
-            [at.checked_sub(1), Some(at + 1)].into_iter().flatten().find(|at| number_at(Some(*at)).is_some());
+        let number_at = |at: Option<usize>| {
+            at.and_then(|at| words.get(at)).and_then(|(word, _)| day_of_month(word))
+        };
+        let day_at = [at.checked_sub(1), Some(at + 1)]
+            .into_iter()
+            .flatten()
+            .find(|at| number_at(Some(*at)).is_some());
         let day = number_at(day_at);
         let year_at = [at + 1, at + 2]
             .into_iter()
@@ -266,9 +282,9 @@ fn words(text: &str) -> Vec<(String, std::ops::Range<usize>)> {
 }
 
 fn month(word: &str) -> Option<i8> {
-    let at = MONTHS
-        .iter()
-        .position(|name| *name == word || word == &name[..3] || word == "sept" && *name == "september");
+    let at = MONTHS.iter().position(|name| {
+        *name == word || word == &name[..3] || word == "sept" && *name == "september"
+    });
     at.and_then(|at| i8::try_from(at + 1).ok())
 }
 

@@ -32,7 +32,9 @@ impl Query {
         for (index, part) in text.split('"').enumerate() {
             let is_closed_phrase = index % 2 == 1 && text.matches('"').count() > index;
             if is_closed_phrase && !part.trim().is_empty() {
-                query.phrases.push(part.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase());
+                query
+                    .phrases
+                    .push(part.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase());
             }
             part.split_whitespace().for_each(|word| query.clauses.extend(clause(word)));
         }
@@ -62,8 +64,11 @@ impl Query {
             })
             .collect();
         terms::each(text, |term, _| {
-            missing
-                .retain(|(wanted, prefix)| if *prefix { !term.starts_with(wanted) } else { term != *wanted });
+            missing.retain(
+                |(wanted, prefix)| {
+                    if *prefix { !term.starts_with(wanted) } else { term != *wanted }
+                },
+            );
         });
         missing.is_empty() && self.has_phrases(text)
     }
@@ -79,7 +84,8 @@ impl Query {
 
     fn wants(&self, term: &str) -> bool {
         self.clauses.iter().any(|clause| {
-            let (last, others) = clause.terms.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
+            let (last, others) =
+                clause.terms.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
             others.iter().any(|wanted| wanted == term)
                 || if clause.prefix { term.starts_with(last) } else { term == last }
         })
@@ -109,7 +115,8 @@ fn clause(word: &str) -> Option<Clause> {
         let text = &word[place];
         if text.chars().count() > 1 && text.contains(|c: char| "-./:@+#&\\=".contains(c)) {
             whole = Some(term.to_owned());
-        } else if text.chars().any(terms::is_cjk) && text.chars().count() == 1 && !parts.is_empty() {
+        } else if text.chars().any(terms::is_cjk) && text.chars().count() == 1 && !parts.is_empty()
+        {
             // The last character by itself is told by the pair before it.
         } else {
             lone_cjk |= text.chars().count() == 1 && text.chars().any(terms::is_cjk);
@@ -210,9 +217,13 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     let best = densest(&finds, width);
     let start = finds.get(best).map_or(0, |find| find.start.saturating_sub(width / 4));
     let start = text.floor_char_boundary(start);
+    let start = if start == 0 {
+        0
+    } else {
+        start + text[start..].find(' ').map_or(0, |at| at + 1).min(width / 8)
+    };
     let start =
-        if start == 0 { 0 } else { start + text[start..].find(' ').map_or(0, |at| at + 1).min(width / 8) };
-    let start = text.floor_char_boundary(start.min(finds.get(best).map_or(start, |find| find.start)));
+        text.floor_char_boundary(start.min(finds.get(best).map_or(start, |find| find.start)));
     let mut end = text.ceil_char_boundary((start + width).min(text.len()));
     if let Some(find) = finds.get(best) {
         end = end.max(find.end.min(find.start + 4 * width).max(find.start));
@@ -239,7 +250,9 @@ fn is_joint(gap: &str) -> bool {
 }
 
 fn densest(finds: &[Range<usize>], width: usize) -> usize {
-    let near = |at: usize| finds[at..].iter().take_while(|find| find.start < finds[at].start + width).count();
+    let near = |at: usize| {
+        finds[at..].iter().take_while(|find| find.start < finds[at].start + width).count()
+    };
     (0..finds.len()).max_by_key(|at| (near(*at), std::cmp::Reverse(*at))).unwrap_or(0)
 }
 

@@ -44,10 +44,9 @@ impl std::str::FromStr for Status {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text)
-            .ok_or_else(|| format!("not a status: {text:?} (expected active, paused, completed or archived)"))
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or_else(|| {
+            format!("not a status: {text:?} (expected active, paused, completed or archived)")
+        })
     }
 }
 
@@ -126,7 +125,10 @@ pub enum Fact {
         to: Status,
     },
     /// A conversation began: messages know it by its number.
-    Opened { n: u32, name: String },
+    Opened {
+        n: u32,
+        name: String,
+    },
     Titled {
         title: String,
         from: TitleFrom,
@@ -220,7 +222,8 @@ pub struct Heard {
 
 impl Session {
     pub fn start(id: SessionId, beginning: Beginning, at: Timestamp) -> Self {
-        let title_from = if beginning.title.is_some() { TitleFrom::Agent } else { TitleFrom::Nobody };
+        let title_from =
+            if beginning.title.is_some() { TitleFrom::Agent } else { TitleFrom::Nobody };
         let mut session = Self {
             id,
             user: beginning.user,
@@ -362,8 +365,10 @@ impl Session {
         let tokens = u64::from(message.price.tokens.unwrap_or(0));
         self.counters.tokens += tokens;
         if let Some(usage) = &message.extras.usage {
-            self.counters.input_tokens = self.counters.input_tokens.saturating_add(usage.input_tokens);
-            self.counters.output_tokens = self.counters.output_tokens.saturating_add(usage.output_tokens);
+            self.counters.input_tokens =
+                self.counters.input_tokens.saturating_add(usage.input_tokens);
+            self.counters.output_tokens =
+                self.counters.output_tokens.saturating_add(usage.output_tokens);
             self.counters.cost_nano = self.counters.cost_nano.saturating_add(usage.cost_nano());
         }
         let run_of = self.run_begun(message, conversation);
@@ -372,7 +377,8 @@ impl Session {
         let titled = self.title_from == TitleFrom::Nobody && message.role == Role::User;
         if titled {
             self.title = summary::title(&message.content);
-            self.title_from = if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
+            self.title_from =
+                if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
             self.reprice_title();
         }
         Heard { run_of, titled }

@@ -66,7 +66,8 @@ impl Summary {
     }
 
     pub fn speaks_of(&self, seq: Seq) -> bool {
-        self.by == Author::Model && seq <= self.upto || self.points.iter().any(|point| point.seq == seq)
+        self.by == Author::Model && seq <= self.upto
+            || self.points.iter().any(|point| point.seq == seq)
     }
 }
 
@@ -218,7 +219,8 @@ const CUES: &[(&str, f64)] = &[
 fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
     let words = terms::all(sentence);
     let distinct: HashSet<&str> = words.iter().map(String::as_str).collect();
-    let cues: f64 = CUES.iter().filter(|(cue, _)| distinct.contains(cue)).map(|(_, adds)| adds).sum();
+    let cues: f64 =
+        CUES.iter().filter(|(cue, _)| distinct.contains(cue)).map(|(_, adds)| adds).sum();
     let central: f64 = distinct
         .iter()
         .filter(|term| !terms::is_stop(term))
@@ -237,7 +239,8 @@ fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
 
 /// A title cut from a request: its first sentence, short enough for a list.
 pub fn title(request: &str) -> Option<String> {
-    let line = request.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let line =
+        request.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
     let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);
     let sentence = split_sentences(line).next()?;
     let sentence = if sentence.chars().count() < 8 { line } else { sentence };
@@ -267,7 +270,11 @@ mod tests {
 
     fn talk() -> Vec<Message> {
         vec![
-            message(1, Role::User, "The checkout page loses the basket after login. Please find out why."),
+            message(
+                1,
+                Role::User,
+                "The checkout page loses the basket after login. Please find out why.",
+            ),
             message(
                 2,
                 Role::Assistant,
@@ -287,7 +294,9 @@ mod tests {
     fn a_summary_keeps_the_request_the_cause_and_the_decision() {
         let summary = fold(None, &talk());
         assert_eq!(summary.upto, 5);
-        for part in ["loses the basket", "root cause is that the cookie", "decided to keep the old cookie"] {
+        for part in
+            ["loses the basket", "root cause is that the cookie", "decided to keep the old cookie"]
+        {
             assert!(summary.text.contains(part), "{}", summary.text);
         }
         assert!(summary.text.starts_with("2026-11-15 user: The checkout page"), "{}", summary.text);
@@ -298,7 +307,11 @@ mod tests {
         let first = fold(None, &talk());
         let chatter: Vec<Message> = (6..200)
             .map(|seq| {
-                message(seq, Role::Assistant, &format!("Step {seq} went through as expected this time."))
+                message(
+                    seq,
+                    Role::Assistant,
+                    &format!("Step {seq} went through as expected this time."),
+                )
             })
             .collect();
         let second = fold(Some(&first), &chatter);
@@ -317,7 +330,10 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_sentence_of_the_request() {
-        assert_eq!(title("\n  # Fix the login. It fails.\nmore").as_deref(), Some("Fix the login."));
+        assert_eq!(
+            title("\n  # Fix the login. It fails.\nmore").as_deref(),
+            Some("Fix the login.")
+        );
         assert_eq!(title("Hi. Fix the login").as_deref(), Some("Hi. Fix the login"));
         assert_eq!(title(&"word ".repeat(100)).unwrap().chars().count(), 70);
         assert_eq!(title("…\n\n"), None);

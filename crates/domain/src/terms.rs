@@ -83,8 +83,12 @@ impl<V: FnMut(&str, Range<usize>)> Scan<'_, V> {
                 break;
             }
         }
-        let signs: usize =
-            self.text[end..].chars().take(2).take_while(|c| matches!(c, '+' | '#')).map(char::len_utf8).sum();
+        let signs: usize = self.text[end..]
+            .chars()
+            .take(2)
+            .take_while(|c| matches!(c, '+' | '#'))
+            .map(char::len_utf8)
+            .sum();
         let ends_word = !self.text[end + signs..].starts_with(is_word);
         let whole = end + if ends_word { signs } else { 0 };
         if (words > 1 || whole > end) && whole - start <= LONGEST {
@@ -96,14 +100,19 @@ impl<V: FnMut(&str, Range<usize>)> Scan<'_, V> {
 
     /// A word: whole, and by its parts where it is several grown together.
     fn word(&mut self, start: usize) -> usize {
-        let length =
-            self.text[start..].find(|c: char| !is_word(c) || is_cjk(c)).unwrap_or(self.text.len() - start);
+        let length = self.text[start..]
+            .find(|c: char| !is_word(c) || is_cjk(c))
+            .unwrap_or(self.text.len() - start);
         let mut end = start + length;
         let spoken = end;
         let rest = &self.text[end..];
         if let Some(after) = rest.strip_prefix(['\'', '\u{2019}']) {
-            let suffix: String =
-                after.chars().take_while(|c| is_word(*c)).take(3).flat_map(char::to_lowercase).collect();
+            let suffix: String = after
+                .chars()
+                .take_while(|c| is_word(*c))
+                .take(3)
+                .flat_map(char::to_lowercase)
+                .collect();
             if matches!(suffix.as_str(), "s" | "t" | "re" | "ve" | "m" | "ll" | "d") {
                 end += rest.len() - after.len() + suffix.len();
             }
@@ -269,9 +278,14 @@ mod tests {
 
     #[test]
     fn every_place_is_inside_the_text() {
-        for text in ["a\u{301}b c++", "C++x", "x'", "x's", "x'ſ", "_a_", "数a数", "İstanbul's", "a-_-b"] {
+        for text in
+            ["a\u{301}b c++", "C++x", "x'", "x's", "x'ſ", "_a_", "数a数", "İstanbul's", "a-_-b"]
+        {
             each(text, |term, place| {
-                assert!(!term.is_empty() && !term.contains(char::is_whitespace), "{text:?} {term:?}");
+                assert!(
+                    !term.is_empty() && !term.contains(char::is_whitespace),
+                    "{text:?} {term:?}"
+                );
                 assert!(text.get(place).is_some(), "{text:?} {term:?}");
             });
         }

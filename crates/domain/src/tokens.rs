@@ -20,7 +20,9 @@ mod tests {
     /// A counter that is quadratic, or recurses, on such texts would not come back, or die.
     #[test]
     fn texts_made_to_hurt_a_tokenizer_are_counted() {
-        for unit in ["a", "^", " ", "\n", " \n", "0", "\u{1f600}", "\u{301}", "aB", "'s", "\t ", "한"] {
+        for unit in
+            ["a", "^", " ", "\n", " \n", "0", "\u{1f600}", "\u{301}", "aB", "'s", "\t ", "한"]
+        {
             let text = unit.repeat(10 * 1024 * 1024 / unit.len());
             let tokens = count(&text);
             assert!(tokens > 0 && tokens <= at_most(&text), "{unit:?}");

@@ -190,19 +190,20 @@ const IRREGULAR: &[(&str, &str)] = &[
 
 /// Words that say little about what a text is about; stemmed, as the index has them; sorted.
 const STOP: &[&str] = &[
-    "a", "about", "abov", "after", "again", "against", "all", "also", "am", "an", "and", "ani", "are", "as",
-    "at", "be", "becaus", "been", "befor", "being", "below", "between", "both", "but", "by", "can", "cant",
-    "could", "d", "did", "didn", "didnt", "do", "doe", "doesn", "doesnt", "don", "dont", "down", "dure",
-    "each", "either", "els", "ever", "everi", "few", "for", "from", "further", "had", "has", "have", "he",
-    "her", "here", "herself", "him", "himself", "his", "how", "i", "if", "in", "into", "is", "isn", "isnt",
-    "it", "its", "itself", "just", "kind", "let", "like", "ll", "m", "may", "me", "might", "more", "most",
-    "much", "must", "my", "myself", "no", "nor", "not", "now", "of", "off", "on", "onc", "onli", "or",
-    "other", "our", "ourselv", "out", "over", "own", "pleas", "re", "s", "same", "shall", "she", "should",
-    "so", "some", "sort", "such", "t", "than", "that", "the", "their", "them", "themselv", "then", "there",
-    "these", "they", "this", "those", "through", "to", "too", "type", "under", "until", "up", "upon", "us",
-    "ve", "veri", "was", "wasn", "wasnt", "we", "were", "what", "when", "where", "whether", "whi", "which",
-    "while", "who", "whom", "whose", "will", "win", "with", "wont", "would", "yes", "you", "your",
-    "yourself", "yourselv",
+    "a", "about", "abov", "after", "again", "against", "all", "also", "am", "an", "and", "ani",
+    "are", "as", "at", "be", "becaus", "been", "befor", "being", "below", "between", "both", "but",
+    "by", "can", "cant", "could", "d", "did", "didn", "didnt", "do", "doe", "doesn", "doesnt",
+    "don", "dont", "down", "dure", "each", "either", "els", "ever", "everi", "few", "for", "from",
+    "further", "had", "has", "have", "he", "her", "here", "herself", "him", "himself", "his",
+    "how", "i", "if", "in", "into", "is", "isn", "isnt", "it", "its", "itself", "just", "kind",
+    "let", "like", "ll", "m", "may", "me", "might", "more", "most", "much", "must", "my", "myself",
+    "no", "nor", "not", "now", "of", "off", "on", "onc", "onli", "or", "other", "our", "ourselv",
+    "out", "over", "own", "pleas", "re", "s", "same", "shall", "she", "should", "so", "some",
+    "sort", "such", "t", "than", "that", "the", "their", "them", "themselv", "then", "there",
+    "these", "they", "this", "those", "through", "to", "too", "type", "under", "until", "up",
+    "upon", "us", "ve", "veri", "was", "wasn", "wasnt", "we", "were", "what", "when", "where",
+    "whether", "whi", "which", "while", "who", "whom", "whose", "will", "win", "with", "wont",
+    "would", "yes", "you", "your", "yourself", "yourselv",
 ];
 
 /// The word that `form` is an irregular form of, or `form` itself.

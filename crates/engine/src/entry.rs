@@ -33,7 +33,8 @@ pub enum BadEntry {
 /// Reads a line. Its price is still to be counted.
 pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage, BadEntry> {
     let text = std::str::from_utf8(line).map_err(|_| BadEntry::Encoding)?;
-    let value: Value = serde_json::from_str(text).map_err(|error| BadEntry::Json(error.to_string()))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| BadEntry::Json(error.to_string()))?;
     let Value::Object(mut fields) = value else { return Err(BadEntry::Shape) };
     let role = take_text(&mut fields, "role")?.ok_or(BadEntry::Missing("role"))?;
     let role: Role = role.parse().map_err(BadEntry::Role)?;
@@ -56,7 +57,15 @@ pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage,
     if let Some(id) = &id {
         id::check_message_id(id)?;
     }
-    Ok(NewMessage { id, role, content, at, conversation, extras: extras(fields)?, price: Price::default() })
+    Ok(NewMessage {
+        id,
+        role,
+        content,
+        at,
+        conversation,
+        extras: extras(fields)?,
+        price: Price::default(),
+    })
 }
 
 /// The rest of a message: what we know is checked, what we do not know is kept as it came.
@@ -94,7 +103,11 @@ fn usage(value: &Value) -> Result<Usage, BadEntry> {
                 .ok_or(BadEntry::Type("cost_usd", "a number of dollars that is not negative"))?,
         ),
     };
-    Ok(Usage { input_tokens: tokens("input_tokens")?, output_tokens: tokens("output_tokens")?, cost_usd })
+    Ok(Usage {
+        input_tokens: tokens("input_tokens")?,
+        output_tokens: tokens("output_tokens")?,
+        cost_usd,
+    })
 }
 
 /// A time that a context can show.
@@ -109,7 +122,10 @@ pub fn time(text: &str) -> Result<Timestamp, BadEntry> {
     Timestamp::from_microsecond(at.as_microsecond()).map_err(|_| shown())
 }
 
-fn take_text(fields: &mut Map<String, Value>, name: &'static str) -> Result<Option<String>, BadEntry> {
+fn take_text(
+    fields: &mut Map<String, Value>,
+    name: &'static str,
+) -> Result<Option<String>, BadEntry> {
     match fields.shift_remove(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -135,7 +151,10 @@ mod tests {
         check(r#"{"role":"user","content":1}"#, r#""content" must be a text"#);
         check(r#"{"role":"boss","content":"x"}"#, "expected user, assistant, system or tool");
         check(r#"{"role":"user","content":"x","timestamp":"yesterday"}"#, "expected RFC 3339");
-        check(r#"{"role":"user","content":"x","timestamp":"-009999-01-01T00:00:00Z"}"#, "not a time");
+        check(
+            r#"{"role":"user","content":"x","timestamp":"-009999-01-01T00:00:00Z"}"#,
+            "not a time",
+        );
         check(r#"{"role":"user","content":"x","conversation":"../x"}"#, "allowed:");
         check(r#"{"role":"user","content":"x","id":"-rf"}"#, "allowed:");
         check(r#"{"role":"user","content":"x","usage":{"input_tokens":-1}}"#, "not negative");
@@ -147,6 +166,9 @@ mod tests {
     fn unknown_fields_are_kept_as_they_came() {
         let line = br#"{"role":"user","content":"x","b":[1,{"c":null}],"a":2}"#;
         let message = parse(line, Timestamp::UNIX_EPOCH, 100).unwrap();
-        assert_eq!(serde_json::to_string(&message.extras).unwrap(), r#"{"b":[1,{"c":null}],"a":2}"#);
+        assert_eq!(
+            serde_json::to_string(&message.extras).unwrap(),
+            r#"{"b":[1,{"c":null}],"a":2}"#
+        );
     }
 }

@@ -113,7 +113,12 @@ struct MessageLine {
 
 impl Engine {
     /// Writes a session out, a page of messages at a time.
-    pub async fn export(&self, id: SessionId, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+    pub async fn export(
+        &self,
+        id: SessionId,
+        format: Format,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
         let session = self.session(id).await?;
         let facts = self.facts(id).await?;
         let head = json!({"type": "session", "version": VERSION, "id": id, "view": session_view(&session)});
@@ -195,7 +200,9 @@ impl Reader<'_> {
         }
         match head.get("version").and_then(Value::as_u64) {
             Some(version) if version == u64::from(VERSION) => (),
-            Some(version) => return Err(self.bad(format!("version {version} is newer than this program"))),
+            Some(version) => {
+                return Err(self.bad(format!("version {version} is newer than this program")));
+            }
             None => return Err(self.bad("not an export of a session: it has no version")),
         }
         let id = head.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -220,7 +227,8 @@ impl Reader<'_> {
 
     fn message(&self, value: Value) -> Result<(NewMessage, Option<jiff::Timestamp>)> {
         let line: MessageLine = serde_json::from_value(value).map_err(|error| self.bad(error))?;
-        rethread_domain::id::check_conversation(&line.conversation).map_err(|error| self.bad(error))?;
+        rethread_domain::id::check_conversation(&line.conversation)
+            .map_err(|error| self.bad(error))?;
         rethread_domain::id::check_message_id(&line.id).map_err(|error| self.bad(error))?;
         let at = entry::time(&line.timestamp).map_err(|error| self.bad(error))?;
         let price = if line.purged_at.is_some() {
@@ -262,7 +270,9 @@ impl Reader<'_> {
             }
             match serde_json::from_str(text.trim()) {
                 Ok(value) => return Ok(Some(value)),
-                Err(error) if error.is_eof() && read > 0 && text.trim_start().starts_with('{') => (),
+                Err(error) if error.is_eof() && read > 0 && text.trim_start().starts_with('{') => {
+                    ()
+                }
                 Err(error) => {
                     text.truncate(before);
                     return Err(self.bad(format!("not valid JSON: {error}")));
@@ -272,7 +282,10 @@ impl Reader<'_> {
     }
 
     fn peek_is_part(&mut self) -> Result<bool> {
-        let next = self.input.fill_buf().map_err(|error| Error::Import { line: self.line, why: error.to_string() })?;
+        let next = self
+            .input
+            .fill_buf()
+            .map_err(|error| Error::Import { line: self.line, why: error.to_string() })?;
         Ok(!next.is_empty() && !next.starts_with(b"{\"type\":\"session\""))
     }
 

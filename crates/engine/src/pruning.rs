@@ -82,10 +82,14 @@ impl Engine {
         let upto: BTreeMap<&str, Seq> =
             conversations.iter().map(|one| (one.name.as_str(), one.summarised_upto())).collect();
         let mut take = |name: &str, messages: &[Message]| {
-            let old = conversations.iter().find(|one| one.name == name).and_then(|one| one.summary.clone());
+            let old = conversations
+                .iter()
+                .find(|one| one.name == name)
+                .and_then(|one| one.summary.clone());
             let before = folded.remove(name).or(old.map(|summary| (summary, 0)));
             let summary = summary::fold(before.as_ref().map(|(summary, _)| summary), messages);
-            let count = before.map_or(0, |(_, count)| count) + u32::try_from(messages.len()).unwrap_or(0);
+            let count =
+                before.map_or(0, |(_, count)| count) + u32::try_from(messages.len()).unwrap_or(0);
             folded.insert(name.to_owned(), (summary, count));
         };
         let mut from = upto.values().min().copied().unwrap_or(0) + 1;
@@ -120,7 +124,8 @@ impl Engine {
         let conversations = self.store.conversations(id).await?;
         let mut latest = self.store.messages(id, Span::newest(LATEST)).await?;
         latest.reverse();
-        let summaries: Vec<&Summary> = conversations.iter().filter_map(|one| one.summary.as_ref()).collect();
+        let summaries: Vec<&Summary> =
+            conversations.iter().filter_map(|one| one.summary.as_ref()).collect();
         let summary = summary::session(&summaries, &latest);
         if summary.text.is_empty() || session.summary.as_ref() == Some(&summary.text) {
             return Ok(session);

@@ -72,8 +72,10 @@ impl Recorder {
                 Command::Pause => Move::Pause,
                 Command::Complete => Move::Complete,
             };
-            let done =
-                self.engine.change(self.session, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await;
+            let done = self
+                .engine
+                .change(self.session, |session| Ok(Fact::Moved { to: session.decide(asked)? }))
+                .await;
             match done {
                 Ok(session) => drop(self.engine.sum_up(session).await?),
                 // It does not fit any more: whoever asked sees the status.

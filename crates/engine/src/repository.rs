@@ -41,7 +41,8 @@ impl Engine {
             return Ok(None);
         }
         let mut lines = Vec::new();
-        let branch = |branch: Option<&str>| branch.map_or("no branch".to_owned(), |name| one_line(name, 80));
+        let branch =
+            |branch: Option<&str>| branch.map_or("no branch".to_owned(), |name| one_line(name, 80));
         if before.branch != now.branch {
             let (from, to) = (branch(before.branch.as_deref()), branch(now.branch.as_deref()));
             lines.push(format!("branch: {to} (was {from})"));
@@ -50,14 +51,23 @@ impl Engine {
             Some(changes) if !changes.commits.is_empty() => {
                 let more = if changes.more { "more than " } else { "" };
                 lines.push(format!("commits since then: {more}{}", changes.commits.len()));
-                lines.extend(changes.commits.iter().take(COMMITS).map(|commit| one_line(commit, 100)));
+                lines.extend(
+                    changes.commits.iter().take(COMMITS).map(|commit| one_line(commit, 100)),
+                );
                 let talked_about = self.talked_about(session, &changes.files).await?;
                 if !talked_about.is_empty() {
-                    lines.push(format!("changed files that this session talked about: {}", talked_about.join(", ")));
+                    lines.push(format!(
+                        "changed files that this session talked about: {}",
+                        talked_about.join(", ")
+                    ));
                 }
             }
             Some(_) => (),
-            None => lines.push(format!("now at commit {} (was {})", &now.commit[..12], &before.commit[..12])),
+            None => lines.push(format!(
+                "now at commit {} (was {})",
+                &now.commit[..12],
+                &before.commit[..12]
+            )),
         }
         Ok((!lines.is_empty()).then(|| lines.join("\n")))
     }

@@ -69,9 +69,12 @@ impl Engine {
     async fn catch_up(&self) -> Result<bool> {
         match self.store.index(u32::MAX).await {
             Ok(_) => Ok(true),
-            Err(store::Error::ReadOnly(_) | store::Error::Full | store::Error::Busy | store::Error::CannotOpen(_)) => {
-                Ok(false)
-            }
+            Err(
+                store::Error::ReadOnly(_)
+                | store::Error::Full
+                | store::Error::Busy
+                | store::Error::CannotOpen(_),
+            ) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

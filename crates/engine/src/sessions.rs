@@ -42,7 +42,9 @@ impl Engine {
         match self.store.resolve(reference).await?.as_slice() {
             [] => Err(Error::NotFound(given.to_owned())),
             [one] => Ok(*one),
-            several => Err(Error::Ambiguous { given: given.to_owned(), candidates: several.to_vec() }),
+            several => {
+                Err(Error::Ambiguous { given: given.to_owned(), candidates: several.to_vec() })
+            }
         }
     }
 
@@ -100,12 +102,17 @@ impl Engine {
                 }
             }
         }
-        let session = self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
+        let session =
+            self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
         if command.is_some() { self.sum_up(session).await } else { Ok(session) }
     }
 
     /// Waits until whoever drives the session has done what was asked; `None` where nobody does.
-    async fn answered(&self, id: SessionId, wanted: rethread_domain::Status) -> Result<Option<Session>> {
+    async fn answered(
+        &self,
+        id: SessionId,
+        wanted: rethread_domain::Status,
+    ) -> Result<Option<Session>> {
         let deadline = std::time::Instant::now() + ANSWER_WITHIN;
         while std::time::Instant::now() < deadline {
             let session = self.store.session(id).await?;
@@ -120,11 +127,16 @@ impl Engine {
         Ok(None)
     }
 
-    /// Renames: a title given by a person stays.
-    pub async fn rename(&self, id: SessionId, title: &str) -> Result<Session> {
+    /// Gives a title. One given by a person stays, whatever an agent gives later.
+    pub async fn retitle(&self, id: SessionId, title: &str, from: TitleFrom) -> Result<Session> {
         id::check_title(title)?;
-        let fact = Fact::Titled { title: title.to_owned(), from: TitleFrom::Person };
+        let fact = Fact::Titled { title: title.to_owned(), from };
         self.change(id, |session| refuse_deleted(session).map(|()| fact.clone())).await
+    }
+
+    /// The number of the message that its writer knows by this id.
+    pub async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
+        Ok(self.store.message_by_id(id, message).await?)
     }
 
     /// A new session that goes on from the end, or from message `at`.
@@ -140,9 +152,15 @@ impl Engine {
 
     /// Deletes: hidden at once, gone for good after 30 days.
     pub async fn delete(&self, id: SessionId) -> Result<Session> {
-        let session = self.change(id, |session| refuse_deleted(session).map(|()| Fact::Deleted)).await?;
+        let session =
+            self.change(id, |session| refuse_deleted(session).map(|()| Fact::Deleted)).await?;
         self.erase_old().await?;
         Ok(session)
+    }
+
+    /// Removes a session for good, at once.
+    pub async fn erase(&self, id: SessionId) -> Result<()> {
+        Ok(self.store.erase(id).await?)
     }
 
     pub async fn undelete(&self, id: SessionId) -> Result<Session> {

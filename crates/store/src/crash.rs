@@ -23,7 +23,10 @@ pub(crate) fn point(name: &str) {
 
     #[expect(clippy::disallowed_methods, reason = "a switch for tests, not a setting")]
     static WANTED: LazyLock<Option<(String, u32)>> = LazyLock::new(|| {
-        let (name, count) = std::env::var("CRASH_AT").ok()?.rsplit_once(':').map(|(n, c)| (n.to_owned(), c.parse()))?;
+        let (name, count) = std::env::var("CRASH_AT")
+            .ok()?
+            .rsplit_once(':')
+            .map(|(n, c)| (n.to_owned(), c.parse()))?;
         Some((name, count.ok()?))
     });
     static SEEN: AtomicU32 = AtomicU32::new(0);

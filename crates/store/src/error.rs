@@ -18,7 +18,9 @@ pub enum Error {
     Refused(#[from] Refusal),
     #[error("message id {id:?} is taken: message {seq} has it, with other content")]
     IdTaken { id: String, seq: u32 },
-    #[error("message id {0:?} has the form that the store gives, but names a message that is not there yet")]
+    #[error(
+        "message id {0:?} has the form that the store gives, but names a message that is not there yet"
+    )]
     IdReserved(String),
     #[error("session {0} is already in the store")]
     Exists(SessionId),
@@ -69,8 +71,12 @@ impl From<rusqlite::Error> for Error {
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             ErrorCode::ReadOnly => Self::ReadOnly(error.to_string()),
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(error.to_string()),
-            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::CannotOpen(error.to_string()),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                Self::Damaged(error.to_string())
+            }
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+                Self::CannotOpen(error.to_string())
+            }
             // A short write is how a full disk shows itself at times.
             ErrorCode::SystemIoFailure if error.to_string().contains("full") => Self::Full,
             _ => Self::Failed(error.to_string()),

@@ -35,7 +35,12 @@ impl<T: Sessions + Finding + Upkeep + Claims> Store for T {}
 /// Messages and facts are the truth; the rows that sum them up change in the same transaction.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    async fn start(&self, id: SessionId, beginning: Beginning, at: jiff::Timestamp) -> Result<Session>;
+    async fn start(
+        &self,
+        id: SessionId,
+        beginning: Beginning,
+        at: jiff::Timestamp,
+    ) -> Result<Session>;
 
     /// Adds messages at the end of a session, all or none. Durable when it returns.
     ///
@@ -48,8 +53,13 @@ pub trait Sessions: Send + Sync + 'static {
     async fn change(&self, before: &Session, fact: Fact, at: jiff::Timestamp) -> Result<Session>;
 
     /// A new session that shares the messages of `source` up to `at_seq`.
-    async fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: jiff::Timestamp)
-    -> Result<Session>;
+    async fn fork(
+        &self,
+        source: SessionId,
+        at_seq: Seq,
+        id: SessionId,
+        at: jiff::Timestamp,
+    ) -> Result<Session>;
 
     async fn session(&self, id: SessionId) -> Result<Session>;
 
@@ -59,6 +69,9 @@ pub trait Sessions: Send + Sync + 'static {
     async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>>;
 
     async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>>;
+
+    /// The number of the message with this id, its writer's or ours.
+    async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>>;
 
     /// Messages with whole texts, in the order of `span`.
     async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>>;
@@ -86,6 +99,9 @@ pub trait Finding: Send + Sync + 'static {
 pub trait Upkeep: Send + Sync + 'static {
     /// Removes the text of one message everywhere, leaving a mark.
     async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<()>;
+
+    /// Removes one session for good, with all that no fork needs.
+    async fn erase(&self, id: SessionId) -> Result<()>;
 
     /// Removes for good what was deleted before `before`; gives how many sessions.
     async fn erase_deleted(&self, before: jiff::Timestamp) -> Result<u32>;

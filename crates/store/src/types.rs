@@ -24,7 +24,9 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         match text.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() && !path.contains('\0') => Ok(Self::Sqlite(PathBuf::from(path))),
+            Some(path) if !path.is_empty() && !path.contains('\0') => {
+                Ok(Self::Sqlite(PathBuf::from(path)))
+            }
             _ => Err(Error::BadUrl(text.chars().take(200).collect())),
         }
     }

@@ -38,7 +38,8 @@ pub fn head(project: &Path) -> Option<Head> {
 }
 
 fn git_dir(project: &Path) -> Option<PathBuf> {
-    let dot_git = project.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
+    let dot_git =
+        project.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
     if dot_git.is_dir() {
         return Some(dot_git);
     }

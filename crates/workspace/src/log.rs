@@ -41,7 +41,9 @@ pub fn changes(project: &Path, before: &Head, now: &Head) -> Option<Changes> {
     for line in text.lines().filter(|line| !line.is_empty()) {
         match line.strip_prefix('\u{1}') {
             Some(subject) => changes.commits.push(subject.to_owned()),
-            None if changes.files.len() < MOST_FILES && !changes.files.iter().any(|file| file == line) => {
+            None if changes.files.len() < MOST_FILES
+                && !changes.files.iter().any(|file| file == line) =>
+            {
                 changes.files.push(line.to_owned());
             }
             None => (),

@@ -96,7 +96,9 @@ pub(super) fn statistics(conversation: &Conversation) -> Priced {
         conversation.messages,
         conversation.tokens
     );
-    let price = STATISTICS + number::price(conversation.messages.into()) + number::price(conversation.tokens);
+    let price = STATISTICS
+        + number::price(conversation.messages.into())
+        + number::price(conversation.tokens);
     (text, price)
 }
 
@@ -177,7 +179,8 @@ mod tests {
 
     #[test]
     fn fixed_lines_cost_what_they_say() {
-        let lines = [OPENING, CLOSING, SUMMARY, CONVERSATIONS, REPOSITORY, RELATED, RECENT, GAP, PURGED];
+        let lines =
+            [OPENING, CLOSING, SUMMARY, CONVERSATIONS, REPOSITORY, RELATED, RECENT, GAP, PURGED];
         let statuses = Status::ALL.map(status);
         let roles = Role::ALL.map(role);
         for (index, line) in lines.iter().chain(&statuses).chain(&roles).enumerate() {

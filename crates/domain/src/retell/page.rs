@@ -95,7 +95,9 @@ impl<'a> Page<'a> {
             }
             self.listed.push((conversation, Vec::new()));
         }
-        if let Some(text) = self.story.session.summary.as_deref().filter(|_| self.summary.is_empty()) {
+        if let Some(text) =
+            self.story.session.summary.as_deref().filter(|_| self.summary.is_empty())
+        {
             let prices = &self.story.session.prices.summary;
             let lines = choose_lines(text, prices, room.saturating_sub(lines::SUMMARY.price));
             let price = lines::SUMMARY.price + lines.iter().map(|at| prices[*at]).sum::<u32>();
@@ -105,7 +107,9 @@ impl<'a> Page<'a> {
         }
         for index in 0..self.listed.len() {
             let (conversation, chosen) = &self.listed[index];
-            let Some(summary) = conversation.summary.as_ref().filter(|_| chosen.is_empty()) else { continue };
+            let Some(summary) = conversation.summary.as_ref().filter(|_| chosen.is_empty()) else {
+                continue;
+            };
             let prices = &conversation.prices.summary;
             let lines = choose_lines(&summary.text, prices, room);
             let price = lines.iter().map(|at| prices[*at]).sum();
@@ -174,7 +178,8 @@ impl<'a> Page<'a> {
             return lines::RECENT_ROLE;
         }
         let section = if self.recent.is_empty() { lines::RECENT.price } else { 0 };
-        let is_new = !self.recent.iter().any(|(other, _)| other.conversation == message.conversation);
+        let is_new =
+            !self.recent.iter().any(|(other, _)| other.conversation == message.conversation);
         let label = if is_new { self.label_price(&message.conversation) } else { 0 };
         section + label + lines::RECENT_ROLE
     }

@@ -31,7 +31,8 @@ impl<'a> Page<'a> {
         let room = self.left();
         let fresh = self.story.related.iter().filter(|one| !self.is_recent(one.message.seq));
         let mut candidates: Vec<_> = fresh.collect();
-        candidates.sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.message.seq.cmp(&a.message.seq)));
+        candidates
+            .sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.message.seq.cmp(&a.message.seq)));
         let mut chosen: BTreeMap<Seq, Choice<'a>> = BTreeMap::new();
         let mut total = 0;
         for candidate in candidates {

@@ -56,7 +56,9 @@ fn counted_ends(message: &Message, room: u32) -> Option<Offer> {
     let mut best: Option<(u32, Offer)> = None;
     for head in &cuts.heads {
         for tail in &cuts.tails {
-            let Some(gap) = left_out(head.bytes, tail.bytes).filter(|gap| *gap > 0) else { continue };
+            let Some(gap) = left_out(head.bytes, tail.bytes).filter(|gap| *gap > 0) else {
+                continue;
+            };
             let price = head.tokens + tail.tokens + lines::shortened(gap).1;
             let shown = head.bytes + tail.bytes;
             // The end of a message says more about where it stopped than its middle; the beginning, what it is.
@@ -81,12 +83,14 @@ fn fits(message: &Message, head: u32, tail: u32) -> bool {
 fn estimated_ends(message: &Message, room: u32) -> Option<Offer> {
     let marker = lines::shortened(message.body.bytes()).1;
     let mut bytes = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
-    bytes = bytes.min(message.body.bytes() as usize - 1).min(2 * price::LONGEST_CUT);
+    bytes =
+        bytes.min((message.body.bytes() as usize).saturating_sub(1)).min(2 * price::LONGEST_CUT);
     for _ in 0..8 {
         let tail_bytes = bytes / 3;
         let head = price::head(message.body.head(), bytes - tail_bytes);
         let tail = price::tail(message.body.tail(), tail_bytes);
-        let price = marker + tokens::at_most(&quote::quoted(head)) + tokens::at_most(&quote::quoted(tail));
+        let price =
+            marker + tokens::at_most(&quote::quoted(head)) + tokens::at_most(&quote::quoted(tail));
         if price <= room {
             let form = Form::Ends { head: head.len(), tail: tail.len() };
             return Some(Offer { form, price, exact: false });

@@ -6,10 +6,10 @@ use rethread_domain::message::NewMessage;
 use rethread_domain::{Conversation, Fact, Seq, Status};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::blob;
 use super::facts;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
-use super::blob;
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Append, Appended};
@@ -112,7 +112,8 @@ fn plan_given(
     let mut there = scope.message(connection, seq)?.ok_or_else(taken)?;
     open_body(connection, &mut there)?;
     let is_same = there.message.purged_at.is_some()
-        || there.message.role == message.role && there.message.body.whole() == Some(&message.content);
+        || there.message.role == message.role
+            && there.message.body.whole() == Some(&message.content);
     if is_same { Ok(Plan::Known(seq)) } else { Err(taken()) }
 }
 
@@ -141,7 +142,12 @@ fn add(
     Ok(heard.titled || row.session.last_seq == 1)
 }
 
-pub(super) fn count_run(connection: &Connection, session: i64, agent: &str, runs: u32) -> Result<()> {
+pub(super) fn count_run(
+    connection: &Connection,
+    session: i64,
+    agent: &str,
+    runs: u32,
+) -> Result<()> {
     connection
         .prepare_cached(
             "insert into agent_use (session, agent, runs) values (?1, ?2, ?3)
@@ -152,7 +158,11 @@ pub(super) fn count_run(connection: &Connection, session: i64, agent: &str, runs
 }
 
 /// The conversation that a message belongs to; a new name opens a new one.
-fn conversation(connection: &Connection, row: &mut SessionRow, message: &NewMessage) -> Result<Conversation> {
+fn conversation(
+    connection: &Connection,
+    row: &mut SessionRow,
+    message: &NewMessage,
+) -> Result<Conversation> {
     let sql = rows::select_conversation("where session = ?1 and name = ?2");
     let found = connection
         .prepare_cached(&sql)?
@@ -182,7 +192,10 @@ pub(super) fn insert(
     let extras = if message.extras.is_empty() {
         None
     } else {
-        Some(serde_json::to_string(&message.extras).map_err(|error| Error::Failed(error.to_string()))?)
+        Some(
+            serde_json::to_string(&message.extras)
+                .map_err(|error| Error::Failed(error.to_string()))?,
+        )
     };
     let cuts = Some(message.price.cuts.encode()).filter(|cuts| !cuts.is_empty());
     let stored = blob::write(connection, &row.session.user, message.content)?;

@@ -23,7 +23,9 @@ pub(super) fn write(connection: &Connection, owner: &str, text: String) -> Resul
     }
     let hash = blake3::hash(text.as_bytes());
     let known: Option<i64> = connection
-        .prepare_cached("update blob set uses = uses + 1 where owner = ?1 and hash = ?2 returning no")?
+        .prepare_cached(
+            "update blob set uses = uses + 1 where owner = ?1 and hash = ?2 returning no",
+        )?
         .query_row((owner, hash.as_bytes()), |row| row.get(0))
         .optional()?;
     let blob = match known {
@@ -31,7 +33,9 @@ pub(super) fn write(connection: &Connection, owner: &str, text: String) -> Resul
         None => {
             let data = zstd::encode_all(text.as_bytes(), LEVEL)?;
             connection
-                .prepare_cached("insert into blob (owner, hash, bytes, uses, data) values (?1, ?2, ?3, 1, ?4)")?
+                .prepare_cached(
+                    "insert into blob (owner, hash, bytes, uses, data) values (?1, ?2, ?3, 1, ?4)",
+                )?
                 .execute((owner, hash.as_bytes(), text.len(), data))?;
             connection.last_insert_rowid()
         }

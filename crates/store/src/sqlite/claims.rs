@@ -51,7 +51,12 @@ pub(super) fn begin_epoch(connection: &Connection, id: SessionId) -> Result<Epoc
     Ok(row.epoch + 1)
 }
 
-pub(super) fn ask(connection: &Connection, id: SessionId, command: Command, at: Timestamp) -> Result<u64> {
+pub(super) fn ask(
+    connection: &Connection,
+    id: SessionId,
+    command: Command,
+    at: Timestamp,
+) -> Result<u64> {
     let row = rows::session_by_id(connection, id)?;
     connection
         .prepare_cached("insert into command (session, at, what) values (?1, ?2, ?3)")?
@@ -70,13 +75,16 @@ pub(super) fn take_asked(connection: &Connection, id: SessionId) -> Result<Vec<C
     let row = rows::session_by_id(connection, id)?;
     let mut statement =
         connection.prepare_cached("delete from command where session = ?1 returning no, what")?;
-    let mut asked: Vec<(i64, String)> =
-        statement.query_map([row.no], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut asked: Vec<(i64, String)> = statement
+        .query_map([row.no], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
     asked.sort_unstable();
     asked
         .into_iter()
         .map(|(_, what)| {
-            let known = [Command::Pause, Command::Complete].into_iter().find(|command| command.as_str() == what);
+            let known = [Command::Pause, Command::Complete]
+                .into_iter()
+                .find(|command| command.as_str() == what);
             known.ok_or_else(|| Error::Damaged(format!("unknown command {what:?}")))
         })
         .collect()

@@ -20,8 +20,9 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags)
-        .and_then(|connection| connection.query_row("pragma schema_version", [], |_| Ok(())).map(|()| connection));
+    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+        connection.query_row("pragma schema_version", [], |_| Ok(())).map(|()| connection)
+    });
     let connection = match opened {
         Ok(connection) => connection,
         Err(error) => match (Error::from(error), sealed_uri(path)) {
@@ -65,7 +66,9 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
 fn set_up(connection: &Connection) -> Result<()> {
     let linked = rusqlite::version_number();
     if linked < OLDEST_SQLITE {
-        return Err(Error::Failed(format!("SQLite {linked} is too old to be trusted with a store")));
+        return Err(Error::Failed(format!(
+            "SQLite {linked} is too old to be trusted with a store"
+        )));
     }
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -85,7 +88,8 @@ pub(super) fn create(path: &Path) -> Result<()> {
 
 /// Opens a file for writing, made if it is not there, that only its owner can read.
 pub(super) fn private_file(path: &Path) -> Result<fs::File> {
-    let file = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    let file =
+        fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }

@@ -27,16 +27,29 @@ pub(super) fn start(
 }
 
 /// Writes a fact whose count the session already has.
-fn insert(connection: &Connection, no: i64, session: &Session, fact: &Fact, at: Timestamp) -> Result<()> {
+fn insert(
+    connection: &Connection,
+    no: i64,
+    session: &Session,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<()> {
     let what = serde_json::to_string(fact).map_err(|error| Error::Failed(error.to_string()))?;
     connection
-        .prepare_cached("insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)")?
+        .prepare_cached(
+            "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)",
+        )?
         .execute((no, session.facts, session.last_seq, rows::micros(at), what))?;
     Ok(())
 }
 
 /// Applies a fact and writes it down; the session's row is still to be written.
-pub(super) fn add(connection: &Connection, row: &mut SessionRow, fact: &Fact, at: Timestamp) -> Result<()> {
+pub(super) fn add(
+    connection: &Connection,
+    row: &mut SessionRow,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<()> {
     row.session.apply(fact, at);
     insert(connection, row.no, &row.session, fact, at)
 }
@@ -54,7 +67,9 @@ pub(super) fn change(
     }
     add(connection, &mut row, fact, at)?;
     if let Fact::Summarised { conversation: Some(name), summary } = fact {
-        for mut conversation in conversations(connection, row.no)?.into_iter().filter(|one| one.name == *name) {
+        for mut conversation in
+            conversations(connection, row.no)?.into_iter().filter(|one| one.name == *name)
+        {
             conversation.summarise(summary);
             rows::write_conversation(connection, row.no, &conversation)?;
         }
@@ -66,25 +81,30 @@ pub(super) fn change(
 
 /// The search index has to read title and summary again.
 pub(super) fn forget_title(connection: &Connection, no: i64) -> Result<()> {
-    connection.prepare_cached("update session set title_indexed = 0 where no = ?1 and title_indexed = 1")?.execute([no])?;
+    connection
+        .prepare_cached("update session set title_indexed = 0 where no = ?1 and title_indexed = 1")?
+        .execute([no])?;
     Ok(())
 }
 
 pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conversation>> {
-    let mut statement = connection.prepare_cached(&rows::select_conversation("where session = ?1 order by n"))?;
+    let mut statement =
+        connection.prepare_cached(&rows::select_conversation("where session = ?1 order by n"))?;
     let found = statement.query_map([no], rows::conversation)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
-    let mut statement =
-        connection.prepare_cached("select after, at, what from fact where session = ?1 order by n")?;
+    let mut statement = connection
+        .prepare_cached("select after, at, what from fact where session = ?1 order by n")?;
     let mut found = statement.query([no])?;
     let mut facts = Vec::new();
     while let Some(row) = found.next()? {
-        let at = Timestamp::from_microsecond(row.get(1)?).map_err(|error| Error::Damaged(error.to_string()))?;
+        let at = Timestamp::from_microsecond(row.get(1)?)
+            .map_err(|error| Error::Damaged(error.to_string()))?;
         let what: String = row.get(2)?;
-        let fact = serde_json::from_str(&what).map_err(|error| Error::Damaged(format!("a fact: {error}")))?;
+        let fact = serde_json::from_str(&what)
+            .map_err(|error| Error::Damaged(format!("a fact: {error}")))?;
         facts.push(FactRecord { after: row.get(0)?, at, fact });
     }
     Ok(facts)
@@ -112,14 +132,16 @@ pub(super) fn fork(
         fold.take_over(connection, &origin, &names)?;
     } else {
         let span = Span { from: 1, to: at_seq, order: Order::OldestFirst, limit: u32::MAX };
-        let opened = |n: u32| names.iter().find(|one| one.n == n).map_or("", |one| one.name.as_str());
+        let opened =
+            |n: u32| names.iter().find(|one| one.n == n).map_or("", |one| one.name.as_str());
         scope.visit(connection, span, |message| {
             fold.hear(&message, opened(message.conversation));
             Ok(true)
         })?;
     }
     for conversation in fold.conversations.values_mut() {
-        let summary = names.iter().find(|one| one.n == conversation.n).and_then(|one| one.summary.as_ref());
+        let summary =
+            names.iter().find(|one| one.n == conversation.n).and_then(|one| one.summary.as_ref());
         if let Some(summary) = summary.filter(|summary| summary.upto <= at_seq) {
             conversation.summarise(summary);
         }
@@ -133,7 +155,10 @@ pub(super) fn fork(
         let fact = Fact::Opened { n: conversation.n, name: conversation.name.clone() };
         add(connection, &mut row, &fact, at)?;
         if let Some(summary) = &conversation.summary {
-            let fact = Fact::Summarised { conversation: Some(conversation.name.clone()), summary: summary.clone() };
+            let fact = Fact::Summarised {
+                conversation: Some(conversation.name.clone()),
+                summary: summary.clone(),
+            };
             add(connection, &mut row, &fact, at)?;
         }
         rows::write_conversation(connection, no, conversation)?;
@@ -164,7 +189,12 @@ impl Fold {
     }
 
     /// The sums of another session, whole.
-    fn take_over(&mut self, connection: &Connection, origin: &SessionRow, names: &[Conversation]) -> Result<()> {
+    fn take_over(
+        &mut self,
+        connection: &Connection,
+        origin: &SessionRow,
+        names: &[Conversation],
+    ) -> Result<()> {
         self.session.last_seq = origin.session.last_seq;
         self.session.counters = origin.session.counters;
         self.session.current = origin.session.current;
@@ -200,7 +230,8 @@ impl Fold {
     pub(super) fn apply(&mut self, fact: &Fact, at: Timestamp) {
         self.session.apply(fact, at);
         if let Fact::Summarised { conversation: Some(name), summary } = fact {
-            let own = self.conversations.values_mut().find(|conversation| conversation.name == *name);
+            let own =
+                self.conversations.values_mut().find(|conversation| conversation.name == *name);
             own.into_iter().for_each(|conversation| conversation.summarise(summary));
         }
     }

@@ -43,7 +43,9 @@ pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
     let mut left = most;
     while left > 0 {
         let sql = rows::select_session("where indexed_seq < last_seq order by no limit 1");
-        let Some(row) = connection.prepare_cached(&sql)?.query_map([], rows::session)?.next().transpose()? else {
+        let Some(row) =
+            connection.prepare_cached(&sql)?.query_map([], rows::session)?.next().transpose()?
+        else {
             break;
         };
         left -= session(connection, &row, left)?;
@@ -78,8 +80,14 @@ pub(super) fn is_behind(connection: &Connection) -> Result<bool> {
 
 fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> {
     let scope = Scope::of(connection, row)?;
-    let span = Span { from: row.indexed + 1, to: rethread_domain::Seq::MAX, order: Order::OldestFirst, limit: most };
-    let mut insert = connection.prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?;
+    let span = Span {
+        from: row.indexed + 1,
+        to: rethread_domain::Seq::MAX,
+        order: Order::OldestFirst,
+        limit: most,
+    };
+    let mut insert =
+        connection.prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?;
     let mut count = 0;
     let mut upto = row.indexed;
     scope.visit(connection, span, |mut message| {
@@ -89,7 +97,9 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
         count += 1;
         Ok(true)
     })?;
-    connection.prepare_cached("update session set indexed_seq = ?2 where no = ?1")?.execute((row.no, upto))?;
+    connection
+        .prepare_cached("update session set indexed_seq = ?2 where no = ?1")?
+        .execute((row.no, upto))?;
     // A session that lags with nothing to read would be met again and again.
     Ok(count.max(1))
 }
@@ -116,33 +126,45 @@ pub(super) const fn summary_key(no: i64) -> i64 {
 
 fn titles(connection: &Connection, most: u32) -> Result<()> {
     let sql = rows::select_session("where title_indexed = 0 order by no limit ?1");
-    let found: Vec<SessionRow> =
-        connection.prepare_cached(&sql)?.query_map([most], rows::session)?.collect::<rusqlite::Result<_>>()?;
+    let found: Vec<SessionRow> = connection
+        .prepare_cached(&sql)?
+        .query_map([most], rows::session)?
+        .collect::<rusqlite::Result<_>>()?;
     let mut delete = connection.prepare_cached("delete from title_index where rowid = ?1")?;
-    let mut insert = connection.prepare_cached("insert into title_index (rowid, terms) values (?1, ?2)")?;
+    let mut insert =
+        connection.prepare_cached("insert into title_index (rowid, terms) values (?1, ?2)")?;
     for row in found {
-        let texts = [(title_key(row.no), &row.session.title), (summary_key(row.no), &row.session.summary)];
+        let texts =
+            [(title_key(row.no), &row.session.title), (summary_key(row.no), &row.session.summary)];
         for (key, text) in texts {
             delete.execute([key])?;
             if let Some(text) = text {
                 insert.execute((key, terms::distinct(text)))?;
             }
         }
-        connection.prepare_cached("update session set title_indexed = 1 where no = ?1")?.execute([row.no])?;
+        connection
+            .prepare_cached("update session set title_indexed = 1 where no = ?1")?
+            .execute([row.no])?;
     }
     Ok(())
 }
 
 /// How many messages the index lacks.
 pub(super) fn lag(connection: &Connection) -> Result<u64> {
-    let mut statement = connection
-        .prepare_cached("select coalesce(sum(last_seq - indexed_seq), 0) from session where indexed_seq < last_seq")?;
+    let mut statement = connection.prepare_cached(
+        "select coalesce(sum(last_seq - indexed_seq), 0) from session where indexed_seq < last_seq",
+    )?;
     let lag: i64 = statement.query_row([], |row| row.get(0))?;
     Ok(u64::try_from(lag).unwrap_or(0))
 }
 
 /// Where a term stands in a session: the newest `most` places.
-pub(super) fn places(connection: &Connection, scope: &Scope, term: &str, most: usize) -> Result<Places> {
+pub(super) fn places(
+    connection: &Connection,
+    scope: &Scope,
+    term: &str,
+    most: usize,
+) -> Result<Places> {
     let mut statement = connection.prepare_cached(
         "select rowid from message_index where message_index match ?1 and rowid between ?2 and ?3
          order by rowid desc limit ?4",

@@ -33,7 +33,8 @@ use rusqlite::Connection;
 use self::writer::Writer;
 use crate::error::{Error, Result};
 use crate::types::{
-    Append, Appended, Claim, Command, Dump, Health, ListFilter, RecallRequest, Recalled, Span, StoreUrl, Usage,
+    Append, Appended, Claim, Command, Dump, Health, ListFilter, RecallRequest, Recalled, Span,
+    StoreUrl, Usage,
 };
 use crate::{Claims, Finding, Sessions, Upkeep};
 
@@ -130,7 +131,13 @@ impl Sessions for SqliteStore {
         self.write(move |connection| facts::change(connection, id, decided_on, &fact, at)).await
     }
 
-    async fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: Timestamp) -> Result<Session> {
+    async fn fork(
+        &self,
+        source: SessionId,
+        at_seq: Seq,
+        id: SessionId,
+        at: Timestamp,
+    ) -> Result<Session> {
         self.write(move |connection| facts::fork(connection, source, at_seq, id, at)).await
     }
 
@@ -147,11 +154,25 @@ impl Sessions for SqliteStore {
     }
 
     async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>> {
-        self.read(|connection| facts::conversations(connection, rows::session_by_id(connection, id)?.no))
+        self.read(|connection| {
+            facts::conversations(connection, rows::session_by_id(connection, id)?.no)
+        })
+    }
+
+    async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
+        self.read(|connection| {
+            let row = rows::session_by_id(connection, id)?;
+            match id.seq_of(message) {
+                Some(seq) => Ok(Some(seq).filter(|seq| (1..=row.session.last_seq).contains(seq))),
+                None => scope::Scope::of(connection, &row)?.given(connection, message),
+            }
+        })
     }
 
     async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
-        self.read(|connection| read::messages(connection, &rows::session_by_id(connection, id)?, span))
+        self.read(|connection| {
+            read::messages(connection, &rows::session_by_id(connection, id)?, span)
+        })
     }
 
     async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
@@ -199,6 +220,14 @@ impl Upkeep for SqliteStore {
         self.writer()?.maintain(|connection| Ok(writer::fold_log(connection, "truncate"))).await
     }
 
+    async fn erase(&self, id: SessionId) -> Result<()> {
+        let path = self.path.clone();
+        self.write(move |connection| {
+            upkeep::erase(connection, &path, rows::session_by_id(connection, id)?.no)
+        })
+        .await
+    }
+
     async fn erase_deleted(&self, before: Timestamp) -> Result<u32> {
         let path = self.path.clone();
         self.write(move |connection| upkeep::erase_deleted(connection, &path, before)).await
@@ -231,7 +260,8 @@ impl Upkeep for SqliteStore {
     async fn compact(&self) -> Result<()> {
         self.writer()?
             .maintain(|connection| {
-                connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
+                connection
+                    .execute("insert into message_index (message_index) values ('optimize')", [])?;
                 connection.execute_batch("vacuum")?;
                 writer::fold_log(connection, "truncate");
                 Ok(())

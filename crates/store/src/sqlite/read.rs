@@ -44,7 +44,8 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
         Some(user) => vec![user.clone()],
         None => users(connection)?,
     };
-    let sql = rows::select_session("where user = ?1 and deleted_at is null order by last_active_at desc");
+    let sql =
+        rows::select_session("where user = ?1 and deleted_at is null order by last_active_at desc");
     let mut all = Vec::new();
     for user in &users {
         let mut statement = connection.prepare_cached(&sql)?;
@@ -73,7 +74,9 @@ fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>>
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         let session = rows::session(row)?.session;
-        if all.len() < filter.limit as usize && filter.user.as_ref().is_none_or(|user| *user == session.user) {
+        if all.len() < filter.limit as usize
+            && filter.user.as_ref().is_none_or(|user| *user == session.user)
+        {
             all.push(session);
         }
     }
@@ -81,7 +84,9 @@ fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>>
 }
 
 fn fits(filter: &ListFilter, session: &Session) -> bool {
-    let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+    let is = |wanted: &Option<String>, found: &str| {
+        wanted.as_deref().is_none_or(|wanted| wanted == found)
+    };
     let by_status = match filter.status {
         Some(status) => session.status == status,
         None => filter.archived || session.status != Status::Archived,
@@ -109,7 +114,11 @@ fn users(connection: &Connection) -> Result<Vec<String>> {
 }
 
 /// Messages with whole texts.
-pub(super) fn messages(connection: &Connection, row: &SessionRow, span: Span) -> Result<Vec<Message>> {
+pub(super) fn messages(
+    connection: &Connection,
+    row: &SessionRow,
+    span: Span,
+) -> Result<Vec<Message>> {
     let scope = Scope::of(connection, row)?;
     let mut names = Names::new(connection, row.no, Vec::new());
     let mut messages = Vec::new();
@@ -122,11 +131,16 @@ pub(super) fn messages(connection: &Connection, row: &SessionRow, span: Span) ->
 }
 
 /// The most used agents first.
-pub(super) fn agent_runs(connection: &Connection, session: i64, limit: u32) -> Result<Vec<AgentUse>> {
+pub(super) fn agent_runs(
+    connection: &Connection,
+    session: i64,
+    limit: u32,
+) -> Result<Vec<AgentUse>> {
     let mut statement = connection.prepare_cached(
         "select agent, runs from agent_use where session = ?1 order by runs desc, agent limit ?2",
     )?;
-    let found = statement
-        .query_map((session, limit), |row| Ok(AgentUse { name: row.get(0)?, usage_count: row.get(1)? }))?;
+    let found = statement.query_map((session, limit), |row| {
+        Ok(AgentUse { name: row.get(0)?, usage_count: row.get(1)? })
+    })?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }

@@ -42,7 +42,8 @@ pub(super) fn fold(connection: &Connection, row: &SessionRow) -> Result<Fold> {
         while let Some(record) = facts.next_if(|record| record.after < seq) {
             fold.apply(&record.fact, record.at);
         }
-        let name = names.iter().find(|(n, _)| *n == message.conversation).map_or("", |(_, name)| name);
+        let name =
+            names.iter().find(|(n, _)| *n == message.conversation).map_or("", |(_, name)| name);
         fold.hear(&message, name);
         if seq == forked_at {
             // A fork begins when it is made, whatever it shares.
@@ -102,7 +103,11 @@ pub(super) fn each(
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for no in numbers {
-        visit(connection.prepare_cached(&rows::select_session("where no = ?1"))?.query_row([no], rows::session)?)?;
+        visit(
+            connection
+                .prepare_cached(&rows::select_session("where no = ?1"))?
+                .query_row([no], rows::session)?,
+        )?;
     }
     Ok(())
 }
@@ -147,9 +152,12 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
     let no = rows::insert_session(connection, &session, 0)?;
     let mut names: Vec<(u32, &str)> = Vec::new();
     for (n, record) in (1u32..).zip(&dump.facts) {
-        let what = serde_json::to_string(&record.fact).map_err(|error| Error::Failed(error.to_string()))?;
+        let what = serde_json::to_string(&record.fact)
+            .map_err(|error| Error::Failed(error.to_string()))?;
         connection
-            .prepare_cached("insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)")?
+            .prepare_cached(
+                "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)",
+            )?
             .execute((no, n, record.after, rows::micros(record.at), what))?;
         if let Fact::Opened { n, name } = &record.fact {
             names.push((*n, name));
@@ -161,7 +169,10 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
     for (message, purged_at) in dump.messages {
         let known = names.iter().find(|(_, name)| *name == message.conversation);
         let Some(n) = known.map(|(n, _)| *n) else {
-            return Err(damaged(&format!("conversation {:?} was never opened", message.conversation)));
+            return Err(damaged(&format!(
+                "conversation {:?} was never opened",
+                message.conversation
+            )));
         };
         row.session.last_seq += 1;
         let seq = row.session.last_seq;
@@ -172,11 +183,13 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
             mark_purged(connection, rows::key(no, seq), at)?;
         }
     }
-    connection.execute("update session set last_seq = ?2 where no = ?1", (no, row.session.last_seq))?;
+    connection
+        .execute("update session set last_seq = ?2 where no = ?1", (no, row.session.last_seq))?;
     self::session(connection, &row)
 }
 
 pub(super) fn mark_purged(connection: &Connection, key: i64, at: Timestamp) -> Result<()> {
-    connection.execute("update message set purged_at = ?2 where id = ?1", (key, rows::micros(at)))?;
+    connection
+        .execute("update message set purged_at = ?2 where id = ?1", (key, rows::micros(at)))?;
     Ok(())
 }

@@ -5,9 +5,9 @@ use rethread_domain::{Conversation, Seq, terms};
 use rusqlite::Connection;
 
 use super::index;
+use super::read;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Names, Scope};
-use super::read;
 use crate::error::Result;
 use crate::types::{Order, RecallRequest, Recalled, Span};
 
@@ -23,7 +23,10 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
     let scope = Scope::of(connection, &row)?;
     let mut names = Names::new(connection, row.no, conversations.clone());
     let recent = recent_messages(connection, &scope, &conversations, request.limits.messages)?;
-    let recent = recent.into_iter().map(|message| Ok(names.name(message)?.message)).collect::<Result<Vec<_>>>()?;
+    let recent = recent
+        .into_iter()
+        .map(|message| Ok(names.name(message)?.message))
+        .collect::<Result<Vec<_>>>()?;
     let mut wanted = Wanted::default();
     let mut related = Vec::new();
     if let Some(prompt) = &request.prompt {
@@ -49,7 +52,11 @@ fn understood(prompt: &str, row: &SessionRow) -> Wanted {
     Wanted::of(prompt, year(row.session.started_at)..=year(row.session.last_active_at))
 }
 
-fn recent_conversations(connection: &Connection, session: i64, limit: u32) -> Result<Vec<Conversation>> {
+fn recent_conversations(
+    connection: &Connection,
+    session: i64,
+    limit: u32,
+) -> Result<Vec<Conversation>> {
     let sql = rows::select_conversation("where session = ?1 order by turn desc limit ?2");
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement.query_map((session, limit), rows::conversation)?;
@@ -76,7 +83,8 @@ fn recent_messages(
         return Ok(messages);
     }
     messages.clear();
-    let mut heads: Vec<Seq> = conversations.iter().map(|conversation| conversation.last_seq).collect();
+    let mut heads: Vec<Seq> =
+        conversations.iter().map(|conversation| conversation.last_seq).collect();
     while messages.len() < limit as usize {
         let Some(newest) = heads.iter_mut().max().filter(|seq| **seq > 0) else { break };
         let Some(message) = scope.message(connection, *newest)? else { break };
@@ -111,7 +119,9 @@ fn related_messages(
     }
     let mut on_days = Vec::new();
     for day in wanted.days.iter().flat_map(|(from, to)| *from..=*to).take(400) {
-        on_days.extend(index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?.seqs);
+        on_days.extend(
+            index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?.seqs,
+        );
     }
     let mut list = rank::shortlist(&places, &on_days, newest);
     list.retain(|(seq, _)| !shown.contains(seq));
@@ -127,10 +137,19 @@ fn related_messages(
 }
 
 /// The newest messages that the index lacks, newest first, with their terms.
-fn unindexed_terms(connection: &Connection, row: &SessionRow, scope: &Scope) -> Result<Vec<(Seq, Vec<String>)>> {
+fn unindexed_terms(
+    connection: &Connection,
+    row: &SessionRow,
+    scope: &Scope,
+) -> Result<Vec<(Seq, Vec<String>)>> {
     let mut found = Vec::new();
     if row.indexed < row.session.last_seq {
-        let span = Span { from: row.indexed + 1, to: Seq::MAX, order: Order::NewestFirst, limit: MOST_UNINDEXED };
+        let span = Span {
+            from: row.indexed + 1,
+            to: Seq::MAX,
+            order: Order::NewestFirst,
+            limit: MOST_UNINDEXED,
+        };
         scope.visit(connection, span, |message| {
             found.push((message.message.seq, terms::all(message.message.body.head())));
             Ok(true)

@@ -83,7 +83,12 @@ const fn title_number(from: TitleFrom) -> i64 {
     }
 }
 
-fn one_of<T: Copy>(row: &Row<'_>, index: usize, all: &[T], number: impl Fn(T) -> i64) -> SqlResult<T> {
+fn one_of<T: Copy>(
+    row: &Row<'_>,
+    index: usize,
+    all: &[T],
+    number: impl Fn(T) -> i64,
+) -> SqlResult<T> {
     let found: i64 = row.get(index)?;
     let known = all.iter().copied().find(|value| number(*value) == found);
     known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
@@ -123,7 +128,9 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
             title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
             summary: row.get(12)?,
             status: one_of(row, 13, &Status::ALL, status_number)?,
-            archived_from: archived_from.map(|_| one_of(row, 14, &Status::ALL, status_number)).transpose()?,
+            archived_from: archived_from
+                .map(|_| one_of(row, 14, &Status::ALL, status_number))
+                .transpose()?,
             started_at: time(row, 15)?,
             last_active_at: time(row, 16)?,
             deleted_at: time_or_none(row, 17)?,
@@ -169,7 +176,8 @@ fn numbers(row: &Row<'_>, index: usize) -> SqlResult<Vec<u32>> {
 
 /// Writes the row of a session anew, all but what only the index and claims change.
 pub(super) fn write_session(connection: &Connection, no: i64, session: &Session) -> Result<()> {
-    let tools = (!session.tools.is_empty()).then(|| serde_json::to_string(&session.tools).unwrap_or_default());
+    let tools = (!session.tools.is_empty())
+        .then(|| serde_json::to_string(&session.tools).unwrap_or_default());
     connection
         .prepare_cached(
             "update session set project = :project, agent = :agent, model = :model, tools = :tools,
@@ -272,7 +280,8 @@ pub(super) fn insert_session(connection: &Connection, session: &Session, base: S
     Ok(no)
 }
 
-const CONVERSATION: &str = "n, name, title, created_at, last_at, last_seq, messages, tokens, turn, running,
+const CONVERSATION: &str =
+    "n, name, title, created_at, last_at, last_seq, messages, tokens, turn, running,
     summary, name_price, heading_price, summary_prices";
 
 pub(super) fn select_conversation(rest: &str) -> String {
@@ -293,15 +302,28 @@ pub(super) fn conversation(row: &Row<'_>) -> SqlResult<Conversation> {
         turn: row.get(8)?,
         running: row.get(9)?,
         summary: match summary {
-            Some(json) => Some(serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?),
+            Some(json) => {
+                Some(serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?)
+            }
             None => None,
         },
-        prices: LabelPrices { name: row.get(11)?, heading: row.get(12)?, summary: numbers(row, 13)? },
+        prices: LabelPrices {
+            name: row.get(11)?,
+            heading: row.get(12)?,
+            summary: numbers(row, 13)?,
+        },
     })
 }
 
-pub(super) fn write_conversation(connection: &Connection, session: i64, conversation: &Conversation) -> Result<()> {
-    let summary = conversation.summary.as_ref().map(|summary| serde_json::to_string(summary).unwrap_or_default());
+pub(super) fn write_conversation(
+    connection: &Connection,
+    session: i64,
+    conversation: &Conversation,
+) -> Result<()> {
+    let summary = conversation
+        .summary
+        .as_ref()
+        .map(|summary| serde_json::to_string(summary).unwrap_or_default());
     connection
         .prepare_cached(
             "insert into conversation (session, n, name, title, created_at, last_at, last_seq, messages, tokens,
@@ -333,7 +355,8 @@ pub(super) fn write_conversation(connection: &Connection, session: i64, conversa
     Ok(())
 }
 
-const MESSAGE: &str = "id, role, conversation, at, tokens, price, cuts, body, head_bytes, blob, extras,
+const MESSAGE: &str =
+    "id, role, conversation, at, tokens, price, cuts, body, head_bytes, blob, extras,
     given_id, purged_at, prev, bytes";
 
 pub(super) fn select_message(rest: &str) -> String {

@@ -72,7 +72,11 @@ fn switch_to_wal(connection: &Connection) -> Result<()> {
             .map_err(Error::from);
         match switched {
             Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => return Err(Error::Failed(format!("the file system allows only journal mode {mode}"))),
+            Ok(mode) => {
+                return Err(Error::Failed(format!(
+                    "the file system allows only journal mode {mode}"
+                )));
+            }
             Err(Error::Busy) if std::time::Instant::now() < deadline => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }

@@ -36,7 +36,11 @@ impl Scope {
     }
 
     /// The keys from `from` to `to`, in pieces, oldest first.
-    pub(super) fn keys(&self, from: Seq, to: Seq) -> impl DoubleEndedIterator<Item = (i64, i64)> + '_ {
+    pub(super) fn keys(
+        &self,
+        from: Seq,
+        to: Seq,
+    ) -> impl DoubleEndedIterator<Item = (i64, i64)> + '_ {
         self.segments.iter().filter_map(move |segment| {
             let (lo, hi) = (segment.lo.max(from), segment.hi.min(to));
             (lo <= hi).then(|| (key(segment.source, lo), key(segment.source, hi)))
@@ -88,12 +92,14 @@ impl Scope {
 
     /// The number of the message that its writer knows as `given`.
     pub(super) fn given(&self, connection: &Connection, given: &str) -> Result<Option<Seq>> {
-        let mut statement =
-            connection.prepare_cached("select id from message where id >> 32 = ?1 and given_id = ?2")?;
+        let mut statement = connection
+            .prepare_cached("select id from message where id >> 32 = ?1 and given_id = ?2")?;
         for segment in self.segments.iter().rev() {
             let found: Option<i64> =
                 statement.query_row((segment.source, given), |row| row.get(0)).optional()?;
-            if let Some(seq) = found.map(rows::seq_of).filter(|seq| (segment.lo..=segment.hi).contains(seq)) {
+            if let Some(seq) =
+                found.map(rows::seq_of).filter(|seq| (segment.lo..=segment.hi).contains(seq))
+            {
                 return Ok(Some(seq));
             }
         }
@@ -102,8 +108,8 @@ impl Scope {
 }
 
 fn shared(connection: &Connection, session: i64) -> Result<Vec<Segment>> {
-    let mut statement =
-        connection.prepare_cached("select lo, hi, source from segment where session = ?1 order by lo")?;
+    let mut statement = connection
+        .prepare_cached("select lo, hi, source from segment where session = ?1 order by lo")?;
     let found = statement.query_map([session], |row| {
         Ok(Segment { lo: row.get(0)?, hi: row.get(1)?, source: row.get(2)? })
     })?;
@@ -127,7 +133,9 @@ impl<'a> Names<'a> {
         if !self.known.iter().any(|known| known.n == row.conversation) {
             let sql = rows::select_conversation("where session = ?1 and n = ?2");
             let mut statement = self.connection.prepare_cached(&sql)?;
-            let found = statement.query_row((self.session, row.conversation), rows::conversation).optional()?;
+            let found = statement
+                .query_row((self.session, row.conversation), rows::conversation)
+                .optional()?;
             self.known.extend(found);
         }
         if let Some(known) = self.known.iter().find(|known| known.n == row.conversation) {

@@ -24,7 +24,12 @@ const EXCERPT: usize = 160;
 /// A find in a title or summary counts for more than one in the text.
 const TITLE_BONUS: f64 = 0.5;
 
-pub(super) fn search(connection: &Connection, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
+pub(super) fn search(
+    connection: &Connection,
+    query: &Query,
+    filter: &Filter,
+    limit: u32,
+) -> Result<Vec<Hit>> {
     if query.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
@@ -149,12 +154,19 @@ impl Search<'_> {
         }
         let Some((id, title)) = self.owner(no, seq)? else { return Ok(false) };
         let sql = rows::select_message("where id = ?1");
-        let row = self.connection.prepare_cached(&sql)?.query_row([key], rows::message).optional()?;
+        let row =
+            self.connection.prepare_cached(&sql)?.query_row([key], rows::message).optional()?;
         let Some(row) = row else { return Ok(false) };
         self.take(key, id, title, row)
     }
 
-    fn take(&mut self, key: i64, session: SessionId, title: Option<String>, mut row: MessageRow) -> Result<bool> {
+    fn take(
+        &mut self,
+        key: i64,
+        session: SessionId,
+        title: Option<String>,
+        mut row: MessageRow,
+    ) -> Result<bool> {
         let is_wanted = self.filter.has_time(row.message.at)
             && self.filter.role.is_none_or(|role| role == row.message.role)
             && row.message.purged_at.is_none();
@@ -197,15 +209,18 @@ impl Search<'_> {
         if let Some(row) = session_by_no(self.connection, no)? {
             owners.push(Owner { session: row.session, lo: 1, hi: Seq::MAX });
         }
-        let mut statement =
-            self.connection.prepare_cached("select session, lo, hi from segment where source = ?1 order by session")?;
+        let mut statement = self.connection.prepare_cached(
+            "select session, lo, hi from segment where source = ?1 order by session",
+        )?;
         let mut forks = statement.query([no])?;
         while let Some(row) = forks.next()? {
             if let Some(fork) = session_by_no(self.connection, row.get(0)?)? {
                 owners.push(Owner { session: fork.session, lo: row.get(1)?, hi: row.get(2)? });
             }
         }
-        owners.retain(|owner| fits(self.filter, &owner.session) && self.is_in_session(&owner.session));
+        owners.retain(|owner| {
+            fits(self.filter, &owner.session) && self.is_in_session(&owner.session)
+        });
         Ok(owners)
     }
 
@@ -230,7 +245,9 @@ impl Search<'_> {
     }
 
     fn role_part(&self) -> String {
-        self.filter.role.map_or_else(String::new, |role| format!(" AND {}", quoted(&index::role_term(role))))
+        self.filter
+            .role
+            .map_or_else(String::new, |role| format!(" AND {}", quoted(&index::role_term(role))))
     }
 
     /// The months of a filter in time, where they are not too many to name.
@@ -243,25 +260,39 @@ impl Search<'_> {
             .prepare_cached("select min(started_at), max(last_active_at) from session")?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let bound = |given: Option<Timestamp>, known: Option<i64>| {
-            given.or_else(|| known.and_then(|micros| Timestamp::from_microsecond(micros).ok())).map(index::month_of)
+            given
+                .or_else(|| known.and_then(|micros| Timestamp::from_microsecond(micros).ok()))
+                .map(index::month_of)
         };
-        let (Some(from), Some(to)) = (bound(self.filter.since, first), bound(self.filter.until, last)) else {
+        let (Some(from), Some(to)) =
+            (bound(self.filter.since, first), bound(self.filter.until, last))
+        else {
             return Ok(String::new());
         };
         if to < from || to - from > MOST_MONTHS || self.filter.since.is_none() {
             return Ok(String::new());
         }
-        let months: Vec<String> = (from..=to).map(|month| quoted(&index::month_term(month))).collect();
+        let months: Vec<String> =
+            (from..=to).map(|month| quoted(&index::month_term(month))).collect();
         Ok(format!(" AND ({})", months.join(" OR ")))
     }
 
     /// What the index lacks is looked through: a store that cannot be written to is searched all the same.
     fn unindexed(&mut self) -> Result<()> {
         let sql = rows::select_session("where indexed_seq < last_seq");
-        let lagging: Vec<rows::SessionRow> =
-            self.connection.prepare_cached(&sql)?.query_map([], rows::session)?.collect::<rusqlite::Result<_>>()?;
+        let lagging: Vec<rows::SessionRow> = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_map([], rows::session)?
+            .collect::<rusqlite::Result<_>>()?;
         for row in lagging {
-            let own = Scope { segments: vec![Segment { lo: row.indexed + 1, hi: row.session.last_seq, source: row.no }] };
+            let own = Scope {
+                segments: vec![Segment {
+                    lo: row.indexed + 1,
+                    hi: row.session.last_seq,
+                    source: row.no,
+                }],
+            };
             let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: u32::MAX };
             let mut found = Vec::new();
             own.visit(self.connection, span, |mut message| {

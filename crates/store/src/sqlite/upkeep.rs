@@ -22,7 +22,11 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
     let missing = || Error::NoMessage(id, seq);
     let place = Scope::of(connection, &row)?.key(seq).ok_or_else(missing)?;
     let sql = rows::select_message("where id = ?1");
-    let message = connection.prepare(&sql)?.query_row([place], rows::message).optional()?.ok_or_else(missing)?;
+    let message = connection
+        .prepare(&sql)?
+        .query_row([place], rows::message)
+        .optional()?
+        .ok_or_else(missing)?;
     clear_message(connection, place, &message, at)?;
     for mut sharer in sharers(connection, place)? {
         rewrite_facts(connection, &sharer, seq, &message)?;
@@ -37,7 +41,12 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
     Ok(())
 }
 
-fn clear_message(connection: &Connection, place: i64, message: &MessageRow, at: Timestamp) -> Result<()> {
+fn clear_message(
+    connection: &Connection,
+    place: i64,
+    message: &MessageRow,
+    at: Timestamp,
+) -> Result<()> {
     let extras = &message.message.extras;
     let kept = Extras {
         agent: extras.agent.clone(),
@@ -72,56 +81,80 @@ fn sharers(connection: &Connection, place: i64) -> Result<Vec<SessionRow>> {
 }
 
 /// Summaries and titles that were made from the message are in the log as well.
-fn rewrite_facts(connection: &Connection, row: &SessionRow, seq: Seq, message: &MessageRow) -> Result<()> {
+fn rewrite_facts(
+    connection: &Connection,
+    row: &SessionRow,
+    seq: Seq,
+    message: &MessageRow,
+) -> Result<()> {
     let made = rethread_domain::summary::title(message.message.body.head());
     for (n, record) in (1u32..).zip(facts::facts(connection, row.no)?) {
         let cleaned = match record.fact {
             Fact::Summarised { conversation, summary } if summary.speaks_of(seq) => {
                 Fact::Summarised { conversation, summary: summary.without(seq) }
             }
-            Fact::Started(mut beginning) if beginning.title.is_some() && beginning.title == made => {
+            Fact::Started(mut beginning)
+                if beginning.title.is_some() && beginning.title == made =>
+            {
                 beginning.title = None;
                 Fact::Started(beginning)
             }
             _ => continue,
         };
-        let what = serde_json::to_string(&cleaned).map_err(|error| Error::Failed(error.to_string()))?;
-        connection.execute("update fact set what = ?3 where session = ?1 and n = ?2", (row.no, n, what))?;
+        let what =
+            serde_json::to_string(&cleaned).map_err(|error| Error::Failed(error.to_string()))?;
+        connection.execute(
+            "update fact set what = ?3 where session = ?1 and n = ?2",
+            (row.no, n, what),
+        )?;
     }
     Ok(())
 }
 
 /// Removes sessions that were deleted before a time, with all that no fork needs.
-pub(super) fn erase_deleted(connection: &Connection, store: &Path, before: Timestamp) -> Result<u32> {
+pub(super) fn erase_deleted(
+    connection: &Connection,
+    store: &Path,
+    before: Timestamp,
+) -> Result<u32> {
     let numbers: Vec<i64> = connection
         .prepare("select no from session where deleted_at < ?1")?
         .query_map([rows::micros(before)], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for no in &numbers {
-        let mut sources: Vec<i64> = connection
-            .prepare("select source from segment where session = ?1")?
-            .query_map([no], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for table in ["fact", "conversation", "agent_use", "segment", "command"] {
-            connection.execute(&format!("delete from {table} where session = ?1"), [no])?;
-        }
-        for key in [index::title_key(*no), index::summary_key(*no)] {
-            connection.execute("delete from title_index where rowid = ?1", [key])?;
-        }
-        connection.execute("delete from session where no = ?1", [no])?;
-        sources.push(*no);
-        for source in sources {
-            sweep(connection, source)?;
-        }
-        claims::forget_lock(store, *no);
+        erase(connection, store, *no)?;
     }
     Ok(u32::try_from(numbers.len()).unwrap_or(u32::MAX))
 }
 
+/// Removes a session for good.
+pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()> {
+    let mut sources: Vec<i64> = connection
+        .prepare("select source from segment where session = ?1")?
+        .query_map([no], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for table in ["fact", "conversation", "agent_use", "segment", "command"] {
+        connection.execute(&format!("delete from {table} where session = ?1"), [no])?;
+    }
+    for key in [index::title_key(no), index::summary_key(no)] {
+        connection.execute("delete from title_index where rowid = ?1", [key])?;
+    }
+    connection.execute("delete from session where no = ?1", [no])?;
+    sources.push(no);
+    for source in sources {
+        sweep(connection, source)?;
+    }
+    claims::forget_lock(store, no);
+    Ok(())
+}
+
 /// Removes the messages of a session that is gone, but for those that a fork has.
 fn sweep(connection: &Connection, no: i64) -> Result<()> {
-    let lives: bool =
-        connection.query_row("select exists (select 1 from session where no = ?1)", [no], |row| row.get(0))?;
+    let lives: bool = connection.query_row(
+        "select exists (select 1 from session where no = ?1)",
+        [no],
+        |row| row.get(0),
+    )?;
     if lives {
         return Ok(());
     }
@@ -149,7 +182,8 @@ pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
     let copied = copy_into(source, &half).and_then(|()| {
         fs::File::open(&half)?.sync_all()?;
         fs::rename(&half, to)?;
-        let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(fs::File::open(folder)?.sync_all()?)
     });
     if copied.is_err() {
@@ -162,7 +196,11 @@ fn copy_into(source: &Connection, to: &Path) -> Result<()> {
     connection::create(to)?;
     let mut target = Connection::open(to)?;
     // All pages in one step: one state of the store, whoever writes meanwhile.
-    rusqlite::backup::Backup::new(source, &mut target)?.run_to_completion(i32::MAX, std::time::Duration::ZERO, None)?;
+    rusqlite::backup::Backup::new(source, &mut target)?.run_to_completion(
+        i32::MAX,
+        std::time::Duration::ZERO,
+        None,
+    )?;
     Ok(())
 }
 

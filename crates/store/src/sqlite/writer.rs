@@ -95,7 +95,9 @@ impl Writer {
         job: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        self.order(Order::Maintain(Box::new(move |connection| drop(answer.send(job(connection))))))?;
+        self.order(Order::Maintain(Box::new(move |connection| {
+            drop(answer.send(job(connection)))
+        })))?;
         answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
     }
 
@@ -132,7 +134,9 @@ fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf
         }
         commit(&mut connection, jobs);
         batches += 1;
-        if batches % BATCHES_BETWEEN == 0 && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL) {
+        if batches % BATCHES_BETWEEN == 0
+            && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL)
+        {
             fold_log(&connection, "passive");
         }
     }

@@ -1,0 +1,57 @@
+//! `rethread config`
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::config::{self, Config, DEFAULTS};
+use crate::output;
+
+/// Show and change settings
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show the settings in force
+    Show {
+        /// The defaults, with an explanation of each
+        #[arg(long)]
+        defaults: bool,
+    },
+    /// Set one, for instance `context.tokens 20000`
+    Set {
+        /// Which one
+        key: String,
+        /// What it becomes
+        value: String,
+    },
+    /// Tell where the file is
+    Path,
+}
+
+impl Args {
+    pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::Show { defaults: true } => output::data(DEFAULTS),
+            Action::Show { defaults: false } => {
+                let config = Config::load()?;
+                if json {
+                    output::json(&config);
+                } else {
+                    output::data(&toml::to_string(&config)?);
+                }
+            }
+            Action::Set { key, value } => {
+                let path = config::path()?;
+                config::set(&path, &key, &value)?;
+                output::note(format_args!("Set {key} in {}.", path.display()));
+            }
+            Action::Path => output::data(&format!("{}\n", config::path()?.display())),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

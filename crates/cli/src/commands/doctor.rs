@@ -1,0 +1,117 @@
+//! `rethread doctor`
+
+use std::process::ExitCode;
+
+use rethread_engine::Checked;
+use serde_json::json;
+
+use crate::cli::App;
+use crate::output;
+
+/// Check the store, and mend what can be mended
+///
+/// Looks for damage in the file, compares everything that is derived (counters, titles, summaries, the search index)
+/// with the log, and tells what the store holds. Exit code 1 when something is wrong.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Make counters, views and the search index anew from the log
+    #[arg(long)]
+    rebuild: bool,
+    /// Give unused space back; what was deleted more than 30 days ago goes
+    #[arg(long)]
+    compact: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        if self.rebuild {
+            output::note(format_args!("Rebuilding from the log …"));
+            app.engine.rebuild().await?;
+        }
+        if self.compact {
+            output::note(format_args!("Compacting …"));
+            app.engine.compact().await?;
+        }
+        let checked = app.engine.check().await?;
+        let is_well = checked.health.damage.is_empty() && checked.health.drift.is_empty();
+        if app.json {
+            output::json(&view(&checked, app));
+        } else {
+            output::data(&render(&checked, app));
+        }
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn view(checked: &Checked, app: &App) -> serde_json::Value {
+    let usage = checked.usage;
+    json!({
+        "store": app.url.to_string(),
+        "schema": usage.schema,
+        "sqlite": rethread_store::sqlite_version(),
+        "sessions": usage.sessions,
+        "deleted_sessions": usage.deleted_sessions,
+        "messages": usage.messages,
+        "file_bytes": usage.file_bytes,
+        "wal_bytes": usage.wal_bytes,
+        "free_bytes": usage.free_bytes,
+        "blob_bytes": usage.blob_bytes,
+        "unindexed_messages": checked.health.unindexed,
+        "damage": checked.health.damage,
+        "drift": checked.health.drift,
+        "ok": checked.health.damage.is_empty() && checked.health.drift.is_empty(),
+    })
+}
+
+fn render(checked: &Checked, app: &App) -> String {
+    let usage = checked.usage;
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| out.push_str(&format!("{name:<12}{value}\n"));
+    line(
+        "Store",
+        format!(
+            "{} (schema {}, SQLite {})",
+            app.url,
+            usage.schema,
+            rethread_store::sqlite_version()
+        ),
+    );
+    let deleted = match usage.deleted_sessions {
+        0 => String::new(),
+        count => format!(", and {count} deleted"),
+    };
+    line("Sessions", format!("{}{deleted}", usage.sessions));
+    line("Messages", usage.messages.to_string());
+    let sizes =
+        [("file", usage.file_bytes), ("log", usage.wal_bytes), ("unused", usage.free_bytes)];
+    let sizes = sizes.map(|(what, bytes)| format!("{what} {}", size(bytes)));
+    line("Disk", sizes.join(", "));
+    line("Long texts", size(usage.blob_bytes));
+    line(
+        "Index",
+        match checked.health.unindexed {
+            0 => "up to date".to_owned(),
+            lag => format!("{lag} messages behind; the next search catches up"),
+        },
+    );
+    let problems: Vec<&String> =
+        checked.health.damage.iter().chain(&checked.health.drift).collect();
+    if problems.is_empty() {
+        line("Check", "everything is in order".to_owned());
+    }
+    for problem in problems {
+        line("Problem", output::shown(problem, false));
+    }
+    if !checked.health.drift.is_empty() {
+        out.push_str("`rethread doctor --rebuild` makes these anew from the log.\n");
+    }
+    out
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}

@@ -1,0 +1,102 @@
+//! `rethread export`
+
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use rethread_domain::id::SessionRef;
+use rethread_engine::exchange::Format;
+use rethread_store::ListFilter;
+
+use crate::cli::App;
+use crate::error::BadInput;
+use crate::output;
+
+/// Write sessions out, without loss
+///
+/// As JSON lines (a session, then its facts and messages) or as JSON. `rethread import` takes either back in.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    session: Option<SessionRef>,
+    /// Every session that is not deleted
+    #[arg(long)]
+    all: bool,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = Kind::Jsonl)]
+    format: Kind,
+    /// The file to write to [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    Jsonl,
+    Json,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let ids = match &self.session {
+            Some(reference) => vec![app.session(reference).await?],
+            None => {
+                let filter =
+                    ListFilter { archived: true, limit: u32::MAX, ..ListFilter::default() };
+                app.engine.list(&filter).await?.iter().rev().map(|session| session.id).collect()
+            }
+        };
+        let mut out: Box<dyn Write + Send> = match &self.output {
+            None => Box::new(Pipe),
+            Some(path) => Box::new(private(path)?),
+        };
+        let mut out = BufWriter::with_capacity(1 << 16, &mut out);
+        let format = match self.format {
+            Kind::Jsonl => Format::Jsonl,
+            Kind::Json => Format::Json,
+        };
+        for id in &ids {
+            app.engine.export(*id, format, &mut out).await?;
+        }
+        out.flush()?;
+        drop(out);
+        if let Some(path) = &self.output {
+            std::fs::File::open(path)?.sync_all()?;
+            output::note(format_args!("Wrote {} sessions to {}.", ids.len(), path.display()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A new file that only its owner can read.
+fn private(path: &PathBuf) -> anyhow::Result<std::fs::File> {
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match file {
+        Ok(file) => {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(BadInput::new(format!("{} is there already", path.display()), "give a new file")
+                .into())
+        }
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+/// Standard output, which may stop reading.
+struct Pipe;
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        output::write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

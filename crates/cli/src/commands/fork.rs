@@ -1,0 +1,43 @@
+//! `rethread fork`
+
+use std::process::ExitCode;
+
+use rethread_domain::id::SessionRef;
+use rethread_engine::exchange::session_view;
+
+use super::{named, positive};
+use crate::cli::App;
+use crate::output;
+
+/// Start a new session that goes on from another one
+///
+/// It shares the messages up to that point: nothing is copied, and neither changes the other. Prints the new id.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session to go on from
+    #[arg(value_name = "ID")]
+    session: SessionRef,
+    /// The last message to share [default: the last one]
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    at: Option<i64>,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let id = app.session(&self.session).await?;
+        let at = self.at.map(|at| positive("the message number", at)).transpose()?;
+        let fork = app.engine.fork(id, at).await?;
+        if app.json {
+            output::json(&session_view(&fork));
+        } else {
+            output::data(&format!("{}\n", fork.id));
+            output::note(format_args!(
+                "{} shares {} messages with {}.",
+                named(&fork),
+                fork.last_seq,
+                id.short()
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,102 @@
+//! `rethread list`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rethread_domain::quote::one_line;
+use rethread_domain::{Session, Status};
+use rethread_engine::exchange::session_view;
+use rethread_store::ListFilter;
+
+use super::{positive, project};
+use crate::cli::App;
+use crate::output::{self, table, time};
+
+/// List sessions, the most recent first
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only those of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// Only those about this folder
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Only those of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those held with this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those with this status: active, paused, completed or archived
+    #[arg(long)]
+    status: Option<Status>,
+    /// Archived ones too
+    #[arg(long)]
+    all: bool,
+    /// Only deleted ones, which can still be brought back
+    #[arg(long)]
+    deleted: bool,
+    /// At most so many
+    #[arg(long, short = 'n', allow_negative_numbers = true)]
+    limit: Option<i64>,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let folder = self.project.as_deref().map(|folder| match project(Some(folder)) {
+            Ok(real) => real.to_string_lossy().into_owned(),
+            // The folder may be gone while its sessions are not.
+            Err(_) => folder.to_string_lossy().into_owned(),
+        });
+        let filter = ListFilter {
+            user: self.user,
+            project: folder,
+            kind: self.kind,
+            agent: self.agent,
+            status: self.status,
+            archived: self.all,
+            deleted: self.deleted,
+            limit: self
+                .limit
+                .map_or(Ok(app.config.list.limit), |limit| positive("sessions", limit))?,
+        };
+        let sessions = app.engine.list(&filter).await?;
+        if app.json {
+            output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+        } else if sessions.is_empty() {
+            output::note(format_args!(
+                "No sessions. `rethread record` starts one, `rethread tour` shows how."
+            ));
+        } else {
+            output::data(&render(&sessions, app));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn render(sessions: &[Session], app: &App) -> String {
+    let now = app.engine.clock().now();
+    let several_users = sessions.iter().any(|session| session.user != sessions[0].user);
+    let mut headings =
+        vec!["ID", "TITLE", "STATUS", "KIND", "AGENT", "MESSAGES", "TOKENS", "LAST ACTIVE"];
+    if several_users {
+        headings.push("USER");
+    }
+    let rows = sessions.iter().map(|session| {
+        let mut row = vec![
+            session.id.short(),
+            one_line(session.title.as_deref().unwrap_or("-"), 44),
+            session.status.to_string(),
+            session.kind.clone(),
+            one_line(session.agent.as_deref().unwrap_or("-"), 16),
+            session.last_seq.to_string(),
+            session.counters.tokens.to_string(),
+            time::ago(session.last_active_at, now),
+        ];
+        if several_users {
+            row.push(one_line(&session.user, 20));
+        }
+        row
+    });
+    table::render(&headings, rows.collect())
+}

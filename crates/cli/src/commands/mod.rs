@@ -1,0 +1,78 @@
+//! One file for each command: its arguments, its help, and what it does.
+
+pub(crate) mod backup;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod delete;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod fork;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod manual;
+pub(crate) mod prune;
+pub(crate) mod purge;
+pub(crate) mod record;
+pub(crate) mod rename;
+pub(crate) mod search;
+pub(crate) mod shift;
+pub(crate) mod show;
+pub(crate) mod tour;
+
+use std::path::{Path, PathBuf};
+
+use rethread_domain::Session;
+use rethread_domain::quote::one_line;
+use rethread_engine::exchange::session_view;
+
+use crate::error::BadInput;
+use crate::output;
+
+/// A number that has to be at least 1. Taken as any number, so that the error can say so.
+pub(crate) fn positive(what: &'static str, given: i64) -> anyhow::Result<u32> {
+    if given < 1 {
+        return Err(
+            rethread_engine::Error::from(rethread_domain::context::NotPositive { what }).into()
+        );
+    }
+    Ok(u32::try_from(given).unwrap_or(u32::MAX))
+}
+
+/// The folder of a project, as sessions know it.
+pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let folder = given.unwrap_or(Path::new("."));
+    let unusable = |why: &str| {
+        BadInput::new(
+            format!("the project folder {} {why}", folder.display()),
+            "give a folder with --project DIR",
+        )
+    };
+    let real = match std::fs::canonicalize(folder) {
+        Ok(real) => real,
+        Err(error) => return Err(unusable(&format!("cannot be used: {error}")).into()),
+    };
+    if !real.is_dir() {
+        return Err(unusable("is not a folder").into());
+    }
+    if real.to_str().is_none() {
+        return Err(unusable("has a name that is not valid UTF-8").into());
+    }
+    Ok(real)
+}
+
+/// How a session is called in a sentence.
+pub(crate) fn named(session: &Session) -> String {
+    match &session.title {
+        Some(title) => format!("{} ({})", session.id.short(), one_line(title, 60)),
+        None => session.id.short(),
+    }
+}
+
+/// Confirms a change: in words, or as the session with `--json`.
+pub(crate) fn confirm(session: &Session, json: bool, words: &str) {
+    if json {
+        output::json(&session_view(session));
+    } else {
+        output::note(format_args!("{words}"));
+    }
+}

@@ -1,0 +1,300 @@
+//! `rethread record`
+
+use std::io::{BufRead, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use rethread_domain::id::SessionRef;
+use rethread_domain::message::{NewMessage, Role};
+use rethread_domain::session::Beginning;
+use rethread_domain::{Session, conversation::TitleFrom};
+use rethread_engine::{Error, Recorder, entry};
+use rethread_store as store;
+
+use super::project;
+use crate::cli::App;
+use crate::error::{BadInput, Refused};
+use crate::output;
+
+/// How often others are listened to while nothing is said.
+const IDLE: Duration = Duration::from_millis(100);
+/// Lines that wait to be written; past them the writer of the pipe waits.
+const QUEUE: usize = 1024;
+/// The most lines, and bytes, that are written in one go.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Record a conversation from standard input
+///
+/// Reads one JSON object a line: {"role": "user", "content": "…"}, and optionally "timestamp" (RFC 3339),
+/// "conversation" (a name; a new name opens a new conversation), "agent", "model", "tool_calls", "usage"
+/// {"input_tokens", "output_tokens", "cost_usd"} and "id" (the same id twice is one message). Other fields are kept
+/// as they came.
+///
+/// Prints the id of the session first. With --ack it prints {"seq":N} after each message is durable: from then on
+/// neither a crash nor a power failure loses it. A line that is not valid ends the recording with exit code 2; all
+/// before it is kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Go on with this session instead of starting one
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionRef>,
+    /// Whom a new session belongs to [default: RETHREAD_USER, or the login name]
+    #[arg(long)]
+    user: Option<String>,
+    /// The folder that a new session is about [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// What a new session is: brainstorm, debug, plan, chat, … [default: chat]
+    #[arg(long)]
+    kind: Option<String>,
+    /// The title [default: cut from the first request]
+    #[arg(long)]
+    title: Option<String>,
+    /// The agent that speaks where a line names none
+    #[arg(long)]
+    agent: Option<String>,
+    /// Confirm each message when it is durable
+    #[arg(long)]
+    ack: bool,
+}
+
+/// A line with its number.
+struct Line {
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// What comes from standard input.
+enum Input {
+    Line(Line),
+    TooLong(u64),
+    Failed(std::io::Error),
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let is_new = self.session.is_none();
+        let session = self.open(app).await?;
+        let recorder = Recorder::open(&app.engine, session.id, app.config.pruning()).await?;
+        output::data(&format!("{}\n", session.id));
+        let other_agent = self.agent.filter(|agent| session.agent.as_ref() != Some(agent));
+        let mut recording = Recording { app, recorder, ack: self.ack, other_agent, messages: 0 };
+        let lines = read_lines(app.config.record.max_message_bytes);
+        let outcome = recording.run(&lines).await;
+        let messages = recording.messages;
+        let finished = recording.recorder.finish().await;
+        if messages == 0 && is_new && outcome.is_err() {
+            // Nothing was said: nothing stays.
+            app.engine.erase(session.id).await?;
+        }
+        outcome?;
+        if let Err(error) = finished {
+            output::note(format_args!(
+                "warning: all messages are kept, but the index is behind: {error}"
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The session to go on with, or a new one.
+    async fn open(&self, app: &App) -> anyhow::Result<Session> {
+        let Some(reference) = &self.session else { return self.start(app).await };
+        let id = app.session(reference).await?;
+        let session = app.engine.session(id).await?;
+        session.accepts_messages().map_err(Error::from)?;
+        let folder = self.project.as_deref().map(|folder| project(Some(folder))).transpose()?;
+        let folder = folder.as_ref().and_then(|folder| folder.to_str());
+        for (what, given, is) in [
+            ("user", self.user.as_deref(), &session.user),
+            ("project", folder, &session.project),
+            ("kind", self.kind.as_deref(), &session.kind),
+        ] {
+            if given.is_some_and(|given| given != is) {
+                let message = format!("session {id} has the {what} {is:?}, which does not change");
+                return Err(BadInput::new(message, format!("leave --{what} away")).into());
+            }
+        }
+        if let Some(agent) = &self.agent {
+            rethread_domain::id::check_agent("agent", agent).map_err(Error::from)?;
+        }
+        match &self.title {
+            Some(title) => Ok(app.engine.retitle(id, title, TitleFrom::Agent).await?),
+            None => Ok(session),
+        }
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<Session> {
+        let folder = project(self.project.as_deref())?;
+        if let Some(excluded) = app.config.excluded(&folder) {
+            return Err(Refused {
+                code: "not_recorded",
+                message: format!("sessions in {} are not recorded", excluded.display()),
+                hint: Some(
+                    "the setting record.exclude says so; `rethread config path` tells where"
+                        .to_owned(),
+                ),
+            }
+            .into());
+        }
+        let beginning = Beginning {
+            user: app.config.user(self.user.as_deref())?,
+            project: folder.to_string_lossy().into_owned(),
+            kind: self.kind.clone().unwrap_or_else(|| "chat".to_owned()),
+            title: self.title.clone(),
+            agent: self.agent.clone(),
+            model: None,
+            command: None,
+            prompt_hash: None,
+            tools: Vec::new(),
+            forked_from: None,
+        };
+        Ok(app.engine.start(beginning).await?)
+    }
+}
+
+struct Recording<'a> {
+    app: &'a App,
+    recorder: Recorder,
+    ack: bool,
+    /// Speaks where a line names no agent and the session's own is another.
+    other_agent: Option<String>,
+    messages: u64,
+}
+
+impl Recording<'_> {
+    async fn run(&mut self, lines: &Receiver<Input>) -> anyhow::Result<()> {
+        loop {
+            match lines.recv_timeout(IDLE) {
+                Ok(first) => self.take(first, lines).await?,
+                Err(RecvTimeoutError::Timeout) => self.idle().await?,
+                Err(RecvTimeoutError::Disconnected) if self.messages == 0 => {
+                    let hint = "`rethread record --help` shows what a line looks like";
+                    return Err(BadInput::new(
+                        "there was nothing to record: standard input is empty",
+                        hint,
+                    )
+                    .into());
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    async fn idle(&mut self) -> anyhow::Result<()> {
+        match self.recorder.idle().await {
+            // The index can follow later.
+            Ok(_) | Err(Error::Store(store::Error::Full | store::Error::Busy)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes all lines that are there, in one go. The first bad one ends it, when those before are written.
+    async fn take(&mut self, first: Input, lines: &Receiver<Input>) -> anyhow::Result<()> {
+        let mut batch: Vec<(u64, NewMessage)> = Vec::new();
+        let mut bytes = 0;
+        let mut next = Some(first);
+        let mut bad = None;
+        while let Some(input) = next {
+            match self.understand(input) {
+                Ok(Some((number, message))) => {
+                    bytes += message.content.len();
+                    batch.push((number, message));
+                }
+                Ok(None) => (),
+                Err(error) => {
+                    bad = Some(error);
+                    break;
+                }
+            }
+            let full = batch.len() >= BATCH || bytes >= BATCH_BYTES;
+            next = if full { None } else { lines.try_recv().ok() };
+        }
+        self.write(batch).await?;
+        bad.map_or(Ok(()), Err)
+    }
+
+    fn understand(&self, input: Input) -> anyhow::Result<Option<(u64, NewMessage)>> {
+        let most = self.app.config.record.max_message_bytes;
+        let line = match input {
+            Input::Line(line) => line,
+            Input::TooLong(number) => {
+                let error = format!("line {number}: the message has more than {most} bytes");
+                return Err(BadInput::new(
+                    error,
+                    "the setting record.max_message_bytes allows longer ones",
+                )
+                .into());
+            }
+            Input::Failed(error) => return Err(anyhow::Error::new(error).context("standard input")),
+        };
+        if line.bytes.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let mut message =
+            entry::parse(&line.bytes, self.app.engine.clock().now(), most).map_err(|error| {
+                anyhow::Error::new(Error::from(error)).context(format!("line {}", line.number))
+            })?;
+        if matches!(message.role, Role::Assistant | Role::Tool) && message.extras.agent.is_none() {
+            message.extras.agent.clone_from(&self.other_agent);
+        }
+        Ok(Some((line.number, message)))
+    }
+
+    async fn write(&mut self, batch: Vec<(u64, NewMessage)>) -> anyhow::Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let messages: Vec<NewMessage> = batch.iter().map(|(_, message)| message.clone()).collect();
+        match self.recorder.record(messages).await {
+            Ok(written) => self.acknowledge(&written),
+            Err(Error::IdTaken { .. } | Error::Store(store::Error::IdReserved(_))) => {
+                // One of them is refused: those before it are written all the same.
+                for (number, message) in batch {
+                    let written = self.recorder.record(vec![message]).await;
+                    let written = written.map_err(|error| {
+                        anyhow::Error::new(error).context(format!("line {number}"))
+                    })?;
+                    self.acknowledge(&written);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, written: &[store::Appended]) {
+        self.messages += written.len() as u64;
+        if self.ack {
+            let lines: String =
+                written.iter().map(|one| format!("{{\"seq\":{}}}\n", one.seq)).collect();
+            output::data(&lines);
+        }
+    }
+}
+
+/// Reads standard input on a thread of its own, so that others can be listened to while it is silent.
+fn read_lines(most: u64) -> Receiver<Input> {
+    let (send, receive) = sync_channel(QUEUE);
+    // Every byte of a message may be written as up to six, and some more go around it.
+    let longest = most.saturating_mul(6).saturating_add(1 << 20);
+    std::thread::spawn(move || {
+        let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
+        for number in 1.. {
+            let mut bytes = Vec::new();
+            let next = match (&mut input).take(longest + 1).read_until(b'\n', &mut bytes) {
+                Ok(0) => return,
+                Ok(read) if read as u64 > longest => Input::TooLong(number),
+                Ok(_) => Input::Line(Line { number, bytes }),
+                Err(error) => Input::Failed(error),
+            };
+            let is_last = !matches!(next, Input::Line(_));
+            if send.send(next).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    receive
+}

@@ -1,0 +1,152 @@
+//! `rethread show`
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use rethread_domain::id::SessionRef;
+use rethread_domain::quote::one_line;
+use rethread_domain::{Conversation, Message, Session};
+use rethread_engine::exchange::{MessageView, session_view};
+use rethread_store::{Order, Span};
+use serde_json::{Value, json};
+
+use crate::cli::App;
+use crate::output::{self, time};
+
+const LAST: u32 = 20;
+const PAGE: u32 = 500;
+
+/// Show a session and its last messages
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session
+    #[arg(value_name = "ID")]
+    session: SessionRef,
+    /// Every message, not only the last 20
+    #[arg(long)]
+    all: bool,
+    /// Stored text as it is, with its control characters
+    #[arg(long)]
+    raw: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let id = app.session(&self.session).await?;
+        let preview = app.engine.preview(id).await?;
+        let session = &preview.session;
+        let conversations = app.engine.conversations(id).await?;
+        let first = if self.all { 1 } else { session.last_seq.saturating_sub(LAST) + 1 };
+        if app.json {
+            let mut view = session_view(session);
+            if let Some(fields) = view.as_object_mut() {
+                fields.insert(
+                    "conversations".into(),
+                    conversations.iter().map(conversation_view).collect(),
+                );
+                fields.insert("metadata".into(), serde_json::to_value(&preview.metadata)?);
+                fields.insert("omitted_messages".into(), (first - 1).into());
+            }
+            let text = serde_json::to_string(&view)?;
+            // The messages follow page by page: a session may be longer than memory.
+            output::data(text.strip_suffix('}').unwrap_or(&text));
+            output::data(",\"messages\":[");
+        } else {
+            output::data(&header(session, &conversations, first - 1));
+        }
+        let mut from = first;
+        loop {
+            let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
+            let page = app.engine.messages(id, span).await?;
+            let Some(last) = page.last().map(|message| message.seq) else { break };
+            let mut text = String::new();
+            for message in &page {
+                if app.json {
+                    let comma = if message.seq > first { "," } else { "" };
+                    let line = serde_json::to_string(&MessageView::of(id, message))?;
+                    write!(text, "{comma}\n{line}")?;
+                } else {
+                    text.push_str(&self.render(message, conversations.len() > 1));
+                }
+            }
+            output::data(&text);
+            from = last + 1;
+        }
+        if app.json {
+            output::data("]}\n");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn render(&self, message: &Message, several: bool) -> String {
+        let of = if several {
+            format!(" in {}", one_line(&message.conversation, 60))
+        } else {
+            String::new()
+        };
+        let by = message
+            .extras
+            .agent
+            .as_ref()
+            .map_or(String::new(), |agent| format!(" ({})", one_line(agent, 40)));
+        let head =
+            format!("#{} {}{by}{of}, {}", message.seq, message.role, time::minute(message.at));
+        let text = match message.purged_at {
+            Some(at) => format!("[purged {}]", time::minute(at)),
+            None => output::shown(message.body.head(), self.raw),
+        };
+        format!("\n{}\n{}\n", output::bold(&head), text.trim_end())
+    }
+}
+
+fn header(session: &Session, conversations: &[Conversation], omitted: u32) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| out.push_str(&format!("{name:<14}{value}\n"));
+    line("Session", session.id.to_string());
+    if let Some(title) = &session.title {
+        line("Title", one_line(title, 200));
+    }
+    line("Status", session.deleted_at.map_or(session.status.to_string(), |_| "deleted".to_owned()));
+    line("User", one_line(&session.user, 100));
+    line("Project", one_line(&session.project, 300));
+    line("Kind", session.kind.clone());
+    if let Some(agent) = &session.agent {
+        line("Agent", one_line(agent, 100));
+    }
+    if let Some(origin) = session.forked_from {
+        line("Forked from", format!("{} at message {}", origin.session, origin.seq));
+    }
+    line("Started", time::minute(session.started_at));
+    line("Last active", time::minute(session.last_active_at));
+    line("Messages", format!("{} ({} tokens)", session.last_seq, session.counters.tokens));
+    if conversations.len() > 1 {
+        let names: Vec<String> = conversations
+            .iter()
+            .map(|one| format!("{} ({})", one_line(&one.name, 60), one.messages))
+            .collect();
+        line("Conversations", names.join(", "));
+    }
+    if let Some(summary) = &session.summary {
+        out.push_str("\nSummary\n");
+        for line in summary.lines() {
+            out.push_str(&format!("  {}\n", output::shown(line, false)));
+        }
+    }
+    if omitted > 0 {
+        out.push_str(&format!("\n… {omitted} earlier messages; --all shows them\n"));
+    }
+    out
+}
+
+fn conversation_view(conversation: &Conversation) -> Value {
+    json!({
+        "name": conversation.name,
+        "title": conversation.title,
+        "created_at": conversation.created_at,
+        "last_active_at": conversation.last_at,
+        "message_count": conversation.messages,
+        "total_tokens": conversation.tokens,
+        "summary": conversation.summary.as_ref().map(|summary| &summary.text),
+        "summarised_upto": conversation.summarised_upto(),
+    })
+}

@@ -1,0 +1,296 @@
+//! Settings: defaults, then the user's file, then the environment and the command line. The only place that
+//! reads the environment and the home folder.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use etcetera::BaseStrategy;
+use rethread_domain::context::Limits;
+use rethread_domain::id;
+use rethread_engine::Pruning;
+use rethread_store::StoreUrl;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::error::BadInput;
+
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) store: Store,
+    pub(crate) user: User,
+    pub(crate) record: Record,
+    pub(crate) context: Context,
+    pub(crate) prune: Prune,
+    pub(crate) list: List,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Store {
+    url: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct User {
+    name: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    pub(crate) max_message_bytes: u64,
+    exclude: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Context {
+    tokens: u32,
+    messages: u32,
+    conversations: u32,
+    margin: f64,
+    margins: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Prune {
+    pub(crate) keep: u32,
+    pub(crate) threshold: u32,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    pub(crate) limit: u32,
+}
+
+impl Config {
+    pub(crate) fn load() -> anyhow::Result<Self> {
+        Self::from_file(&path()?)
+    }
+
+    /// The defaults with what a file says otherwise.
+    pub(crate) fn from_file(path: &Path) -> anyhow::Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::from_text(&text).map_err(|why| unusable(path, &why)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::from_text(""),
+            Err(error) => Err(error).with_context(|| format!("the settings in {}", path.display())),
+        }
+    }
+
+    fn from_text(text: &str) -> anyhow::Result<Self> {
+        let mut all: Table = DEFAULTS.parse()?;
+        merge(&mut all, text.parse()?);
+        let config: Self = all.try_into()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.limits().check()?;
+        let margins = self.context.margins.values().chain([&self.context.margin]);
+        for margin in margins {
+            anyhow::ensure!(
+                (0.0..=0.9).contains(margin),
+                "a margin must be between 0 and 0.9, not {margin}"
+            );
+        }
+        anyhow::ensure!(
+            self.record.max_message_bytes > 0,
+            "record.max_message_bytes must be at least 1"
+        );
+        anyhow::ensure!(self.list.limit > 0, "list.limit must be at least 1");
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let Context { tokens, messages, conversations, .. } = self.context;
+        Limits { tokens, messages, conversations }
+    }
+
+    pub(crate) fn margin(&self, agent: Option<&str>) -> f64 {
+        agent
+            .and_then(|agent| self.context.margins.get(agent))
+            .copied()
+            .unwrap_or(self.context.margin)
+    }
+
+    /// Whether the agent of a session matters to its limits.
+    pub(crate) fn has_margins(&self) -> bool {
+        self.context.margin > 0.0 || !self.context.margins.is_empty()
+    }
+
+    pub(crate) fn pruning(&self) -> Pruning {
+        Pruning { keep: self.prune.keep, threshold: self.prune.threshold }
+    }
+
+    /// The store that was asked for, or that of the settings, or the usual one.
+    pub(crate) fn store_url(&self, asked: Option<&str>) -> anyhow::Result<StoreUrl> {
+        let configured = Some(self.store.url.as_str()).filter(|url| !url.is_empty());
+        match asked.or(configured) {
+            Some(url) => Ok(url.parse()?),
+            None => Ok(StoreUrl::Sqlite(base()?.data_dir().join("rethread").join("rethread.db"))),
+        }
+    }
+
+    /// Whom new sessions belong to.
+    pub(crate) fn user(&self, asked: Option<&str>) -> anyhow::Result<String> {
+        let from_environment = variable("RETHREAD_USER");
+        let configured = Some(self.user.name.clone()).filter(|name| !name.is_empty());
+        let user =
+            asked.map(str::to_owned).or(from_environment).or(configured).unwrap_or_else(login_name);
+        id::check_user(&user).map_err(rethread_engine::Error::from)?;
+        Ok(user)
+    }
+
+    /// The folder of the settings that says not to record in `project`.
+    pub(crate) fn excluded(&self, project: &Path) -> Option<PathBuf> {
+        let home = variable("HOME").map(PathBuf::from);
+        self.record.exclude.iter().map(|folder| expand(folder, home.as_deref())).find(|folder| {
+            let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+            project.starts_with(folder) || project.starts_with(real)
+        })
+    }
+}
+
+fn unusable(path: &Path, why: &anyhow::Error) -> anyhow::Error {
+    BadInput::new(
+        format!(
+            "the settings in {} cannot be used: {}",
+            path.display(),
+            format!("{why:#}").trim_end()
+        ),
+        "`rethread config show --defaults` lists every setting",
+    )
+    .into()
+}
+
+fn merge(all: &mut Table, layer: Table) {
+    for (name, value) in layer {
+        match (all.get_mut(&name), value) {
+            (Some(Value::Table(inner)), Value::Table(layer)) => merge(inner, layer),
+            (_, value) => drop(all.insert(name, value)),
+        }
+    }
+}
+
+fn expand(folder: &str, home: Option<&Path>) -> PathBuf {
+    match (folder.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(folder),
+    }
+}
+
+fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
+    etcetera::base_strategy::Xdg::new().map_err(|_| {
+        BadInput::new(
+            "there is no home folder",
+            "set HOME, or give the store with `--store sqlite:PATH`",
+        )
+        .into()
+    })
+}
+
+/// Where the user's settings are.
+pub(crate) fn path() -> anyhow::Result<PathBuf> {
+    Ok(base()?.config_dir().join("rethread").join("config.toml"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn login_name() -> String {
+    let by_system = || {
+        let uid = rustix::process::getuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find_map(
+            |fields| match fields.as_slice() {
+                [name, _, id, ..] if *id == uid => Some((*name).to_owned()),
+                _ => None,
+            },
+        )
+    };
+    let uid = || format!("uid{}", rustix::process::getuid().as_raw());
+    variable("LOGNAME").or_else(|| variable("USER")).or_else(by_system).unwrap_or_else(uid)
+}
+
+/// Sets one setting in the user's file, which keeps its comments and its order.
+pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
+    let before = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut document: toml_edit::DocumentMut =
+        before.parse().map_err(|error| unusable(path, &anyhow::Error::from(error)))?;
+    let parsed = value.parse::<toml_edit::Value>().unwrap_or_else(|_| value.into());
+    let mut place = document.as_item_mut();
+    for part in key.split('.') {
+        anyhow::ensure!(
+            !part.is_empty(),
+            BadInput::new(format!("not a setting: {key:?}"), "for instance context.tokens")
+        );
+        place = &mut place[part];
+    }
+    *place = toml_edit::value(parsed);
+    let text = document.to_string();
+    Config::from_text(&text).map_err(|why| {
+        BadInput::new(
+            format!("{key} cannot be {value:?}: {}", format!("{why:#}").trim_end()),
+            "`rethread config show --defaults` lists every setting",
+        )
+    })?;
+    replace(path, &text)
+}
+
+/// Replaces a file as a whole: a crash leaves the old one or the new one.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().context("the settings have no folder")?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let half = path.with_extension("toml.part");
+    drop(std::fs::remove_file(&half));
+    let mut file =
+        std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&half)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&half, path)?;
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification() {
+        let config = Config::from_text("").unwrap();
+        assert_eq!(config.limits(), Limits::default());
+        assert_eq!(config.pruning(), Pruning::default());
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_an_error() {
+        let error = Config::from_text("[context]\ntoken = 5").unwrap_err();
+        assert!(format!("{error:#}").contains("token"), "{error:#}");
+    }
+
+    #[test]
+    fn a_file_needs_only_what_differs() {
+        let config =
+            Config::from_text("[context]\ntokens = 5\n[context.margins]\nclaude = 0.2").unwrap();
+        assert_eq!(config.limits(), Limits { tokens: 5, ..Limits::default() });
+        assert!((config.margin(Some("claude")) - 0.2).abs() < 1e-9);
+        assert!(config.margin(Some("codex")).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,208 @@
+//! Errors for people and programs: what is wrong, what to do next, and the exit code.
+
+use std::process::ExitCode;
+
+use rethread_domain::session::Refusal;
+use rethread_engine::Error;
+use rethread_store as store;
+use serde_json::json;
+
+use crate::output;
+
+/// Refused, or not there.
+const REFUSED: u8 = 1;
+const BAD_INPUT: u8 = 2;
+pub(crate) const OUR_FAULT: u8 = 70;
+
+/// Input that a command cannot use.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct BadInput {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// A request that a command does not carry out.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl BadInput {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+/// An error as it is reported.
+struct Report {
+    code: &'static str,
+    exit: u8,
+    hint: Option<String>,
+}
+
+/// Prints an error with its causes and a hint, and picks the exit code.
+pub(crate) fn report(failure: &anyhow::Error, json: bool) -> ExitCode {
+    let report = classify(failure);
+    let message = format!("{failure:#}");
+    print(report.code, &message, report.hint.as_deref(), json);
+    ExitCode::from(report.exit)
+}
+
+/// A command line that is not understood; help and version come this way too.
+pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if matches!(refused.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        output::data(&refused.render().to_string());
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let text = refused.render().to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        print("usage", first, Some("`rethread help` shows what can be said"), true);
+    } else {
+        output::note(format_args!("{}", refused.render().to_string().trim_end()));
+    }
+    ExitCode::from(BAD_INPUT)
+}
+
+fn print(code: &str, message: &str, hint: Option<&str>, json: bool) {
+    if json {
+        output::note(format_args!(
+            "{}",
+            json!({"error": {"code": code, "message": message, "hint": hint}})
+        ));
+        return;
+    }
+    output::note(format_args!("error: {}", rethread_domain::quote::safe(message)));
+    if let Some(hint) = hint {
+        output::note(format_args!("hint: {hint}"));
+    }
+}
+
+fn classify(failure: &anyhow::Error) -> Report {
+    if let Some(bad) = failure.downcast_ref::<BadInput>() {
+        return Report { code: "bad_input", exit: BAD_INPUT, hint: bad.hint.clone() };
+    }
+    if let Some(refused) = failure.downcast_ref::<Refused>() {
+        return Report { code: refused.code, exit: REFUSED, hint: refused.hint.clone() };
+    }
+    if let Some(error) = failure.downcast_ref::<Error>() {
+        return by_engine(error);
+    }
+    if let Some(error) = failure.downcast_ref::<store::Error>() {
+        return by_store(error);
+    }
+    if let Some(error) = failure.downcast_ref::<std::io::Error>() {
+        let full = error.kind() == std::io::ErrorKind::StorageFull;
+        let code = if full { "storage_full" } else { "io" };
+        return Report { code, exit: REFUSED, hint: None };
+    }
+    Report { code: "internal", exit: OUR_FAULT, hint: None }
+}
+
+fn by_engine(error: &Error) -> Report {
+    let found = |code, exit, hint: &str| Report { code, exit, hint: Some(hint.to_owned()) };
+    match error {
+        Error::NotFound(_) => {
+            found("session_not_found", REFUSED, "`rethread list` shows what there is")
+        }
+        Error::Ambiguous { .. } => found("ambiguous_id", REFUSED, "give more of the id"),
+        Error::NoMessage(..) => found(
+            "message_not_found",
+            REFUSED,
+            "`rethread show ID --all` shows every message with its number",
+        ),
+        Error::Refused(refusal) => by_refusal(*refusal),
+        Error::Limit(_) => found("limit_not_positive", BAD_INPUT, "limits begin at 1"),
+        Error::Invalid(_) => {
+            found("bad_id", BAD_INPUT, "`rethread list` shows the ids of sessions")
+        }
+        Error::Entry(_) => {
+            found("bad_input", BAD_INPUT, "`rethread record --help` shows what a line looks like")
+        }
+        Error::Import { .. } => found(
+            "bad_input",
+            BAD_INPUT,
+            "`rethread import` reads what `rethread export` writes; nothing of the session was taken in",
+        ),
+        Error::IdTaken { .. } => {
+            found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
+        }
+        Error::Store(error) => by_store(error),
+    }
+}
+
+fn by_refusal(refusal: Refusal) -> Report {
+    let (code, hint) = match refusal {
+        Refusal::Archived(id) => {
+            ("session_archived", format!("`rethread unarchive {}` brings it back", id.short()))
+        }
+        Refusal::Completed(id) => (
+            "session_completed",
+            format!("`rethread activate --yes {}` takes it up again", id.short()),
+        ),
+        Refusal::Deleted(id) => {
+            ("session_deleted", format!("`rethread undelete {}` brings it back", id.short()))
+        }
+        Refusal::Already(..) | Refusal::NotArchived(_) | Refusal::NotDeleted(_) => {
+            return Report { code: "refused", exit: REFUSED, hint: None };
+        }
+    };
+    Report { code, exit: REFUSED, hint: Some(hint) }
+}
+
+fn by_store(error: &store::Error) -> Report {
+    use store::Error as E;
+    let (code, exit, hint) = match error {
+        E::BadUrl(_) => {
+            ("bad_store_url", BAD_INPUT, "for instance `--store sqlite:/home/me/sessions.db`")
+        }
+        E::NotAStore { .. } => {
+            ("not_a_store", REFUSED, "give another file with `--store sqlite:PATH`")
+        }
+        E::Newer { .. } => (
+            "store_newer",
+            REFUSED,
+            "use the newer rethread that made it; the store was not touched",
+        ),
+        E::ReadOnly(_) => (
+            "store_read_only",
+            REFUSED,
+            "reading and searching work; to write, make the file and its folder writable",
+        ),
+        E::Full => (
+            "storage_full",
+            REFUSED,
+            "everything acknowledged is kept; free some space and try again",
+        ),
+        E::Busy => (
+            "store_locked",
+            REFUSED,
+            "another process has been writing for long; try again when it has ended",
+        ),
+        E::Damaged(_) => (
+            "store_damaged",
+            REFUSED,
+            "`rethread doctor` looks closer; `rethread restore` brings back a backup",
+        ),
+        E::CannotOpen(_) => (
+            "store_not_open",
+            REFUSED,
+            "check that the folder exists and that you may read and write it",
+        ),
+        E::Conflict(_) | E::LostClaim(_) => {
+            ("conflict", REFUSED, "somebody else works on this session; try again")
+        }
+        E::Exists(_) => ("session_exists", REFUSED, "delete it for good first to take it in again"),
+        E::IdReserved(_) => ("bad_input", BAD_INPUT, "leave the id away: the store gives one"),
+        E::NotFound(_) | E::NoMessage(..) | E::Refused(_) | E::IdTaken { .. } => {
+            return by_engine(&Error::from(error.clone()));
+        }
+        E::Failed(_) => ("internal", OUR_FAULT, "`rethread doctor` looks closer"),
+    };
+    Report { code, exit, hint: Some(hint.to_owned()) }
+}

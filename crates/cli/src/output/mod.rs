@@ -1,0 +1,56 @@
+//! What is printed: data to standard output, talk to standard error. Nothing else prints.
+
+pub(crate) mod table;
+pub(crate) mod time;
+
+use std::fmt;
+use std::io::{IsTerminal, Write};
+
+use rethread_domain::quote;
+
+/// Writes data. Whoever reads it may stop reading: that is no error.
+pub(crate) fn data(text: &str) {
+    write(text.as_bytes());
+}
+
+pub(crate) fn json(value: &impl serde::Serialize) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => data(&(text + "\n")),
+        Err(error) => note(format_args!("error: {error}")),
+    }
+}
+
+pub(crate) fn write(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
+        stopped(&error);
+    }
+}
+
+/// Ends the program when nobody reads what it writes.
+pub(crate) fn stopped(error: &std::io::Error) {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    note(format_args!("error: standard output: {error}"));
+    std::process::exit(1);
+}
+
+/// Talks to the user. If nobody listens there, there is nobody to tell.
+pub(crate) fn note(text: fmt::Arguments<'_>) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Stored text for the eyes of a person: as it is with `--raw`, with control characters spelled out otherwise.
+pub(crate) fn shown(text: &str, raw: bool) -> String {
+    if raw { text.to_owned() } else { quote::safe(text) }
+}
+
+/// Bold, on a terminal.
+pub(crate) fn bold(text: &str) -> String {
+    if is_terminal() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}
