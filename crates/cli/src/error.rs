@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use rethread_domain::Status;
+use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
 use rethread_engine::Error;
 use rethread_store as store;
@@ -59,12 +61,13 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
         output::data(&refused.render().to_string());
         return ExitCode::SUCCESS;
     }
+    // What was typed is in it.
+    let text = rethread_domain::quote::safe(&refused.render().to_string());
     if std::env::args_os().any(|argument| argument == "--json") {
-        let text = refused.render().to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         print("usage", first, Some("`rethread help` shows what can be said"), true);
     } else {
-        output::note(format_args!("{}", refused.render().to_string().trim_end()));
+        output::note(format_args!("{}", text.trim_end()));
     }
     ExitCode::from(BAD_INPUT)
 }
@@ -98,8 +101,12 @@ fn classify(failure: &anyhow::Error) -> Report {
     }
     if let Some(error) = failure.downcast_ref::<std::io::Error>() {
         let full = error.kind() == std::io::ErrorKind::StorageFull;
-        let code = if full { "storage_full" } else { "io" };
-        return Report { code, exit: REFUSED, hint: None };
+        let (code, hint) = if full {
+            ("storage_full", "free some space and try again")
+        } else {
+            ("io", "check that it is there and that you may use it")
+        };
+        return Report { code, exit: REFUSED, hint: Some(hint.to_owned()) };
     }
     Report { code: "internal", exit: OUR_FAULT, hint: None }
 }
@@ -118,8 +125,11 @@ fn by_engine(error: &Error) -> Report {
         ),
         Error::Refused(refusal) => by_refusal(*refusal),
         Error::Limit(_) => found("limit_not_positive", BAD_INPUT, "limits begin at 1"),
-        Error::Invalid(_) => {
+        Error::Invalid(Invalid::Session(_)) => {
             found("bad_id", BAD_INPUT, "`rethread list` shows the ids of sessions")
+        }
+        Error::Invalid(Invalid::Name { .. }) => {
+            found("bad_name", BAD_INPUT, "give one that has only what is allowed")
         }
         Error::Entry(_) => {
             found("bad_input", BAD_INPUT, "`rethread record --help` shows what a line looks like")
@@ -148,8 +158,17 @@ fn by_refusal(refusal: Refusal) -> Report {
         Refusal::Deleted(id) => {
             ("session_deleted", format!("`rethread undelete {}` brings it back", id.short()))
         }
-        Refusal::Already(..) | Refusal::NotArchived(_) | Refusal::NotDeleted(_) => {
-            return Report { code: "refused", exit: REFUSED, hint: None };
+        Refusal::Already(id, Status::Paused) => {
+            ("refused", format!("`rethread activate {}` takes it up again", id.short()))
+        }
+        Refusal::Already(id, _) => {
+            ("refused", format!("`rethread show {}` shows how it stands", id.short()))
+        }
+        Refusal::NotArchived(_) => {
+            ("refused", "`rethread list --status archived` shows those that are".to_owned())
+        }
+        Refusal::NotDeleted(_) => {
+            ("refused", "`rethread list --deleted` shows those that are".to_owned())
         }
     };
     Report { code, exit: REFUSED, hint: Some(hint) }

@@ -4,7 +4,8 @@
 //! scripts without spaces by pairs of characters. One place for index, queries, marks and ranking, so that
 //! they cannot disagree.
 
-use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -17,33 +18,49 @@ pub const VERSION: u32 = 1;
 
 const LONGEST: usize = 64;
 
+/// Stems are remembered up to so many: stemming is most of the work, and few words make most of a text.
+const MOST_STEMS: usize = 8192;
+
 thread_local! {
-    static STEMMER: Stemmer = Stemmer::create(Algorithm::English);
+    static STEMS: Cell<Stems> = Cell::default();
+}
+
+/// Words with their stems, as far as they were met.
+#[derive(Default)]
+struct Stems(HashMap<String, String>);
+
+impl Stems {
+    fn of(&mut self, word: &str) -> &str {
+        if !self.0.contains_key(word) {
+            if self.0.len() >= MOST_STEMS {
+                self.0.clear();
+            }
+            let stem = Stemmer::create(Algorithm::English).stem(words::base(word)).into_owned();
+            self.0.insert(word.to_owned(), stem);
+        }
+        self.0.get(word).map_or("", String::as_str)
+    }
 }
 
 /// Visits every term with the place it comes from.
 pub fn each(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
-    STEMMER.with(|stemmer| {
-        let mut scan = Scan { text, stemmer, scratch: String::new(), visit: &mut visit };
-        let mut at = 0;
-        while let Some(found) = text[at..].find(|c: char| c.is_alphanumeric()) {
-            at = scan.run(at + found);
-        }
-    });
+    let stems = STEMS.take();
+    let mut scan = Scan { text, stems, scratch: String::new(), visit: &mut visit };
+    let mut at = 0;
+    while let Some(found) = text[at..].find(|c: char| c.is_alphanumeric()) {
+        at = scan.run(at + found);
+    }
+    STEMS.set(scan.stems);
 }
 
-/// The distinct terms of a text, joined by spaces: what the index is given.
-pub fn distinct(text: &str) -> String {
-    let mut seen = std::collections::HashSet::new();
-    let mut out = String::new();
+/// The terms of a text, joined by spaces: what the index is given.
+pub fn joined(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
     each(text, |term, _| {
-        if !seen.contains(term) {
-            seen.insert(term.to_owned());
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(term);
+        if !out.is_empty() {
+            out.push(' ');
         }
+        out.push_str(term);
     });
     out
 }
@@ -57,7 +74,7 @@ pub fn all(text: &str) -> Vec<String> {
 
 struct Scan<'a, V> {
     text: &'a str,
-    stemmer: &'a Stemmer,
+    stems: Stems,
     scratch: String,
     visit: &'a mut V,
 }
@@ -165,12 +182,11 @@ impl<V: FnMut(&str, Range<usize>)> Scan<'_, V> {
     fn term(&mut self, word: Range<usize>, shown: Range<usize>) {
         let cut = word.start..self.text.floor_char_boundary(word.end.min(word.start + LONGEST));
         self.fold(cut);
-        let stem = if self.scratch.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            self.stemmer.stem(words::base(&self.scratch))
+        if self.scratch.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            (self.visit)(self.stems.of(&self.scratch), shown);
         } else {
-            Cow::Borrowed(self.scratch.as_str())
-        };
-        (self.visit)(&stem, shown);
+            (self.visit)(&self.scratch, shown);
+        }
     }
 
     fn fold(&mut self, range: Range<usize>) {

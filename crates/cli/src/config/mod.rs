@@ -234,15 +234,16 @@ pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
     let mut document: toml_edit::DocumentMut =
         before.parse().map_err(|error| unusable(path, &anyhow::Error::from(error)))?;
     let parsed = value.parse::<toml_edit::Value>().unwrap_or_else(|_| value.into());
-    let mut place = document.as_item_mut();
-    for part in key.split('.') {
-        anyhow::ensure!(
-            !part.is_empty(),
-            BadInput::new(format!("not a setting: {key:?}"), "for instance context.tokens")
-        );
-        place = &mut place[part];
+    let unknown =
+        || BadInput::new(format!("not a setting: {key:?}"), "for instance context.tokens");
+    anyhow::ensure!(key.split('.').all(|part| !part.is_empty()), unknown());
+    let (sections, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+    for section in sections.split('.').filter(|section| !section.is_empty()) {
+        let place = table.entry(section).or_insert_with(toml_edit::table);
+        table = place.as_table_like_mut().ok_or_else(unknown)?;
     }
-    *place = toml_edit::value(parsed);
+    table.insert(name, toml_edit::value(parsed));
     let text = document.to_string();
     Config::from_text(&text).map_err(|why| {
         BadInput::new(

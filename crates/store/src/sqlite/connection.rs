@@ -30,6 +30,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
             (Error::CannotOpen(_) | Error::ReadOnly(_), Some(uri)) => {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
+            (Error::Damaged(why), _) => return Err(not_a_store(path, &why)),
             (error, _) => return Err(error),
         },
     };

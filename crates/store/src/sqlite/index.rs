@@ -91,8 +91,10 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
     let mut count = 0;
     let mut upto = row.indexed;
     scope.visit(connection, span, |mut message| {
-        open_body(connection, &mut message)?;
-        insert.execute((key(row.no, message.message.seq), terms_of(&message.message)))?;
+        if message.message.purged_at.is_none() {
+            open_body(connection, &mut message)?;
+            insert.execute((key(row.no, message.message.seq), terms_of(&message.message)))?;
+        }
         upto = message.message.seq;
         count += 1;
         Ok(true)
@@ -108,7 +110,7 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
 pub(super) fn terms_of(message: &Message) -> String {
     format!(
         "{} {} {} {}",
-        terms::distinct(message.body.head()),
+        terms::joined(message.body.head()),
         role_term(message.role),
         day_term(number::days(message.at)),
         month_term(month_of(message.at)),
@@ -139,7 +141,7 @@ fn titles(connection: &Connection, most: u32) -> Result<()> {
         for (key, text) in texts {
             delete.execute([key])?;
             if let Some(text) = text {
-                insert.execute((key, terms::distinct(text)))?;
+                insert.execute((key, terms::joined(text)))?;
             }
         }
         connection

@@ -132,6 +132,9 @@ fn orphans(connection: &Connection) -> Result<()> {
     while let Some(row) = found.next()? {
         let key: i64 = row.get(0)?;
         let mut message = rows::message(row)?;
+        if message.message.purged_at.is_some() {
+            continue;
+        }
         open_body(connection, &mut message)?;
         let message = message.message;
         let terms = index::terms_of(&message);

@@ -17,20 +17,22 @@ pub(super) const STEPS: &[&str] = &[include_str!("../../migrations/sqlite/0001_s
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
 pub(super) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize> {
-    let (application, version, tables): (i32, i64, i64) = connection
-        .query_row(
-            "select (select application_id from pragma_application_id),
-                    (select user_version from pragma_user_version),
-                    (select count(*) from (select 1 from sqlite_schema limit 1))",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    let pragma = |name: &str| {
+        connection.query_row(&format!("pragma {name}"), [], |row| row.get::<_, i64>(0)).map_err(
+            |error| match Error::from(error) {
+                Error::Damaged(why) => not_a_store(path, &why),
+                error => error,
+            },
         )
-        .map_err(|error| match Error::from(error) {
-            Error::Damaged(why) => not_a_store(path, &why),
-            error => error,
-        })?;
-    if application != APPLICATION && (tables > 0 || version != 0) {
-        return Err(not_a_store(path, "it is a database of another program"));
+    };
+    let version = pragma("user_version")?;
+    if pragma("application_id")? != i64::from(APPLICATION) {
+        let tables: i64 = connection
+            .query_row("select count(*) from sqlite_schema", [], |row| row.get(0))
+            .unwrap_or(1);
+        if tables > 0 || version != 0 {
+            return Err(not_a_store(path, "it is a database of another program"));
+        }
     }
     let known = i64::try_from(known).unwrap_or(i64::MAX);
     if version > known {

@@ -15,7 +15,9 @@ use crate::error::Result;
 use crate::types::{Order, Span};
 
 /// How many finds are ranked.
-const CANDIDATES: usize = 200;
+const CANDIDATES: usize = 100;
+/// How much of a long text counts for its rank.
+const RANKED_BYTES: usize = 8 * 1024;
 /// Up to so many sessions are looked through one by one when a filter names them.
 const FEW_SESSIONS: usize = 64;
 /// Months in a filter that are looked up by their terms.
@@ -48,14 +50,35 @@ pub(super) fn search(
         by_score.then(b.at.cmp(&a.at)).then(a.hit.session.cmp(&b.hit.session))
     });
     hits.truncate(limit as usize);
-    Ok(hits.into_iter().map(|ranked| ranked.hit).collect())
+    hits.into_iter().map(|ranked| ranked.shown(connection, query)).collect()
 }
 
+/// A find. Its excerpt is cut when it is known to be shown.
 struct Ranked {
     hit: Hit,
-    /// The key of its message; titles have none.
-    key: Option<i64>,
+    source: Source,
     at: Timestamp,
+}
+
+enum Source {
+    Message(i64),
+    Text(String),
+}
+
+impl Ranked {
+    fn shown(mut self, connection: &Connection, query: &Query) -> Result<Hit> {
+        let text = match self.source {
+            Source::Text(text) => text,
+            Source::Message(key) => {
+                let sql = rows::select_message("where id = ?1");
+                let mut row = connection.prepare_cached(&sql)?.query_row([key], rows::message)?;
+                open_body(connection, &mut row)?;
+                row.message.body.head().to_owned()
+            }
+        };
+        self.hit.excerpt = search::excerpt(query, &text, EXCERPT);
+        Ok(self.hit)
+    }
 }
 
 /// A session that has a message, with the part of the other's messages that it shares.
@@ -109,15 +132,15 @@ impl Search<'_> {
         let Some(text) = text.filter(|text| self.query.matches(text)) else { return Ok(()) };
         if fits(self.filter, &row.session) && self.is_in_session(&row.session) {
             self.hits.push(Ranked {
-                key: None,
                 at: row.session.last_active_at,
                 hit: Hit {
                     session: row.session.id,
                     title: row.session.title,
                     place: if is_title { Place::Title } else { Place::Summary },
-                    excerpt: search::excerpt(self.query, &text, EXCERPT),
+                    excerpt: String::new(),
                     score: search::score(self.query, &text) + TITLE_BONUS,
                 },
+                source: Source::Text(text),
             });
         }
         Ok(())
@@ -149,7 +172,11 @@ impl Search<'_> {
     /// Takes a message that the index found, if the filter lets it; gives whether.
     fn message(&mut self, key: i64) -> Result<bool> {
         let (no, seq) = (key >> 32, seq_of(key));
-        if self.hits.iter().any(|ranked| ranked.key == Some(key)) {
+        if self
+            .hits
+            .iter()
+            .any(|ranked| matches!(ranked.source, Source::Message(known) if known == key))
+        {
             return Ok(false);
         }
         let Some((id, title)) = self.owner(no, seq)? else { return Ok(false) };
@@ -173,20 +200,23 @@ impl Search<'_> {
         if !is_wanted {
             return Ok(false);
         }
-        open_body(self.connection, &mut row)?;
-        let text = row.message.body.head();
-        if !self.query.has_phrases(text) {
-            return Ok(false);
+        if !self.query.phrases.is_empty() {
+            open_body(self.connection, &mut row)?;
+            if !self.query.has_phrases(row.message.body.head()) {
+                return Ok(false);
+            }
         }
+        let text = row.message.body.head();
+        let text = &text[..text.floor_char_boundary(RANKED_BYTES)];
         let (at, role) = (row.message.at, row.message.role);
         self.hits.push(Ranked {
-            key: Some(key),
+            source: Source::Message(key),
             at,
             hit: Hit {
                 session,
                 title,
                 place: Place::Message { seq: row.message.seq, role, at },
-                excerpt: search::excerpt(self.query, text, EXCERPT),
+                excerpt: String::new(),
                 score: search::score(self.query, text),
             },
         });

@@ -251,7 +251,9 @@ pub(super) fn check(connection: &Connection) -> Result<Health> {
         "select (select count(*) from message_index_docsize),
                 (select coalesce(sum(indexed_seq - base_seq), 0) from session)
                 + (select count(*) from message where id >> 32 not in (select no from session))
-                - (select count(*) from message where purged_at is not null)",
+                - (select count(*) from message where purged_at is not null and not exists
+                    (select 1 from session where no = message.id >> 32
+                        and indexed_seq < (message.id & 4294967295)))",
         [],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

@@ -1,0 +1,109 @@
+//! `rethread backup`, `restore`
+
+use crate::env::{TestEnv, user};
+use crate::live::Live;
+
+#[test]
+fn a_backup_is_made_and_put_back() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let backup = env.path("copy.db");
+    let backup = backup.to_str().unwrap();
+    assert_output!(env.run(["backup", backup]), @"
+    exit: 0
+    --- stdout
+    --- stderr
+    Backed up to [ROOT]/copy.db.
+    ");
+    env.record(["--session", &id], &[user("after the backup")]);
+    assert_output!(env.run(["restore", backup]), @"
+    exit: 0
+    --- stdout
+    --- stderr
+    Restored sqlite:[ROOT]/store/sessions.db from [ROOT]/copy.db.
+    ");
+    assert_eq!(env.messages(&id).len(), 5);
+    env.assert_sound();
+
+    let aside = TestEnv::with_store(&env.path("store/sessions.db.before-restore.bak"));
+    assert_eq!(aside.messages(&id).len(), 6);
+}
+
+#[test]
+fn a_backup_while_somebody_writes_has_all_that_was_acknowledged() {
+    let env = TestEnv::new();
+    let mut live = Live::start(&env, &[]);
+    for n in 1..=5 {
+        assert_eq!(live.say(&user("before")), n);
+    }
+    let copy = env.path("copy.db");
+    env.data(["backup", copy.to_str().unwrap()]);
+    for n in 6..=10 {
+        assert_eq!(live.say(&user("meanwhile")), n);
+    }
+    let id = live.id.clone();
+    live.finish();
+    let copy = TestEnv::with_store(&copy);
+    assert_eq!(copy.messages(&id).len(), 5);
+    copy.assert_sound();
+    assert_eq!(env.messages(&id).len(), 10);
+}
+
+#[test]
+fn a_store_is_moved_by_backing_up_and_restoring_elsewhere() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let backup = env.path("copy.db");
+    env.data(["backup", backup.to_str().unwrap()]);
+    let elsewhere = TestEnv::new();
+    elsewhere.data(["restore", backup.to_str().unwrap()]);
+    assert_eq!(elsewhere.data(["export", &id]), env.data(["export", &id]));
+}
+
+#[test]
+fn a_file_is_not_replaced_unasked() {
+    let env = TestEnv::new();
+    env.basket();
+    let backup = env.path("copy.db");
+    std::fs::write(&backup, "precious").unwrap();
+    let backup = backup.to_str().unwrap();
+    assert_output!(env.run(["backup", backup]), @"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: [ROOT]/copy.db is there already
+    hint: give a new file, or --force to replace it
+    ");
+    assert_eq!(std::fs::read_to_string(backup).unwrap(), "precious");
+    env.data(["backup", "--force", backup]);
+    assert_output!(env.run(["backup", "--force", env.store().to_str().unwrap()]), @"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: the store cannot be its own backup
+    hint: give another file
+    ");
+}
+
+#[test]
+fn what_is_no_backup_is_not_put_back() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let file = env.path("notes.txt");
+    std::fs::write(&file, "not a store\n".repeat(1000)).unwrap();
+    assert_output!(env.run(["restore", file.to_str().unwrap()]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: [ROOT]/notes.txt is not a Rethread store: file is not a database
+    hint: give another file with `--store sqlite:PATH`
+    ");
+    assert_output!(env.run(["restore", "missing.db"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: missing.db is not a Rethread store: there is nothing in it
+    hint: give another file with `--store sqlite:PATH`
+    ");
+    assert_eq!(env.messages(&id).len(), 5);
+}

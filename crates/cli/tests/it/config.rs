@@ -1,0 +1,161 @@
+//! `rethread config`
+
+use crate::env::TestEnv;
+
+#[test]
+fn the_settings_in_force_are_shown() {
+    let env = TestEnv::new();
+    assert_output!(env.run(["config", "show"]), @r#"
+    exit: 0
+    --- stdout
+    [store]
+    url = ""
+
+    [user]
+    name = ""
+
+    [record]
+    max_message_bytes = 67108864
+    exclude = []
+
+    [context]
+    tokens = 10000
+    messages = 20
+    conversations = 3
+    margin = 0.0
+
+    [context.margins]
+
+    [prune]
+    keep = 50
+    threshold = 200
+
+    [list]
+    limit = 20
+    --- stderr
+    "#);
+    assert_output!(env.run(["config", "path"]), @"
+    exit: 0
+    --- stdout
+    [ROOT]/home/.config/rethread/config.toml
+    --- stderr
+    ");
+    assert_eq!(env.json(["config", "show"])["context"]["tokens"], 10000);
+    assert!(env.data(["config", "show", "--defaults"]).contains("# Every setting there is"));
+}
+
+#[test]
+fn setting_one_keeps_the_rest_of_the_file() {
+    let env = TestEnv::new();
+    let file = env.path("home/.config/rethread/config.toml");
+    assert_output!(env.run(["config", "set", "context.tokens", "500"]), @"
+    exit: 0
+    --- stdout
+    --- stderr
+    Set context.tokens in [ROOT]/home/.config/rethread/config.toml.
+    ");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("# mine\n{text}")).unwrap();
+    env.data(["config", "set", "user.name", "berta"]);
+    insta::assert_snapshot!(std::fs::read_to_string(&file).unwrap(), @r#"
+    # mine
+    [context]
+    tokens = 500
+
+    [user]
+    name = "berta"
+    "#);
+    assert_eq!(env.json(["config", "show"])["context"]["tokens"], 500);
+}
+
+#[test]
+fn what_is_no_setting_is_refused_and_changes_nothing() {
+    let env = TestEnv::new();
+    env.data(["config", "set", "context.tokens", "500"]);
+    let file = env.path("home/.config/rethread/config.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    assert_output!(env.run(["config", "set", "context.token", "5"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: context.token cannot be "5": unknown field `token`, expected one of `tokens`, `messages`, `conversations`, `margin`, `margins`
+    in `context`
+    hint: `rethread config show --defaults` lists every setting
+    "#);
+    assert_output!(env.run(["config", "set", "context.tokens", "0"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: context.tokens cannot be "0": the limit of tokens must be at least 1
+    hint: `rethread config show --defaults` lists every setting
+    "#);
+    assert_output!(env.run(["config", "set", "context.tokens", "many"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: context.tokens cannot be "many": invalid type: string "many", expected u32
+    in `context.tokens`
+    hint: `rethread config show --defaults` lists every setting
+    "#);
+    assert_output!(env.run(["config", "set", "context.tokens.x", "5"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: not a setting: "context.tokens.x"
+    hint: for instance context.tokens
+    "#);
+    assert_output!(env.run(["config", "set", "context", "5"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: context cannot be "5": invalid type: integer `5`, expected struct Context
+    in `context`
+    hint: `rethread config show --defaults` lists every setting
+    "#);
+    assert_output!(env.run(["config", "set", "", "5"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: not a setting: ""
+    hint: for instance context.tokens
+    "#);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+}
+
+#[test]
+fn a_misspelt_setting_in_the_file_is_told() {
+    let env = TestEnv::new();
+    let folder = env.path("home/.config/rethread");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "[context]\ntoken = 5\n").unwrap();
+    assert_output!(env.run(["list"]), @"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: the settings in [ROOT]/home/.config/rethread/config.toml cannot be used: unknown field `token`, expected one of `tokens`, `messages`, `conversations`, `margin`, `margins`
+    in `context`
+    hint: `rethread config show --defaults` lists every setting
+    ");
+}
+
+#[test]
+fn the_store_comes_from_the_command_line_then_the_environment_then_the_settings() {
+    let env = TestEnv::new();
+    let own = env.path("own.db");
+    env.data(["config", "set", "store.url", &format!("sqlite:{}", own.display())]);
+    let without = |args: &[&str]| {
+        let mut command = env.command(args);
+        command.env_remove("RETHREAD_STORE");
+        env.finish(command, b"").succeeded();
+    };
+    without(&["list"]);
+    assert!(own.exists());
+    env.data(["list"]);
+    assert!(env.store().exists());
+    let asked = env.path("asked.db");
+    env.data(["list", "--store", &format!("sqlite:{}", asked.display())]);
+    assert!(asked.exists());
+    env.data(["config", "set", "store.url", ""]);
+    without(&["list"]);
+    assert!(env.path("home/.local/share/rethread/rethread.db").exists());
+}

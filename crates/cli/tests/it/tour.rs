@@ -1,0 +1,23 @@
+//! `rethread tour`
+
+use crate::env::TestEnv;
+
+#[test]
+fn the_tour_runs_and_leaves_nothing() {
+    let env = TestEnv::new();
+    let before = env.tree();
+    let told = env.data(["tour"]);
+    for part in ["kill -9", "all 9 are there", "heron-42", "The passkey is in it."] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(env.tree(), before);
+}
+
+#[test]
+fn its_store_can_be_kept() {
+    let env = TestEnv::new();
+    let told = env.data(["tour", "--keep"]);
+    let store = told.split("--store ").nth(1).unwrap().split(' ').next().unwrap();
+    let rows = env.json(["list", "--store", store]);
+    assert_eq!(rows[0]["message_count"], 9);
+}

@@ -1,0 +1,25 @@
+//! What every store promises, written once and run against each of them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+mod append;
+mod claims;
+mod forks;
+mod index;
+mod processes;
+mod purge;
+mod random;
+mod recall;
+mod search;
+mod sessions;
+mod upkeep;
+
+use futures::executor::block_on;
+use rethread_testkit::TestStore;
+
+/// Runs a test on a new store of every kind.
+fn on_each(test: impl AsyncFn(&TestStore)) {
+    for store in TestStore::each() {
+        block_on(test(&store));
+    }
+}

@@ -1,0 +1,198 @@
+//! A purged text is nowhere any more: not in the log, not in what was made of it, not in the file.
+
+use rethread_domain::context::Limits;
+use rethread_domain::conversation::TitleFrom;
+use rethread_domain::message::{Extras, NewMessage};
+use rethread_domain::search::{Filter, Query};
+use rethread_domain::{Fact, SessionId};
+use rethread_store::{Error, RecallRequest};
+use rethread_testkit::{TestStore, Texts, assistant, at, user};
+
+use crate::on_each;
+
+/// Stands in nothing else.
+const SECRET: &str = "hunter2xyzzy";
+
+async fn hits(store: &TestStore) -> usize {
+    store.search(&Query::parse(SECRET), &Filter::default(), 10).await.unwrap().len()
+}
+
+fn secret() -> NewMessage {
+    user(&format!("Decided: the password for the error log is {SECRET} because we agreed on it."))
+}
+
+/// Fails if the secret can be seen anywhere, or is in the file.
+async fn expect_gone(store: &TestStore, ids: &[SessionId]) {
+    for id in ids {
+        let seen = format!(
+            "{:?} {:?} {:?} {:?}",
+            store.session(*id).await.unwrap(),
+            store.conversations(*id).await.unwrap(),
+            store.facts(*id).await.unwrap(),
+            store.all(*id).await,
+        );
+        assert!(!seen.contains(SECRET), "{seen}");
+        let request = RecallRequest {
+            session: *id,
+            limits: Limits::default(),
+            prompt: Some(SECRET.to_owned()),
+        };
+        let recalled = format!("{:?}", store.recall(&request).await.unwrap().related);
+        assert!(!recalled.contains(SECRET), "{recalled}");
+        let context = store.context(*id, Some("what is the password?")).await;
+        assert!(!context.contains(SECRET), "{context}");
+    }
+    assert_eq!(hits(store).await, 0);
+    assert!(!store.holds(SECRET), "it is still in the file");
+    store.expect_sound().await;
+    store.index_all().await;
+    store.rebuild().await.unwrap();
+    store.expect_sound().await;
+    assert_eq!(hits(store).await, 0);
+    assert!(!store.holds(SECRET), "it came back into the file");
+}
+
+#[test]
+fn a_purged_text_is_gone_from_everywhere() {
+    on_each(async |store| {
+        for indexed in [false, true] {
+            let id = store.begin().await;
+            store.add(id, vec![user("Hello there"), secret(), assistant("Thank you")]).await.unwrap();
+            if indexed {
+                store.index_all().await;
+                assert!(hits(store).await > 0);
+            }
+            assert!(store.holds(SECRET));
+            store.purge(id, 2, at(50)).await.unwrap();
+            assert_eq!(store.texts(id).await, ["Hello there", "", "Thank you"]);
+            assert_eq!(store.all(id).await[1].purged_at, Some(at(50)));
+            expect_gone(store, &[id]).await;
+        }
+    });
+}
+
+#[test]
+fn a_title_or_summary_made_of_it_goes_too() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![secret(), assistant("I will keep that in mind.")]).await.unwrap();
+        let more = (0..30).map(|n| user(&format!("Then we fixed error number {n} in the shop.")));
+        store.add(id, more.collect()).await.unwrap();
+        store.engine().prune(id, 5).await.unwrap();
+        store.index_all().await;
+        let session = store.session(id).await.unwrap();
+        assert!(session.title.unwrap().contains(SECRET));
+        assert!(session.summary.unwrap().contains(SECRET));
+        let conversation = store.conversations(id).await.unwrap().remove(0);
+        assert!(conversation.summary.unwrap().text.contains(SECRET));
+        store.purge(id, 1, at(50)).await.unwrap();
+        let session = store.session(id).await.unwrap();
+        assert_eq!(session.title.as_deref(), Some("Then we fixed error number 0 in the shop."));
+        assert!(session.summary.unwrap().contains("we fixed error"), "the rest of it stays");
+        expect_gone(store, &[id]).await;
+    });
+}
+
+#[test]
+fn a_purge_reaches_every_session_that_shares_the_message() {
+    on_each(async |store| {
+        let source = store.begin().await;
+        store.add(source, vec![secret(), user("two"), user("three")]).await.unwrap();
+        let fork = |of, seq| store.fork(of, seq, SessionId::generate(), at(60));
+        let first = fork(source, 2).await.unwrap().id;
+        store.add(first, vec![user("own")]).await.unwrap();
+        let second = fork(first, 3).await.unwrap().id;
+        store.engine().prune(second, 1).await.unwrap();
+        store.index_all().await;
+        store.purge(second, 1, at(70)).await.unwrap();
+        assert_eq!(store.texts(source).await, ["", "two", "three"]);
+        assert_eq!(store.texts(first).await, ["", "two", "own"]);
+        expect_gone(store, &[source, first, second]).await;
+    });
+}
+
+#[test]
+fn a_purge_works_on_what_is_left_of_an_erased_session() {
+    on_each(async |store| {
+        let source = store.begin().await;
+        store.add(source, vec![user("one"), secret(), user("three")]).await.unwrap();
+        let fork = store.fork(source, 3, SessionId::generate(), at(60)).await.unwrap().id;
+        store.erase(source).await.unwrap();
+        store.purge(fork, 2, at(70)).await.unwrap();
+        expect_gone(store, &[fork]).await;
+    });
+}
+
+#[test]
+fn a_long_text_and_its_extras_are_purged() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        let mut extras = Extras { agent: Some("codex".into()), ..Extras::default() };
+        extras.tool_calls = Some(serde_json::json!([{"args": SECRET}]));
+        extras.other.insert("note".into(), SECRET.into());
+        let long = format!("{SECRET} {} {SECRET}", Texts::new(4).text(100_000));
+        let message = NewMessage { extras, ..assistant(&long) };
+        store.add(id, vec![message, user("two")]).await.unwrap();
+        store.index_all().await;
+        store.purge(id, 1, at(50)).await.unwrap();
+        assert_eq!(store.usage().await.unwrap().blob_bytes, 0);
+        assert_eq!(store.all(id).await[0].extras.agent.as_deref(), Some("codex"));
+        expect_gone(store, &[id]).await;
+    });
+}
+
+#[test]
+fn one_use_of_a_long_text_less_leaves_the_others_whole() {
+    on_each(async |store| {
+        let (a, b) = (store.begin().await, store.begin().await);
+        let long = Texts::new(5).text(50_000);
+        store.add(a, vec![user(&long)]).await.unwrap();
+        store.add(b, vec![user(&long)]).await.unwrap();
+        store.purge(a, 1, at(1)).await.unwrap();
+        assert_eq!(store.texts(b).await, [long]);
+        store.erase(b).await.unwrap();
+        assert_eq!(store.usage().await.unwrap().blob_bytes, 0);
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_purge_of_what_is_not_there_is_refused_and_twice_is_as_good_as_once() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("one")]).await.unwrap();
+        for seq in [0, 2] {
+            let refused = store.purge(id, seq, at(1)).await;
+            assert!(matches!(refused, Err(Error::NoMessage(_, found)) if found == seq));
+        }
+        store.purge(id, 1, at(1)).await.unwrap();
+        store.purge(id, 1, at(2)).await.unwrap();
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_purged_message_keeps_its_number_and_its_id() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        let known = |text: &str| NewMessage { id: Some("a".into()), ..user(text) };
+        store.add(id, vec![known("one"), user("two")]).await.unwrap();
+        store.purge(id, 1, at(1)).await.unwrap();
+        let again = store.add(id, vec![known("one")]).await.unwrap();
+        assert_eq!((again[0].seq, again[0].is_new), (1, false), "sent again, it does not come back");
+        assert_eq!(store.texts(id).await, ["", "two"]);
+        assert_eq!(store.add(id, vec![user("three")]).await.unwrap()[0].seq, 3);
+    });
+}
+
+#[test]
+fn a_title_that_a_person_gave_stays() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![secret()]).await.unwrap();
+        store.note(id, Fact::Titled { title: "Mine".into(), from: TitleFrom::Person }).await;
+        store.purge(id, 1, at(1)).await.unwrap();
+        assert_eq!(store.session(id).await.unwrap().title.as_deref(), Some("Mine"));
+        expect_gone(store, &[id]).await;
+    });
+}

@@ -1,0 +1,130 @@
+//! A store that is gone when the test is over.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use rethread_domain::message::NewMessage;
+use rethread_domain::session::Beginning;
+use rethread_domain::{Fact, Message, Session, SessionId};
+use rethread_engine::{Clock, ContextOptions, Engine};
+use rethread_store::{Append, Appended, Result, Span, Store, StoreUrl, open};
+use tempfile::TempDir;
+
+use crate::messages::{at, beginning};
+
+/// An open store in a folder of its own.
+pub struct TestStore {
+    store: Arc<dyn Store>,
+    url: StoreUrl,
+    folder: TempDir,
+}
+
+impl TestStore {
+    /// A new store of every kind there is.
+    pub fn each() -> impl Iterator<Item = Self> {
+        [Self::sqlite()].into_iter()
+    }
+
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = StoreUrl::Sqlite(folder.path().join("store.db"));
+        Self { store: block_on(open(&url)).unwrap(), url, folder }
+    }
+
+    pub fn url(&self) -> &StoreUrl {
+        &self.url
+    }
+
+    /// A place in the folder of the store.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The same store, opened once more.
+    pub fn open_again(&self) -> Arc<dyn Store> {
+        block_on(open(&self.url)).unwrap()
+    }
+
+    /// The use cases on this store, at a time that stands still.
+    pub fn engine(&self) -> Engine {
+        Engine::new(Arc::clone(&self.store), Clock::Fixed(at(1000)))
+    }
+
+    /// The context that an agent would get.
+    pub async fn context(&self, session: SessionId, prompt: Option<&str>) -> String {
+        let options =
+            ContextOptions { prompt: prompt.map(Into::into), ..ContextOptions::default() };
+        self.engine().context(session, &options).await.unwrap().context
+    }
+
+    /// Whether a text stands anywhere in the files of the store, as it is.
+    pub fn holds(&self, text: &str) -> bool {
+        let files = std::fs::read_dir(self.folder.path()).unwrap();
+        files.map(|file| file.unwrap().path()).filter(|path| path.is_file()).any(|path| {
+            let bytes = std::fs::read(path).unwrap();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        })
+    }
+
+    /// A new session of Anna's.
+    pub async fn begin(&self) -> SessionId {
+        self.begin_as(beginning()).await
+    }
+
+    pub async fn begin_as(&self, beginning: Beginning) -> SessionId {
+        self.start(SessionId::generate(), beginning, at(0)).await.unwrap().id
+    }
+
+    pub async fn add(
+        &self,
+        session: SessionId,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Appended>> {
+        self.append(Append { session, messages, epoch: None }).await
+    }
+
+    /// Adds a fact to the session as it is now.
+    pub async fn note(&self, session: SessionId, fact: Fact) -> Session {
+        let before = self.session(session).await.unwrap();
+        self.change(&before, fact, at(500)).await.unwrap()
+    }
+
+    /// Every message of a session, oldest first.
+    pub async fn all(&self, session: SessionId) -> Vec<Message> {
+        self.messages(session, Span::after(1, u32::MAX)).await.unwrap()
+    }
+
+    /// What the messages of a session say, oldest first.
+    pub async fn texts(&self, session: SessionId) -> Vec<String> {
+        let whole = |message: Message| message.body.whole().unwrap().to_owned();
+        self.all(session).await.into_iter().map(whole).collect()
+    }
+
+    /// Brings everything into the search index.
+    pub async fn index_all(&self) {
+        assert_eq!(self.index(u32::MAX).await.unwrap(), 0);
+    }
+
+    /// Fails if anything is damaged, or differs from the log.
+    pub async fn expect_sound(&self) {
+        let health = self.check().await.unwrap();
+        assert_eq!((health.damage, health.drift), (Vec::new(), Vec::new()));
+    }
+}
+
+impl Deref for TestStore {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.store
+    }
+}
+
+impl fmt::Debug for TestStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestStore").field("url", &self.url).finish_non_exhaustive()
+    }
+}

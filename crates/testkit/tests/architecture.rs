@@ -1,0 +1,203 @@
+//! The rules of the house: who may use whom, which outside crate belongs to which room, how long a file may be.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+/// Each crate of ours, with those of ours it may use.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("store", &["domain"]),
+    ("workspace", &[]),
+    ("engine", &["domain", "store", "workspace"]),
+    ("cli", &["domain", "store", "engine"]),
+    ("testkit", &["domain", "store", "engine"]),
+    ("bench", &["domain", "store", "workspace", "engine", "cli", "testkit"]),
+];
+
+/// Outside crates that only some of ours may know.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("rusqlite", &["store", "bench"]),
+    ("zstd", &["store"]),
+    ("blake3", &["store"]),
+    ("bpe-openai", &["domain"]),
+    ("rust-stemmers", &["domain"]),
+    ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
+    ("comfy-table", &["cli"]),
+    ("toml_edit", &["cli"]),
+    ("etcetera", &["cli"]),
+    ("anyhow", &["cli", "bench"]),
+];
+
+/// What every crate may use for its tests.
+const FOR_TESTS: &str = "testkit";
+
+const LONGEST_FILE: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn read_toml(path: &Path) -> Table {
+    fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+/// The crates there are, with their manifests.
+fn manifests() -> Vec<(String, Table)> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<(String, Table)> = folders
+        .filter(|folder| folder.join("Cargo.toml").is_file())
+        .map(|folder| {
+            let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, read_toml(&folder.join("Cargo.toml")))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The names of what a crate uses, for itself and for its tests.
+fn dependencies(manifest: &Table) -> (Vec<String>, Vec<String>) {
+    let names = |table: &Table, name: &str| -> Vec<String> {
+        let found = table.get(name).and_then(Value::as_table);
+        found.map(|table| table.keys().cloned().collect()).unwrap_or_default()
+    };
+    let mut own = Vec::new();
+    let mut for_tests = Vec::new();
+    let targets = manifest.get("target").and_then(Value::as_table).cloned().unwrap_or_default();
+    for table in [manifest].into_iter().chain(targets.values().filter_map(Value::as_table)) {
+        own.extend(names(table, "dependencies"));
+        own.extend(names(table, "build-dependencies"));
+        for_tests.extend(names(table, "dev-dependencies"));
+    }
+    (own, for_tests)
+}
+
+/// Every source file of ours.
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 50, "only {} source files were found", found.len());
+    found.sort();
+    found
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+fn expect_none(broken: Vec<String>) {
+    assert!(broken.is_empty(), "rules of the house are broken:\n  {}", broken.join("\n  "));
+}
+
+#[test]
+fn every_crate_has_a_place_in_the_house() {
+    let found: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
+    let mut known: Vec<&str> = ROOMS.iter().map(|(name, _)| *name).collect();
+    known.sort_unstable();
+    assert_eq!(found, known, "crates/ and ROOMS of the architecture test differ");
+}
+
+#[test]
+fn each_crate_uses_only_those_of_ours_that_it_may() {
+    let mut broken = Vec::new();
+    for (name, manifest) in manifests() {
+        let allowed = ROOMS.iter().find(|(room, _)| *room == name).map_or(&[][..], |(_, may)| may);
+        let (own, for_tests) = dependencies(&manifest);
+        let ours = |used: &String| used.strip_prefix("rethread-").map(str::to_owned);
+        for used in own.iter().filter_map(ours).filter(|used| !allowed.contains(&used.as_str())) {
+            broken.push(format!("crates/{name}/Cargo.toml: {name} may not use {used}"));
+        }
+        for used in for_tests
+            .iter()
+            .filter_map(ours)
+            .filter(|used| used != FOR_TESTS && !allowed.contains(&used.as_str()))
+        {
+            broken.push(format!("crates/{name}/Cargo.toml: tests of {name} may not use {used}"));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn an_outside_crate_stays_in_its_room() {
+    let mut broken = Vec::new();
+    for (name, manifest) in manifests() {
+        let (own, for_tests) = dependencies(&manifest);
+        for used in own.iter().chain(&for_tests) {
+            let reserved = RESERVED.iter().find(|(outside, _)| outside == used);
+            if let Some((_, rooms)) = reserved.filter(|(_, rooms)| !rooms.contains(&name.as_str()))
+            {
+                let rooms = rooms.join(" and ");
+                broken.push(format!("crates/{name}/Cargo.toml: {used} belongs to {rooms}"));
+            }
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn only_the_workspace_calls_git() {
+    let call = format!("Command::new({:?})", "git");
+    let mut broken = Vec::new();
+    for path in sources() {
+        let inside = shown(&path);
+        let may = inside.starts_with("crates/workspace/") || inside.contains("/tests/");
+        if !may && fs::read_to_string(&path).unwrap().contains(&call) {
+            broken.push(format!("{inside}: the program git belongs to workspace"));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn no_file_is_too_long_and_each_says_what_it_is_for() {
+    let mut broken = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().count();
+        if lines > LONGEST_FILE {
+            let inside = shown(&path);
+            broken.push(format!("{inside}: {lines} lines, at most {LONGEST_FILE} are allowed"));
+        }
+        if !text.starts_with("//! ") {
+            broken.push(format!("{}: it does not begin with a //! comment", shown(&path)));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    let mut broken = Vec::new();
+    for (name, manifest) in manifests() {
+        let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        if lints.and_then(Value::as_bool) != Some(true) {
+            broken.push(format!("crates/{name}/Cargo.toml: [lints] workspace = true is missing"));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn there_is_one_sqlite() {
+    let lock = read_toml(&root().join("Cargo.lock"));
+    let packages = lock["package"].as_array().unwrap();
+    let name = |package: &&Value| package["name"].as_str() == Some("libsqlite3-sys");
+    assert_eq!(packages.iter().filter(name).count(), 1, "Cargo.lock: exactly one libsqlite3-sys");
+}
