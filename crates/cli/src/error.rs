@@ -6,6 +6,7 @@ use rethread_domain::Status;
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
 use rethread_engine::Error;
+use rethread_engine::entry::BadEntry;
 use rethread_store as store;
 use serde_json::json;
 
@@ -131,6 +132,11 @@ fn by_engine(error: &Error) -> Report {
         Error::Invalid(Invalid::Name { .. }) => {
             found("bad_name", BAD_INPUT, "give one that has only what is allowed")
         }
+        Error::Entry(BadEntry::TooLong(..)) => found(
+            "bad_input",
+            BAD_INPUT,
+            "the setting record.max_message_bytes allows longer ones",
+        ),
         Error::Entry(_) => {
             found("bad_input", BAD_INPUT, "`rethread record --help` shows what a line looks like")
         }
@@ -217,6 +223,11 @@ fn by_store(error: &store::Error) -> Report {
             ("conflict", REFUSED, "somebody else works on this session; try again")
         }
         E::Exists(_) => ("session_exists", REFUSED, "delete it for good first to take it in again"),
+        E::BadLog(..) => (
+            "bad_input",
+            BAD_INPUT,
+            "`rethread import` reads what `rethread export` writes; nothing of the session was taken in",
+        ),
         E::IdReserved(_) => ("bad_input", BAD_INPUT, "leave the id away: the store gives one"),
         E::NotFound(_) | E::NoMessage(..) | E::Refused(_) | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));

@@ -9,6 +9,9 @@ use crate::message::Role;
 use crate::session::Status;
 use crate::terms;
 
+/// No word has a stem with fewer letters, unless it has no more itself.
+const SHORTEST_STEM: usize = 2;
+
 /// What a person typed, understood. Anything can be typed; the worst is that nothing is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
@@ -22,7 +25,7 @@ pub struct Query {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
     pub terms: Vec<String>,
-    /// The last term is a beginning (`migrat*`).
+    /// The last term is a beginning (`migrat*`), of the words as they stand and not of their stems.
     pub prefix: bool,
 }
 
@@ -63,14 +66,33 @@ impl Query {
                     .map(move |(at, term)| (term.as_str(), clause.prefix && at == last))
             })
             .collect();
-        terms::each(text, |term, _| {
-            missing.retain(
-                |(wanted, prefix)| {
-                    if *prefix { !term.starts_with(wanted) } else { term != *wanted }
-                },
-            );
+        terms::each(text, |term, place| {
+            missing.retain(|(wanted, prefix)| {
+                if *prefix { !begins(&text[place.clone()], wanted) } else { term != *wanted }
+            });
         });
         missing.is_empty() && self.has_phrases(text)
+    }
+
+    /// Whether the index alone cannot tell: texts in quotation marks and beginnings have to be read.
+    pub fn has_to_be_read(&self) -> bool {
+        !self.phrases.is_empty() || self.beginnings().next().is_some()
+    }
+
+    /// Whether a text that the index found has what only reading it tells.
+    pub fn is_met_by(&self, text: &str) -> bool {
+        let mut missing: Vec<&str> = self.beginnings().collect();
+        if !missing.is_empty() {
+            terms::each(text, |_, place| {
+                missing.retain(|wanted| !begins(&text[place.clone()], wanted));
+            });
+        }
+        missing.is_empty() && self.has_phrases(text)
+    }
+
+    fn beginnings(&self) -> impl Iterator<Item = &str> {
+        let of_prefix = self.clauses.iter().filter(|clause| clause.prefix);
+        of_prefix.filter_map(|clause| clause.terms.last()).map(String::as_str)
     }
 
     /// Whether the texts in quotation marks stand in it.
@@ -82,17 +104,35 @@ impl Query {
         self.phrases.iter().all(|phrase| flat.contains(phrase))
     }
 
-    fn wants(&self, term: &str) -> bool {
+    /// Whether a term is asked for that was made of `word`.
+    fn wants(&self, term: &str, word: &str) -> bool {
         self.clauses.iter().any(|clause| {
             let (last, others) =
                 clause.terms.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
             others.iter().any(|wanted| wanted == term)
-                || if clause.prefix { term.starts_with(last) } else { term == last }
+                || if clause.prefix { begins(word, last) } else { term == last }
         })
     }
 }
 
+/// Whether a word, as it stands in a text, begins so.
+fn begins(word: &str, wanted: &str) -> bool {
+    terms::folded(word).starts_with(wanted)
+}
+
 impl Clause {
+    /// Terms that a word with this beginning may have where its stem is shorter than the beginning.
+    pub fn short_stems(&self) -> Vec<String> {
+        let Some(beginning) = self.terms.last().filter(|_| self.prefix) else { return Vec::new() };
+        let mut stems = terms::all(beginning);
+        stems.extend(
+            (SHORTEST_STEM..beginning.len())
+                .filter(|end| beginning.is_char_boundary(*end))
+                .map(|end| beginning[..end].to_owned()),
+        );
+        stems
+    }
+
     fn says_little(&self) -> bool {
         !self.prefix && self.terms.iter().all(|term| terms::is_stop(term))
     }
@@ -103,7 +143,7 @@ impl Clause {
 fn clause(word: &str) -> Option<Clause> {
     let prefix = word.len() > 1 && word.ends_with('*');
     if prefix {
-        let stem = word.trim_end_matches('*').to_lowercase();
+        let stem = terms::folded(word.trim_end_matches('*'));
         if stem.chars().all(char::is_alphanumeric) && !stem.chars().any(terms::is_cjk) {
             return Some(Clause { terms: vec![stem], prefix });
         }
@@ -183,7 +223,7 @@ pub fn score(query: &Query, text: &str) -> f64 {
     let mut last_end = usize::MAX;
     terms::each(text, |term, place| {
         length += 1.0;
-        if query.wants(term) {
+        if query.wants(term, &text[place.clone()]) {
             found += 1.0;
             if last_end != usize::MAX && place.start <= last_end + 2 {
                 adjacent += 1.0;
@@ -203,7 +243,7 @@ pub fn score(query: &Query, text: &str) -> f64 {
 pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     let mut finds: Vec<Range<usize>> = Vec::new();
     terms::each(text, |term, place| {
-        if query.wants(term) {
+        if query.wants(term, &text[place.clone()]) {
             match finds.last_mut() {
                 Some(last) if place.start <= last.end || is_joint(&text[last.end..place.start]) => {
                     last.start = last.start.min(place.start);
@@ -292,6 +332,9 @@ mod tests {
         check("数据库", "数据", false);
         check("getUser", "call getUserName()", false);
         check("getUser*", "call getUserName()", true);
+        check("migratio*", "two migrations", true);
+        check("migratio*", "we migrate", false);
+        check("Zür*", "in Zurich", true);
         check("username", "call getUserName()", false);
         check("\"the plan\"", "so what's the plan", true);
         check("\"plan the\"", "so what's the plan", false);

@@ -20,6 +20,8 @@ const POINTS_EACH: usize = 2;
 /// What was said long ago weighs less at each folding.
 const FADING: f64 = 0.85;
 const TITLE_CHARS: usize = 72;
+/// A title is looked for at the beginning of a text, in what is kept of it beside the message.
+const TITLE_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -239,6 +241,7 @@ fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
 
 /// A title cut from a request: its first sentence, short enough for a list.
 pub fn title(request: &str) -> Option<String> {
+    let request = &request[..request.floor_char_boundary(TITLE_BYTES)];
     let line =
         request.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
     let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);

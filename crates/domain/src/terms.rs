@@ -65,6 +65,13 @@ pub fn joined(text: &str) -> String {
     out
 }
 
+/// A text as terms are written, unstemmed: lower case, without accents.
+pub fn folded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    fold(&mut out, text);
+    out
+}
+
 /// All terms, in order, repeated ones too.
 pub fn all(text: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -191,12 +198,16 @@ impl<V: FnMut(&str, Range<usize>)> Scan<'_, V> {
 
     fn fold(&mut self, range: Range<usize>) {
         self.scratch.clear();
-        for c in self.text[range].chars() {
-            if c.is_ascii() {
-                self.scratch.push(c.to_ascii_lowercase());
-            } else {
-                c.to_lowercase().for_each(|c| without_accent(&mut self.scratch, c));
-            }
+        fold(&mut self.scratch, &self.text[range]);
+    }
+}
+
+fn fold(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_ascii() {
+            out.push(c.to_ascii_lowercase());
+        } else {
+            c.to_lowercase().for_each(|c| without_accent(out, c));
         }
     }
 }

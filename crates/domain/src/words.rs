@@ -198,12 +198,12 @@ const STOP: &[&str] = &[
     "how", "i", "if", "in", "into", "is", "isn", "isnt", "it", "its", "itself", "just", "kind",
     "let", "like", "ll", "m", "may", "me", "might", "more", "most", "much", "must", "my", "myself",
     "no", "nor", "not", "now", "of", "off", "on", "onc", "onli", "or", "other", "our", "ourselv",
-    "out", "over", "own", "pleas", "re", "s", "same", "shall", "she", "should", "so", "some",
-    "sort", "such", "t", "than", "that", "the", "their", "them", "themselv", "then", "there",
-    "these", "they", "this", "those", "through", "to", "too", "type", "under", "until", "up",
-    "upon", "us", "ve", "veri", "was", "wasn", "wasnt", "we", "were", "what", "when", "where",
-    "whether", "whi", "which", "while", "who", "whom", "whose", "will", "win", "with", "wont",
-    "would", "yes", "you", "your", "yourself", "yourselv",
+    "out", "over", "own", "pleas", "re", "s", "same", "shall", "she", "should", "sinc", "so",
+    "some", "sort", "such", "t", "than", "that", "the", "their", "them", "themselv", "then",
+    "there", "these", "they", "this", "those", "through", "to", "too", "type", "under", "until",
+    "up", "upon", "us", "ve", "veri", "was", "wasn", "wasnt", "we", "were", "what", "when",
+    "where", "whether", "whi", "which", "while", "who", "whom", "whose", "will", "win", "with",
+    "wont", "would", "yes", "you", "your", "yourself", "yourselv",
 ];
 
 /// The word that `form` is an irregular form of, or `form` itself.

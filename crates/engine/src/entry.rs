@@ -85,7 +85,7 @@ fn extras(mut fields: Map<String, Value>) -> Result<Extras, BadEntry> {
     Ok(Extras { agent, model, tool_calls, usage, other: fields })
 }
 
-fn usage(value: &Value) -> Result<Usage, BadEntry> {
+pub(crate) fn usage(value: &Value) -> Result<Usage, BadEntry> {
     let Value::Object(fields) = value else { return Err(BadEntry::Type("usage", "an object")) };
     let tokens = |name: &'static str| match fields.get(name) {
         None | Some(Value::Null) => Ok(0),

@@ -3,12 +3,14 @@
 //! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: an
 //! array of such sessions as objects. What sums a session up is told for readers and made anew on the way in.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Write};
 
+use rethread_domain::id::{self, Invalid};
 use rethread_domain::message::{Body, Extras, NewMessage};
 use rethread_domain::price::Price;
-use rethread_domain::session::FactRecord;
-use rethread_domain::{Message, Role, Seq, Session, SessionId};
+use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::{Fact, Message, Role, Seq, Session, SessionId};
 use rethread_store::{self as store, Dump, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -105,7 +107,7 @@ struct MessageLine {
     agent: Option<String>,
     model: Option<String>,
     tool_calls: Option<Value>,
-    usage: Option<rethread_domain::Usage>,
+    usage: Option<Value>,
     #[serde(default)]
     extra: Map<String, Value>,
     purged_at: Option<jiff::Timestamp>,
@@ -157,9 +159,10 @@ impl Engine {
 
     /// Takes in sessions that were exported, in either format. Each session comes in whole or not at all.
     pub async fn import(&self, input: &mut (dyn BufRead + Send)) -> Result<Vec<Session>> {
-        let mut reader = Reader { input, line: 0 };
+        let mut reader = Reader { input, line: 0, expected: None };
         let mut taken = Vec::new();
         while let Some(dump) = reader.next()? {
+            reader.check(&dump)?;
             taken.push(self.store.take_in(dump).await?);
         }
         while self.store.index(PAGE).await? > 0 {}
@@ -171,6 +174,8 @@ impl Engine {
 struct Reader<'a> {
     input: &'a mut (dyn BufRead + Send),
     line: usize,
+    /// How many messages the session says it has.
+    expected: Option<u64>,
 }
 
 impl Reader<'_> {
@@ -194,7 +199,34 @@ impl Reader<'_> {
         Ok(Some(dump))
     }
 
-    fn begin(&self, head: &Value) -> Result<Dump> {
+    /// Refuses a log that is not whole.
+    fn check(&self, dump: &Dump) -> Result<()> {
+        if !matches!(dump.facts.first(), Some(FactRecord { fact: Fact::Started(_), .. })) {
+            return Err(self.bad("the session does not begin with its start"));
+        }
+        let found = dump.messages.len();
+        if self.expected.is_some_and(|expected| expected != found as u64) {
+            return Err(self.bad(format!("the session is not whole: it ends after {found} messages")));
+        }
+        let opened: HashSet<&str> = dump
+            .facts
+            .iter()
+            .filter_map(|record| match &record.fact {
+                Fact::Opened { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let unopened =
+            dump.messages.iter().find(|(one, _)| !opened.contains(one.conversation.as_str()));
+        match unopened {
+            Some((one, _)) => {
+                Err(self.bad(format!("conversation {:?} was never opened", one.conversation)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, head: &Value) -> Result<Dump> {
         if head.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "session") {
             return Err(self.bad("expected a line of type \"session\""));
         }
@@ -206,11 +238,12 @@ impl Reader<'_> {
             None => return Err(self.bad("not an export of a session: it has no version")),
         }
         let id = head.get("id").and_then(Value::as_str).unwrap_or_default();
-        let id = id.parse().map_err(|error: rethread_domain::id::Invalid| self.bad(error))?;
+        let id = id.parse().map_err(|error: Invalid| self.bad(error))?;
+        self.expected = head["view"]["message_count"].as_u64();
         Ok(Dump { id, facts: Vec::new(), messages: Vec::new() })
     }
 
-    fn whole(&self, mut value: Value) -> Result<Dump> {
+    fn whole(&mut self, mut value: Value) -> Result<Dump> {
         let mut dump = self.begin(&value)?;
         for fact in take_array(&mut value, "facts") {
             dump.facts.push(self.fact(fact)?);
@@ -222,14 +255,23 @@ impl Reader<'_> {
     }
 
     fn fact(&self, value: Value) -> Result<FactRecord> {
-        serde_json::from_value(value).map_err(|error| self.bad(error))
+        let record: FactRecord = serde_json::from_value(value).map_err(|error| self.bad(error))?;
+        let checked = match &record.fact {
+            Fact::Started(beginning) => check_beginning(beginning),
+            Fact::Opened { name, .. } => id::check_conversation(name),
+            _ => Ok(()),
+        };
+        checked.map_err(|error| self.bad(error))?;
+        Ok(record)
     }
 
     fn message(&self, value: Value) -> Result<(NewMessage, Option<jiff::Timestamp>)> {
         let line: MessageLine = serde_json::from_value(value).map_err(|error| self.bad(error))?;
-        rethread_domain::id::check_conversation(&line.conversation)
+        id::check_conversation(&line.conversation)
+            .and_then(|()| id::check_message_id(&line.id))
+            .and_then(|()| check_agents(line.agent.as_deref(), line.model.as_deref()))
             .map_err(|error| self.bad(error))?;
-        rethread_domain::id::check_message_id(&line.id).map_err(|error| self.bad(error))?;
+        let usage = line.usage.as_ref().map(entry::usage).transpose();
         let at = entry::time(&line.timestamp).map_err(|error| self.bad(error))?;
         let price = if line.purged_at.is_some() {
             Price { tokens: Some(0), ..Price::default() }
@@ -246,7 +288,7 @@ impl Reader<'_> {
                 agent: line.agent,
                 model: line.model,
                 tool_calls: line.tool_calls,
-                usage: line.usage,
+                usage: usage.map_err(|error| self.bad(error))?,
                 other: line.extra,
             },
             price,
@@ -292,6 +334,17 @@ impl Reader<'_> {
     fn bad(&self, why: impl ToString) -> Error {
         Error::Import { line: self.line.max(1), why: why.to_string() }
     }
+}
+
+fn check_beginning(beginning: &Beginning) -> std::result::Result<(), Invalid> {
+    id::check_user(&beginning.user)?;
+    id::check_kind(&beginning.kind)?;
+    check_agents(beginning.agent.as_deref(), beginning.model.as_deref())
+}
+
+fn check_agents(agent: Option<&str>, model: Option<&str>) -> std::result::Result<(), Invalid> {
+    agent.map_or(Ok(()), |name| id::check_agent("agent", name))?;
+    model.map_or(Ok(()), |name| id::check_agent("model", name))
 }
 
 fn take_array(value: &mut Value, name: &str) -> Vec<Value> {

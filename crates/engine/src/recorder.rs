@@ -7,7 +7,7 @@ use rethread_domain::message::NewMessage;
 use rethread_domain::price::Price;
 use rethread_domain::session::Move;
 use rethread_domain::{Fact, SessionId, Status};
-use rethread_store::{Append, Appended, Claim, Command};
+use rethread_store::{self as store, Append, Appended, Claim, Command};
 
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Result};
@@ -62,7 +62,16 @@ impl Recorder {
             self.version = version;
             self.obey().await?;
         }
-        Ok(self.engine.store.index(INDEX_STEP).await? > 0)
+        self.catch_up().await
+    }
+
+    /// Brings some messages into the index. Where that cannot be now, a search does it later.
+    async fn catch_up(&self) -> Result<bool> {
+        match self.engine.store.index(INDEX_STEP).await {
+            Ok(left) => Ok(left > 0),
+            Err(store::Error::Busy | store::Error::Full) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Does what others asked of this session.
@@ -98,7 +107,7 @@ impl Recorder {
         if self.recorded > 0 {
             self.engine.prune_if_due(self.session, self.pruning).await?;
             self.engine.note_repository(self.session).await?;
-            while self.engine.store.index(INDEX_STEP).await? > 0 {}
+            while self.catch_up().await? {}
         }
         Ok(Saved { messages: self.recorded })
     }

@@ -24,6 +24,8 @@ pub enum Error {
     IdReserved(String),
     #[error("session {0} is already in the store")]
     Exists(SessionId),
+    #[error("session {0} cannot be taken in: {1}")]
+    BadLog(SessionId, String),
     #[error("another process drives session {0} now")]
     LostClaim(SessionId),
     #[error("not a store address: {0:?} (expected sqlite:PATH)")]
@@ -58,6 +60,7 @@ impl Error {
                 | Self::IdTaken { .. }
                 | Self::IdReserved(_)
                 | Self::Exists(_)
+                | Self::BadLog(..)
                 | Self::LostClaim(_)
         )
     }

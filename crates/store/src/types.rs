@@ -69,7 +69,7 @@ pub struct ListFilter {
     pub status: Option<Status>,
     /// Archived ones too.
     pub archived: bool,
-    /// Only deleted ones.
+    /// Only deleted ones, archived or not.
     pub deleted: bool,
     pub limit: u32,
 }

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures::executor::block_on;
 use rethread_domain::message::NewMessage;
 use rethread_domain::session::Beginning;
 use rethread_domain::{Fact, Message, Session, SessionId};
@@ -24,14 +23,14 @@ pub struct TestStore {
 
 impl TestStore {
     /// A new store of every kind there is.
-    pub fn each() -> impl Iterator<Item = Self> {
-        [Self::sqlite()].into_iter()
+    pub async fn each() -> Vec<Self> {
+        vec![Self::sqlite().await]
     }
 
-    pub fn sqlite() -> Self {
+    pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = StoreUrl::Sqlite(folder.path().join("store.db"));
-        Self { store: block_on(open(&url)).unwrap(), url, folder }
+        Self { store: open(&url).await.unwrap(), url, folder }
     }
 
     pub fn url(&self) -> &StoreUrl {
@@ -44,8 +43,8 @@ impl TestStore {
     }
 
     /// The same store, opened once more.
-    pub fn open_again(&self) -> Arc<dyn Store> {
-        block_on(open(&self.url)).unwrap()
+    pub async fn open_again(&self) -> Arc<dyn Store> {
+        open(&self.url).await.unwrap()
     }
 
     /// The use cases on this store, at a time that stands still.

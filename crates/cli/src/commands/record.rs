@@ -93,7 +93,7 @@ impl Args {
         outcome?;
         if let Err(error) = finished {
             output::note(format_args!(
-                "warning: all messages are kept, but the index is behind: {error}"
+                "warning: all messages are kept, but not yet summed up: {error}"
             ));
         }
         Ok(ExitCode::SUCCESS)

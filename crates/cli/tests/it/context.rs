@@ -80,7 +80,7 @@ fn programs_get_the_context_with_its_metadata() {
       "success": true,
       "session_id": "[ID1]",
       "context": null,
-      "token_count": 346,
+      "token_count": 348,
       "metadata": {
         "conversation_count": 1,
         "message_count": 5,

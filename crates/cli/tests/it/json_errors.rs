@@ -59,7 +59,7 @@ fn every_kind_of_error_has_its_code_and_exit_code() {
         (&["context", &archived][..], "", 1, "session_archived"),
         (&["activate", &completed], "", 1, "session_completed"),
         (&["context", &deleted], "", 1, "session_deleted"),
-        (&["activate", &id], "", 1, "refused"),
+        (&["unarchive", &id], "", 1, "refused"),
         (&["undelete", &id], "", 1, "refused"),
         (&["show", "zz"], "", 2, "usage"),
         (&["purge", &id, "99"], "", 1, "message_not_found"),

@@ -1,24 +1,20 @@
 //! The program as people and other programs meet it: one file for each command or promise.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
-
 #[macro_use]
 mod env;
 mod live;
 
 mod backup;
+mod bad_store;
 mod bad_input;
-
 mod config;
 mod context;
-
-
 mod delete;
-
 mod doctor;
 mod exchange;
 mod file_modes;
 mod fork;
-
+mod hostile_ids;
 mod json_errors;
 mod list;
 mod long_texts;

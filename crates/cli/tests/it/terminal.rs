@@ -51,7 +51,7 @@ fn hostile(env: &TestEnv) -> String {
     lines.push(json!({"role": "assistant", "content": format!("We decided: needle {all}.\n{all}"), "agent": "claude"}));
     let id = env.record(["--project", project.to_str().unwrap()], &lines);
     // A text on a command line cannot hold a zero.
-    env.data(["rename", &id, &format!("needle {}", all.replace('\0', ""))[..400.min(all.len())]]);
+    env.data(["rename", &id, &format!("needle {}", all.replace('\0', ""))]);
     id
 }
 

@@ -81,7 +81,8 @@ fn set_up(connection: &Connection) -> Result<()> {
 /// Makes an empty file that only its owner can read, and the folders above it.
 pub(super) fn create(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
+        made.map_err(|error| cannot_open(path, error))?;
     }
     private_file(path)?;
     Ok(())
@@ -90,9 +91,19 @@ pub(super) fn create(path: &Path) -> Result<()> {
 /// Opens a file for writing, made if it is not there, that only its owner can read.
 pub(super) fn private_file(path: &Path) -> Result<fs::File> {
     let file =
-        fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    let file = file.map_err(|error| cannot_open(path, error))?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
+}
+
+fn cannot_open(path: &Path, error: std::io::Error) -> Error {
+    match Error::from(error) {
+        Error::Failed(why) | Error::CannotOpen(why) => {
+            Error::CannotOpen(format!("{}: {why}", path.display()))
+        }
+        error => error,
+    }
 }
 
 /// The file that SQLite, or we, keep beside the store.

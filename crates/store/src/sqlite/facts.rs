@@ -9,6 +9,7 @@ use rethread_domain::{Conversation, Fact, Seq, Session, SessionId};
 use rusqlite::Connection;
 
 use super::append::count_run;
+use super::index;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::Scope;
 use crate::error::{Error, Result};
@@ -125,6 +126,7 @@ pub(super) fn fork(
     }
     let mut beginning = origin.session.beginning(origin.session.title.clone());
     beginning.forked_from = Some(Origin { session: source, seq: at_seq });
+    index::reach(connection, &origin, at_seq)?;
     let scope = Scope::of(connection, &origin)?;
     let names = conversations(connection, origin.no)?;
     let mut fold = Fold::new(Session::start(id, beginning.clone(), at));

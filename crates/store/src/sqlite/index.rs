@@ -2,8 +2,8 @@
 
 use jiff::tz::TimeZone;
 use rethread_domain::rank::Places;
-use rethread_domain::{Message, Role, number, terms};
-use rusqlite::{Connection, TransactionBehavior};
+use rethread_domain::{Message, Role, Seq, number, terms};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection;
 use super::rows::{self, SessionRow, key, seq_of};
@@ -39,6 +39,9 @@ pub(super) fn month_of(at: jiff::Timestamp) -> i64 {
 
 /// Brings up to `most` messages of sessions that lag into the index; gives how many it was.
 pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
+    if !is_current(connection)? {
+        reset(connection)?;
+    }
     titles(connection, most)?;
     let mut left = most;
     while left > 0 {
@@ -69,8 +72,46 @@ pub(super) fn catch_up_soon(connection: &mut Connection, most: u32) -> Result<u3
     done
 }
 
+/// Whether the index was made from terms as they are made now.
+fn is_current(connection: &Connection) -> Result<bool> {
+    let mut statement = connection.prepare_cached("select value from meta where name = 'terms'")?;
+    let made: Option<u32> = statement.query_row([], |row| row.get(0)).optional()?;
+    Ok(made == Some(terms::VERSION))
+}
+
+/// Empties the index, for everything to be brought in anew.
+pub(super) fn reset(connection: &Connection) -> Result<()> {
+    connection.execute("insert into message_index (message_index) values ('delete-all')", [])?;
+    connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
+    connection.execute("update session set indexed_seq = base_seq, title_indexed = 0", [])?;
+    orphans(connection)?;
+    connection.execute("insert or replace into meta (name, value) values ('terms', ?1)", [terms::VERSION])?;
+    Ok(())
+}
+
+/// Messages of sessions that are gone, kept for their forks: no session's row tells how far they are.
+fn orphans(connection: &Connection) -> Result<()> {
+    let sql = rows::select_message(
+        "where id >> 32 in (select source from segment where source not in (select no from session)) order by id",
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let key: i64 = row.get(0)?;
+        let mut message = rows::message(row)?;
+        open_body(connection, &mut message)?;
+        connection
+            .prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?
+            .execute((key, terms_of(&message.message)))?;
+    }
+    Ok(())
+}
+
 /// Whether there is anything to catch up with.
 pub(super) fn is_behind(connection: &Connection) -> Result<bool> {
+    if !is_current(connection)? {
+        return Ok(true);
+    }
     let mut statement = connection.prepare_cached(
         "select exists (select 1 from session where indexed_seq < last_seq)
              or exists (select 1 from session where title_indexed = 0)",
@@ -82,7 +123,7 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
     let scope = Scope::of(connection, row)?;
     let span = Span {
         from: row.indexed + 1,
-        to: rethread_domain::Seq::MAX,
+        to: Seq::MAX,
         order: Order::OldestFirst,
         limit: most,
     };
@@ -104,6 +145,14 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
         .execute((row.no, upto))?;
     // A session that lags with nothing to read would be met again and again.
     Ok(count.max(1))
+}
+
+/// Brings a session into the index at least up to `seq`: what a fork shares is looked for there.
+pub(super) fn reach(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<()> {
+    match seq.checked_sub(row.indexed) {
+        Some(lacking) if lacking > 0 => session(connection, row, lacking).map(|_| ()),
+        _ => Ok(()),
+    }
 }
 
 /// What the index holds of a message: its words, and what it can be filtered by.
@@ -173,7 +222,7 @@ pub(super) fn places(
     )?;
     let expression = quoted(term);
     let mut seqs = Vec::new();
-    for (lo, hi) in scope.keys(1, rethread_domain::Seq::MAX).rev() {
+    for (lo, hi) in scope.keys(1, Seq::MAX).rev() {
         let mut found = statement.query((&expression, lo, hi, most - seqs.len()))?;
         while let Some(row) = found.next()? {
             seqs.push(seq_of(row.get(0)?));

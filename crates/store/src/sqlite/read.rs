@@ -74,9 +74,10 @@ fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>>
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         let session = rows::session(row)?.session;
-        if all.len() < filter.limit as usize
-            && filter.user.as_ref().is_none_or(|user| *user == session.user)
-        {
+        if all.len() == filter.limit as usize {
+            break;
+        }
+        if filter.user.as_ref().is_none_or(|user| *user == session.user) && fits(filter, &session) {
             all.push(session);
         }
     }
@@ -89,7 +90,7 @@ fn fits(filter: &ListFilter, session: &Session) -> bool {
     };
     let by_status = match filter.status {
         Some(status) => session.status == status,
-        None => filter.archived || session.status != Status::Archived,
+        None => filter.archived || filter.deleted || session.status != Status::Archived,
     };
     by_status
         && is(&filter.project, &session.project)

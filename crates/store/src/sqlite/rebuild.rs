@@ -1,5 +1,7 @@
 //! Everything that is derived, made anew from the log or compared with it.
 
+use std::collections::{HashMap, HashSet};
+
 use jiff::Timestamp;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Fact, Seq, Session};
@@ -8,7 +10,7 @@ use rusqlite::Connection;
 use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
-use super::scope::{Scope, open_body};
+use super::scope::Scope;
 use super::{append, read};
 use crate::crash;
 use crate::error::{Error, Result};
@@ -115,41 +117,16 @@ pub(super) fn each(
 /// Rows and index of the whole store.
 pub(super) fn everything(connection: &Connection) -> Result<()> {
     each(connection, |row| session(connection, &row).map(|_| ()))?;
-    connection.execute("insert into message_index (message_index) values ('delete-all')", [])?;
-    connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
-    connection.execute("update session set indexed_seq = base_seq, title_indexed = 0", [])?;
+    index::reset(connection)?;
     while index::catch_up(connection, index::STEP)? > 0 {}
-    orphans(connection)
-}
-
-/// Messages of sessions that are gone, kept for their forks.
-fn orphans(connection: &Connection) -> Result<()> {
-    let sql = rows::select_message(
-        "where id >> 32 in (select source from segment where source not in (select no from session)) order by id",
-    );
-    let mut statement = connection.prepare(&sql)?;
-    let mut found = statement.query([])?;
-    while let Some(row) = found.next()? {
-        let key: i64 = row.get(0)?;
-        let mut message = rows::message(row)?;
-        if message.message.purged_at.is_some() {
-            continue;
-        }
-        open_body(connection, &mut message)?;
-        let message = message.message;
-        let terms = index::terms_of(&message);
-        connection
-            .prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?
-            .execute((key, terms))?;
-    }
     Ok(())
 }
 
 /// Takes in the log of a session from elsewhere.
 pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
-    let damaged = |why: &str| Error::Damaged(format!("session {}: {why}", dump.id));
+    let bad = |why: String| Error::BadLog(dump.id, why);
     let Some(FactRecord { at, fact: Fact::Started(beginning), .. }) = dump.facts.first() else {
-        return Err(damaged("its log does not begin with its start"));
+        return Err(bad("its log does not begin with its start".into()));
     };
     let session = Session::start(dump.id, beginning.clone(), *at);
     let no = rows::insert_session(connection, &session, 0)?;
@@ -168,19 +145,20 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
     }
     crash::point("take_in.half");
     let mut row = SessionRow { no, session, base: 0, indexed: 0, epoch: 0 };
-    let mut last: std::collections::HashMap<u32, Seq> = std::collections::HashMap::new();
+    let mut last: HashMap<u32, Seq> = HashMap::new();
+    let mut ids = HashSet::new();
     for (message, purged_at) in dump.messages {
         let known = names.iter().find(|(_, name)| *name == message.conversation);
         let Some(n) = known.map(|(n, _)| *n) else {
-            return Err(damaged(&format!(
-                "conversation {:?} was never opened",
-                message.conversation
-            )));
+            return Err(bad(format!("conversation {:?} was never opened", message.conversation)));
         };
         row.session.last_seq += 1;
         let seq = row.session.last_seq;
         let prev = last.insert(n, seq).unwrap_or(0);
         let given = message.id.clone().filter(|id| row.session.id.seq_of(id) != Some(seq));
+        if let Some(id) = given.clone().filter(|id| !ids.insert(id.clone())) {
+            return Err(bad(format!("two messages have the id {id:?}")));
+        }
         append::insert(connection, &row, n, prev, message, given)?;
         if let Some(at) = purged_at {
             mark_purged(connection, rows::key(no, seq), at)?;

@@ -103,7 +103,9 @@ impl Search<'_> {
             return Ok(());
         }
         let mut statement = self.connection.prepare_cached(
-            "select rowid from title_index where title_index match ?1 order by rowid desc",
+            "select rowid from title_index where title_index match ?1
+                and rowid / 2 not in (select no from session where title_indexed = 0)
+             order by rowid desc",
         )?;
         let mut found = statement.query([all_of(&self.query.clauses)])?;
         while let Some(row) = found.next()? {
@@ -200,9 +202,9 @@ impl Search<'_> {
         if !is_wanted {
             return Ok(false);
         }
-        if !self.query.phrases.is_empty() {
+        if self.query.has_to_be_read() {
             open_body(self.connection, &mut row)?;
-            if !self.query.has_phrases(row.message.body.head()) {
+            if !self.query.is_met_by(row.message.body.head()) {
                 return Ok(false);
             }
         }
@@ -324,19 +326,19 @@ impl Search<'_> {
                 }],
             };
             let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: u32::MAX };
-            let mut found = Vec::new();
-            own.visit(self.connection, span, |mut message| {
-                open_body(self.connection, &mut message)?;
+            let connection = self.connection;
+            let mut room = CANDIDATES;
+            own.visit(connection, span, |mut message| {
+                open_body(connection, &mut message)?;
+                let seq = message.message.seq;
                 if self.query.matches(message.message.body.head()) {
-                    found.push(message);
+                    if let Some((id, title)) = self.owner(row.no, seq)? {
+                        let key = rows::key(row.no, seq);
+                        room -= usize::from(self.take(key, id, title, message)?);
+                    }
                 }
-                Ok(found.len() < CANDIDATES)
+                Ok(room > 0)
             })?;
-            for message in found {
-                if let Some((id, title)) = self.owner(row.no, message.message.seq)? {
-                    self.take(rows::key(row.no, message.message.seq), id, title, message)?;
-                }
-            }
         }
         Ok(())
     }
@@ -391,8 +393,13 @@ fn all_of(clauses: &[Clause]) -> String {
     let terms = clauses.iter().flat_map(|clause| {
         let last = clause.terms.len() - 1;
         clause.terms.iter().enumerate().map(move |(at, term)| {
-            let star = if clause.prefix && at == last { " *" } else { "" };
-            format!("{}{star}", quoted(term))
+            if clause.prefix && at == last {
+                let short: String =
+                    clause.short_stems().iter().map(|stem| format!(" OR {}", quoted(stem))).collect();
+                format!("({} *{short})", quoted(term))
+            } else {
+                quoted(term)
+            }
         })
     });
     format!("({})", terms.collect::<Vec<_>>().join(" AND "))

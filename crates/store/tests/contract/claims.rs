@@ -9,7 +9,7 @@ use crate::on_each;
 fn one_drives_a_session_until_they_let_go() {
     on_each(async |store| {
         let (id, other) = (store.begin().await, store.begin().await);
-        let second_store = store.open_again();
+        let second_store = store.open_again().await;
         assert!(!store.is_claimed(id).await.unwrap());
         let claim = store.claim(id).await.unwrap().unwrap();
         assert!(store.claim(id).await.unwrap().is_none());
@@ -49,7 +49,7 @@ fn what_was_asked_is_taken_once_and_in_order() {
     on_each(async |store| {
         let (id, other) = (store.begin().await, store.begin().await);
         let claim = store.claim(id).await.unwrap().unwrap();
-        let elsewhere = store.open_again();
+        let elsewhere = store.open_again().await;
         let first = elsewhere.ask(id, Command::Pause, at(1)).await.unwrap();
         let second = elsewhere.ask(id, Command::Complete, at(2)).await.unwrap();
         elsewhere.ask(other, Command::Pause, at(3)).await.unwrap();
@@ -78,7 +78,7 @@ fn the_version_changes_when_another_has_written() {
         let id = store.begin().await;
         let before = store.version().await.unwrap();
         assert_eq!(store.version().await.unwrap(), before);
-        let elsewhere = store.open_again();
+        let elsewhere = store.open_again().await;
         elsewhere.ask(id, Command::Pause, at(1)).await.unwrap();
         assert_ne!(store.version().await.unwrap(), before);
     });

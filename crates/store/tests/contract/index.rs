@@ -27,7 +27,7 @@ fn two_who_index_at_once_do_not_index_twice() {
         let id = store.begin().await;
         let messages = (0..600).map(|n| user(&format!("message {n}"))).collect();
         store.add(id, messages).await.unwrap();
-        let other = store.open_again();
+        let other = store.open_again().await;
         let both = futures::future::join(store.index(u32::MAX), other.index(u32::MAX)).await;
         both.0.unwrap();
         both.1.unwrap();

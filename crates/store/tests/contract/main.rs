@@ -19,7 +19,9 @@ use rethread_testkit::TestStore;
 
 /// Runs a test on a new store of every kind.
 fn on_each(test: impl AsyncFn(&TestStore)) {
-    for store in TestStore::each() {
-        block_on(test(&store));
-    }
+    block_on(async {
+        for store in TestStore::each().await {
+            test(&store).await;
+        }
+    });
 }

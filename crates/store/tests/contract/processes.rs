@@ -109,7 +109,7 @@ fn processes_that_open_a_new_store_at_once_all_work() {
 
 #[test]
 fn processes_that_write_to_one_session_leave_no_gap() {
-    let store = TestStore::sqlite();
+    let store = block_on(TestStore::sqlite());
     let StoreUrl::Sqlite(path) = store.url().clone();
     let id = block_on(store.begin());
     run(4, &path, Some(id));
@@ -126,7 +126,7 @@ fn one_process_can_claim() {
             (StoreUrl::Sqlite(path.into()), id.to_str().unwrap().parse().unwrap())
         }
         _ => return assert!(block_on(async {
-            let store = TestStore::sqlite();
+            let store = TestStore::sqlite().await;
             store.claim(store.begin().await).await.unwrap().is_some()
         })),
     };
@@ -141,7 +141,7 @@ fn one_process_can_claim() {
 
 #[test]
 fn a_claim_ends_with_the_process_that_held_it() {
-    let store = TestStore::sqlite();
+    let store = block_on(TestStore::sqlite());
     let StoreUrl::Sqlite(path) = store.url().clone();
     let id = block_on(store.begin());
     let mut child = worker("processes::one_process_can_claim", &path, Some(id))

@@ -70,7 +70,7 @@ fn only_the_most_recent_conversations_are_followed() {
         // Numbers 22 and 33 are of the old conversation, and are left out.
         let recalled = recall(store, id, (12, 2), None).await;
         assert_eq!(names(&recalled), ["b", "a"]);
-        let expected: Vec<u32> = (30..=42).rev().filter(|seq| *seq != 32).collect();
+        let expected: Vec<u32> = (30..=42).rev().filter(|seq| *seq != 33).collect();
         assert_eq!(recent(&recalled), expected[..12]);
         let one = recall(store, id, (3, 1), None).await;
         assert_eq!((names(&one), recent(&one)), (vec!["b"], vec![42, 40, 38]));
