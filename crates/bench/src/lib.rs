@@ -113,7 +113,7 @@ pub fn fill(store: &Arc<dyn Store>, session: SessionId, from: u32, messages: u32
         let batch = (messages - at).min(2_000);
         let messages = (0..batch).map(|index| {
             let number = at + index;
-            let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
+            let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
             let when = begin + jiff::SignedDuration::from_secs(i64::from(number) * 20);
             message(role, text(&mut dice, ROW), when)
         });

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rethread_domain::Status;
+use rethread_domain::{Status, quote};
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
 use rethread_engine::Error;
@@ -16,6 +16,8 @@ use crate::output;
 const REFUSED: u8 = 1;
 const BAD_INPUT: u8 = 2;
 pub(crate) const OUR_FAULT: u8 = 70;
+/// The longest line of an error about the command line.
+const LINE: usize = 300;
 
 /// Input that a command cannot use.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +64,19 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
         output::data(&refused.render().to_string());
         return ExitCode::SUCCESS;
     }
-    // What was typed is in it.
-    let text = rethread_domain::quote::safe(&refused.render().to_string());
-    if std::env::args_os().any(|argument| argument == "--json") {
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    let source = std::error::Error::source(refused);
+    if let Some(invalid) = source.and_then(|source| source.downcast_ref::<Invalid>()) {
+        return report(&Error::from(invalid.clone()).into(), json);
+    }
+    // What was typed is in it, whatever that was.
+    let text = quote::safe(&refused.render().to_string());
+    let lines: Vec<String> = text.lines().map(|line| line.chars().take(LINE).collect()).collect();
+    if json {
+        let first = lines.first().map_or("", |line| line.trim_start_matches("error: "));
         print("usage", first, Some("`rethread help` shows what can be said"), true);
     } else {
-        output::note(format_args!("{}", text.trim_end()));
+        output::note(format_args!("{}", lines.join("\n").trim_end()));
     }
     ExitCode::from(BAD_INPUT)
 }
@@ -81,7 +89,7 @@ fn print(code: &str, message: &str, hint: Option<&str>, json: bool) {
         ));
         return;
     }
-    output::note(format_args!("error: {}", rethread_domain::quote::safe(message)));
+    output::note(format_args!("error: {}", quote::safe(message)));
     if let Some(hint) = hint {
         output::note(format_args!("hint: {hint}"));
     }
@@ -132,11 +140,9 @@ fn by_engine(error: &Error) -> Report {
         Error::Invalid(Invalid::Name { .. }) => {
             found("bad_name", BAD_INPUT, "give one that has only what is allowed")
         }
-        Error::Entry(BadEntry::TooLong(..)) => found(
-            "bad_input",
-            BAD_INPUT,
-            "the setting record.max_message_bytes allows longer ones",
-        ),
+        Error::Entry(BadEntry::TooLong(..)) => {
+            found("bad_input", BAD_INPUT, "the setting record.max_message_bytes allows longer ones")
+        }
         Error::Entry(_) => {
             found("bad_input", BAD_INPUT, "`rethread record --help` shows what a line looks like")
         }

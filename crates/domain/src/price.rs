@@ -72,7 +72,7 @@ impl Cuts {
     /// Damaged bytes give no cuts: the text is then shortened at a price that is safe but not exact.
     pub fn decode(bytes: &[u8]) -> Self {
         let numbers = decode_numbers(bytes);
-        if numbers.len() % 4 != 0 {
+        if !numbers.len().is_multiple_of(4) {
             return Self::default();
         }
         let cuts = |part: &[u32]| {
@@ -122,10 +122,10 @@ pub fn encode_numbers(numbers: impl IntoIterator<Item = u32>) -> Vec<u8> {
     let mut out = Vec::new();
     for mut number in numbers {
         while number >= 0x80 {
-            out.push((number & 0x7f) as u8 | 0x80);
+            out.push(number.to_le_bytes()[0] | 0x80);
             number >>= 7;
         }
-        out.push(number as u8);
+        out.push(number.to_le_bytes()[0]);
     }
     out
 }

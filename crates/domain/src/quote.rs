@@ -8,17 +8,13 @@ const ESCAPE: char = '\u{241b}';
 
 /// Whether a character must not reach a terminal or a reader as it is.
 pub fn is_unsafe(c: char) -> bool {
-    match c {
-        '\t' | '\n' => false,
-        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
+    matches!(c,
+        '\u{0}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
         // Marks that change the direction of text.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            true
-        }
+        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
         // Line ends that are none to us, and tags that nobody sees.
-        '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}' => true,
-        _ => false,
-    }
+        | '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 fn push_safe(out: &mut String, c: char) {

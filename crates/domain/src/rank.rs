@@ -6,6 +6,7 @@
 //! session is.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use jiff::civil::{Date, date};
 
@@ -81,6 +82,28 @@ impl Wanted {
     }
 }
 
+/// Scores of messages. Their numbers come from us, so a quick way to spread them is enough.
+type Scores = HashMap<Seq, f64, BuildHasherDefault<Spread>>;
+
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
 /// How rare a word is that stands in `places` of `total` messages.
 fn rarity(places: f64, total: f64) -> f64 {
     (1.0 + (total - places + 0.5).max(0.0) / (places + 0.5)).ln()
@@ -101,8 +124,8 @@ fn spread(places: &Places, newest: Seq) -> f64 {
 /// are messages of the days that the prompt names.
 pub fn shortlist(places: &[Places], on_days: &[Seq], newest: Seq) -> Vec<(Seq, f64)> {
     let total = f64::from(newest);
-    let mut scores: HashMap<Seq, f64> = HashMap::new();
-    let mut best: HashMap<Seq, f64> = HashMap::new();
+    let mut scores = Scores::default();
+    let mut best = Scores::default();
     for places in places {
         let rarity = rarity(spread(places, newest), total);
         best.clear();
@@ -130,7 +153,7 @@ pub fn shortlist(places: &[Places], on_days: &[Seq], newest: Seq) -> Vec<(Seq, f
     list
 }
 
-fn raise(best: &mut HashMap<Seq, f64>, seq: Seq, to: f64) {
+fn raise(best: &mut Scores, seq: Seq, to: f64) {
     let score = best.entry(seq).or_insert(0.0);
     if to > *score {
         *score = to;
@@ -145,7 +168,7 @@ pub fn weigh(
     newest: Seq,
 ) -> Vec<Related> {
     let rarest = rarity(1.0, f64::from(newest));
-    let scores: HashMap<Seq, f64> = shortlist.iter().copied().collect();
+    let scores: Scores = shortlist.iter().copied().collect();
     messages
         .into_iter()
         .filter_map(|message| {

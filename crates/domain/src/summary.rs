@@ -19,6 +19,8 @@ const POINT_CHARS: usize = 140;
 const POINTS_EACH: usize = 2;
 /// What was said long ago weighs less at each folding.
 const FADING: f64 = 0.85;
+/// How much of a message is looked at.
+const HEAD_BYTES: usize = 4 * 1024;
 const TITLE_CHARS: usize = 72;
 /// A title is looked for at the beginning of a text, in what is kept of it beside the message.
 const TITLE_BYTES: usize = 8 * 1024;
@@ -116,11 +118,16 @@ fn without_repeats(points: Vec<Point>) -> Vec<Point> {
     points.into_iter().filter(|point| seen.insert(point.text.to_lowercase())).collect()
 }
 
+fn head(message: &Message) -> &str {
+    let text = message.body.head();
+    &text[..text.floor_char_boundary(HEAD_BYTES)]
+}
+
 /// In how many of the messages each term stands.
 fn frequencies(messages: &[Message]) -> HashMap<String, u32> {
     let mut counts = HashMap::new();
     for message in messages {
-        let distinct: HashSet<String> = terms::all(message.body.head()).into_iter().collect();
+        let distinct: HashSet<String> = terms::all(head(message)).into_iter().collect();
         for term in distinct {
             *counts.entry(term).or_insert(0) += 1;
         }
@@ -131,7 +138,7 @@ fn frequencies(messages: &[Message]) -> HashMap<String, u32> {
 fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
     let mut points = Vec::new();
     let mut in_code = false;
-    for line in message.body.head().lines().take(400) {
+    for line in head(message).lines() {
         let line = line.trim();
         if line.starts_with("```") {
             in_code = !in_code;

@@ -3,7 +3,7 @@
 //! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: an
 //! array of such sessions as objects. What sums a session up is told for readers and made anew on the way in.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, Write};
 
 use rethread_domain::id::{self, Invalid};
@@ -159,7 +159,7 @@ impl Engine {
 
     /// Takes in sessions that were exported, in either format. Each session comes in whole or not at all.
     pub async fn import(&self, input: &mut (dyn BufRead + Send)) -> Result<Vec<Session>> {
-        let mut reader = Reader { input, line: 0, expected: None };
+        let mut reader = Reader { input, line: 0, expected: None, values: VecDeque::new() };
         let mut taken = Vec::new();
         while let Some(dump) = reader.next()? {
             reader.check(&dump)?;
@@ -176,6 +176,8 @@ struct Reader<'a> {
     line: usize,
     /// How many messages the session says it has.
     expected: Option<u64>,
+    /// What was read of a file that is JSON over several lines.
+    values: VecDeque<Value>,
 }
 
 impl Reader<'_> {
@@ -206,7 +208,9 @@ impl Reader<'_> {
         }
         let found = dump.messages.len();
         if self.expected.is_some_and(|expected| expected != found as u64) {
-            return Err(self.bad(format!("the session is not whole: it ends after {found} messages")));
+            return Err(
+                self.bad(format!("the session is not whole: it ends after {found} messages"))
+            );
         }
         let opened: HashSet<&str> = dump
             .facts
@@ -296,30 +300,31 @@ impl Reader<'_> {
         Ok((message, line.purged_at))
     }
 
-    /// The next line that is not empty, or the whole of a file that is one JSON value over several lines.
+    /// The next line that is not empty. A file that is JSON over several lines is read as a whole.
     fn read_line(&mut self) -> Result<Option<Value>> {
+        if let Some(value) = self.values.pop_front() {
+            return Ok(Some(value));
+        }
         let mut text = String::new();
-        loop {
-            let before = text.len();
-            let read = self.input.read_line(&mut text).map_err(|error| self.bad(error))?;
-            self.line += usize::from(read > 0);
-            if read == 0 && text.trim().is_empty() {
+        while text.trim().is_empty() {
+            text.clear();
+            if self.input.read_line(&mut text).map_err(|error| self.bad(error))? == 0 {
                 return Ok(None);
             }
-            if text.trim().is_empty() {
-                text.clear();
-                continue;
-            }
-            match serde_json::from_str(text.trim()) {
-                Ok(value) => return Ok(Some(value)),
-                Err(error) if error.is_eof() && read > 0 && text.trim_start().starts_with('{') => {
-                    ()
+            self.line += 1;
+        }
+        match serde_json::from_str(text.trim()) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_eof() && text.trim_start().starts_with('{') => {
+                self.input.read_to_string(&mut text).map_err(|error| self.bad(error))?;
+                for value in serde_json::Deserializer::from_str(&text).into_iter() {
+                    let value =
+                        value.map_err(|error| self.bad(format!("not valid JSON: {error}")))?;
+                    self.values.push_back(value);
                 }
-                Err(error) => {
-                    text.truncate(before);
-                    return Err(self.bad(format!("not valid JSON: {error}")));
-                }
+                Ok(self.values.pop_front())
             }
+            Err(error) => Err(self.bad(format!("not valid JSON: {error}"))),
         }
     }
 

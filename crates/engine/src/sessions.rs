@@ -94,12 +94,12 @@ impl Engine {
         };
         let session = self.store.session(id).await?;
         let wanted = session.decide(asked)?;
-        if let Some(command) = command {
-            if self.store.is_claimed(id).await? {
-                self.store.ask(id, command, self.clock.now()).await?;
-                if let Some(session) = self.answered(id, wanted).await? {
-                    return Ok(session);
-                }
+        if let Some(command) = command
+            && self.store.is_claimed(id).await?
+        {
+            self.store.ask(id, command, self.clock.now()).await?;
+            if let Some(session) = self.answered(id, wanted).await? {
+                return Ok(session);
             }
         }
         let session =

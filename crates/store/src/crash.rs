@@ -32,10 +32,11 @@ pub(crate) fn point(name: &str) {
     static SEEN: AtomicU32 = AtomicU32::new(0);
 
     debug_assert!(POINTS.contains(&name), "{name} is not listed");
-    if let Some((wanted, count)) = &*WANTED {
-        if wanted == name && SEEN.fetch_add(1, Ordering::SeqCst) + 1 == *count {
-            std::process::abort();
-        }
+    if let Some((wanted, count)) = &*WANTED
+        && wanted == name
+        && SEEN.fetch_add(1, Ordering::SeqCst) + 1 == *count
+    {
+        std::process::abort();
     }
 }
 

@@ -7,5 +7,5 @@ mod store;
 mod texts;
 
 pub use messages::{assistant, at, beginning, message, tool, user};
-pub use store::TestStore;
+pub use store::{TestStore, context};
 pub use texts::Texts;

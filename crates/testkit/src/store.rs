@@ -14,6 +14,17 @@ use tempfile::TempDir;
 
 use crate::messages::{at, beginning};
 
+/// The use cases on a store, at a time that stands still.
+fn engine(store: &Arc<dyn Store>) -> Engine {
+    Engine::new(Arc::clone(store), Clock::Fixed(at(1000)))
+}
+
+/// The context that an agent would get.
+pub async fn context(store: &Arc<dyn Store>, session: SessionId, prompt: Option<&str>) -> String {
+    let options = ContextOptions { prompt: prompt.map(Into::into), ..ContextOptions::default() };
+    engine(store).context(session, &options).await.unwrap().context
+}
+
 /// An open store in a folder of its own.
 pub struct TestStore {
     store: Arc<dyn Store>,
@@ -49,14 +60,12 @@ impl TestStore {
 
     /// The use cases on this store, at a time that stands still.
     pub fn engine(&self) -> Engine {
-        Engine::new(Arc::clone(&self.store), Clock::Fixed(at(1000)))
+        engine(&self.store)
     }
 
     /// The context that an agent would get.
     pub async fn context(&self, session: SessionId, prompt: Option<&str>) -> String {
-        let options =
-            ContextOptions { prompt: prompt.map(Into::into), ..ContextOptions::default() };
-        self.engine().context(session, &options).await.unwrap().context
+        context(&self.store, session, prompt).await
     }
 
     /// Whether a text stands anywhere in the files of the store, as it is.

@@ -239,7 +239,8 @@ fn contexts(folder: &Path, engine: &Engine, sizes: &[u32], ids: &[SessionId]) ->
             let options =
                 ContextOptions { prompt: Some(prompt.to_owned()), ..ContextOptions::default() };
             let times = Times::of(60, || {
-                Ok(drop(std::hint::black_box(block_on(engine.context(*id, &options))?)))
+                std::hint::black_box(block_on(engine.context(*id, &options))?);
+                Ok(())
             })?;
             say(&format!(
                 "| context at {size} for “{prompt}” | {:.2?} (worst {:.2?}) | | | ≤ 10 ms |",
@@ -263,7 +264,8 @@ fn searches(engine: &Engine) -> Result<()> {
         ("nothing", "unheardof"),
     ] {
         let times = Times::of(SEARCHES, || {
-            Ok(drop(std::hint::black_box(block_on(engine.search(words, &Filter::default(), 20))?)))
+            std::hint::black_box(block_on(engine.search(words, &Filter::default(), 20))?);
+            Ok(())
         })?;
         let found = block_on(engine.search(words, &Filter::default(), 20))?.len();
         say(&format!(
@@ -274,7 +276,8 @@ fn searches(engine: &Engine) -> Result<()> {
     }
     let filter = Filter { role: Some(Role::System), ..Filter::default() };
     let times = Times::of(SEARCHES, || {
-        Ok(drop(std::hint::black_box(block_on(engine.search("the", &filter, 20))?)))
+        std::hint::black_box(block_on(engine.search("the", &filter, 20))?);
+        Ok(())
     })?;
     say(&format!(
         "| search: very common word, filter that nothing fits | {:.2?} (worst {:.2?}) | | | ≤ 10 ms |",
@@ -328,7 +331,7 @@ fn processes(folder: &Path, id: SessionId) -> Result<()> {
 fn peak_memory(mut command: Command) -> Result<u64> {
     use std::io::{Read, Write};
     let (mut reader, mut writer) = std::io::pipe()?;
-    writer.write_all(&[0; 65536])?;
+    writer.write_all(&vec![0; 65536])?;
     let mut child = command.stdout(writer.try_clone()?).spawn()?;
     drop(writer);
     let status = format!("/proc/{}/status", child.id());
@@ -350,6 +353,49 @@ fn peak_memory(mut command: Command) -> Result<u64> {
     Ok(peak.trim_end_matches(" kB").trim().parse()?)
 }
 
+/// A session as a list needs it.
+type Listed = (
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    i64,
+    i64,
+    i64,
+);
+
+fn bare_list(bare: &Connection) -> Result<Vec<Listed>> {
+    let mut statement = bare.prepare_cached(
+        "select id, user, project, kind, title, agent, status, started_at, last_active_at, summary, conversations,
+            last_seq, tokens
+         from session where user = 'bench' and deleted_at is null order by last_active_at desc limit 50",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok((
+            row.get(0)?,
+            row.get(1)?,
+            row.get(2)?,
+            row.get(3)?,
+            row.get(4)?,
+            row.get(5)?,
+            row.get(6)?,
+            row.get(7)?,
+            row.get(8)?,
+            row.get(9)?,
+            row.get(10)?,
+            row.get(11)?,
+            row.get(12)?,
+        ))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 fn list() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (store, engine) = open(dir.path())?;
@@ -369,38 +415,7 @@ fn list() -> Result<()> {
     let (mut ours, mut raw) = (Vec::new(), Vec::new());
     for _ in 0..CONTEXTS {
         let begun = Instant::now();
-        let mut statement = bare.prepare_cached(
-            "select id, user, project, kind, title, agent, status, started_at, last_active_at, summary, conversations,
-                last_seq, tokens
-             from session where user = 'bench' and deleted_at is null order by last_active_at desc limit 50",
-        )?;
-        let rows: Vec<(
-            String,
-            String,
-            String,
-            String,
-            Option<String>,
-            Option<String>,
-            i64,
-            i64,
-            i64,
-            Option<String>,
-        )> = statement
-            .query_map([], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get(1)?,
-                    row.get(2)?,
-                    row.get(3)?,
-                    row.get(4)?,
-                    row.get(5)?,
-                    row.get(6)?,
-                    row.get(7)?,
-                    row.get(8)?,
-                    row.get(9)?,
-                ))
-            })?
-            .collect::<rusqlite::Result<_>>()?;
+        let rows = bare_list(&bare)?;
         raw.push(begun.elapsed());
         ensure!(rows.len() == 50, "fewer sessions than expected");
         let begun = Instant::now();

@@ -100,7 +100,8 @@ fn limits_begin_at_one() {
             env.run([args, &["--json"]].concat()).assert_error(2, "limit_not_positive");
         }
     }
-    for args in [&["context", &id, "--tokens", "many"][..], &["list", "-n", "99999999999999999999"]] {
+    for args in [&["context", &id, "--tokens", "many"][..], &["list", "-n", "99999999999999999999"]]
+    {
         env.run([args, &["--json"]].concat()).assert_error(2, "usage");
     }
     assert_eq!(env.json(["list"]).as_array().unwrap().len(), 1);
@@ -193,7 +194,8 @@ fn a_message_over_the_limit_is_refused_and_what_came_before_is_kept() {
     let env = TestEnv::new();
     env.data(["config", "set", "record.max_message_bytes", "100"]);
     let fits = user(&"ü".repeat(50));
-    let told = env.feed(["record", "--ack"], jsonl(&[fits.clone(), user(&"x".repeat(101)), fits.clone()]));
+    let told =
+        env.feed(["record", "--ack"], jsonl(&[fits.clone(), user(&"x".repeat(101)), fits.clone()]));
     assert_output!(told, @r#"
     exit: 2
     --- stdout
@@ -205,10 +207,8 @@ fn a_message_over_the_limit_is_refused_and_what_came_before_is_kept() {
     "#);
     let id = told.text().lines().next().unwrap().to_owned();
     // So long that it is not even read.
-    let told = env.feed(
-        ["record", "--ack", "--session", &id],
-        jsonl(&[fits, user(&"x".repeat(3 << 20))]),
-    );
+    let told =
+        env.feed(["record", "--ack", "--session", &id], jsonl(&[fits, user(&"x".repeat(3 << 20))]));
     assert_output!(told, @r#"
     exit: 2
     --- stdout

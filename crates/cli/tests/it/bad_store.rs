@@ -23,7 +23,13 @@ fn assert_refused(env: &TestEnv, code: &str) {
 fn a_folder_is_no_store() {
     let env = TestEnv::new();
     std::fs::create_dir(env.store()).unwrap();
-    assert_output!(env.run(["list"]), @"");
+    assert_output!(env.run(["list"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: [ROOT]/store/sessions.db is not a Rethread store: it is a folder
+    hint: give another file with `--store sqlite:PATH`
+    ");
     assert_refused(&env, "not_a_store");
     assert_eq!(std::fs::read_dir(env.store()).unwrap().count(), 0);
 }
@@ -31,14 +37,26 @@ fn a_folder_is_no_store() {
 #[test]
 fn a_device_or_a_pipe_is_no_store() {
     let env = TestEnv::with_store(Path::new("/dev/null"));
-    assert_output!(env.run(["list"]), @"");
+    assert_output!(env.run(["list"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: /dev/null is not a Rethread store: it is not a plain file
+    hint: give another file with `--store sqlite:PATH`
+    ");
 }
 
 #[test]
 fn a_file_of_something_else_is_no_store() {
     let env = TestEnv::new();
     std::fs::write(env.store(), "These are my notes.\n".repeat(1000)).unwrap();
-    assert_output!(env.run(["list"]), @"");
+    assert_output!(env.run(["list"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: [ROOT]/store/sessions.db is not a Rethread store: file is not a database
+    hint: give another file with `--store sqlite:PATH`
+    ");
     assert_refused(&env, "not_a_store");
 }
 
@@ -48,7 +66,13 @@ fn a_database_of_another_program_is_no_store() {
     env.basket();
     // The application id of the header.
     overwrite(env.store(), 68, &0x1234_5678_u32.to_be_bytes());
-    assert_output!(env.run(["list"]), @"");
+    assert_output!(env.run(["list"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: [ROOT]/store/sessions.db is not a Rethread store: it is a database of another program
+    hint: give another file with `--store sqlite:PATH`
+    ");
     assert_refused(&env, "not_a_store");
 }
 
@@ -58,14 +82,21 @@ fn a_newer_store_is_refused_untouched() {
     env.basket();
     // The version of the schema.
     overwrite(env.store(), 60, &99_u32.to_be_bytes());
-    assert_output!(env.run(["list"]), @"");
+    assert_output!(env.run(["list"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 1
+    hint: use the newer rethread that made it; the store was not touched
+    ");
     assert_refused(&env, "store_newer");
 }
 
 #[test]
 fn a_damaged_store_is_told_as_such() {
     let env = TestEnv::new();
-    let lines: Vec<_> = (0..300).map(|n| user(&format!("heron {n} {}", "word ".repeat(40)))).collect();
+    let lines: Vec<_> =
+        (0..300).map(|n| user(&format!("heron {n} {}", "word ".repeat(40)))).collect();
     let id = env.record::<&str>([], &lines);
     let length = std::fs::metadata(env.store()).unwrap().len();
     for page in 3..length / 4096 {
@@ -147,7 +178,13 @@ fn a_store_locked_by_a_long_writer_can_be_read_and_says_so_to_who_writes() {
     assert_eq!(env.json(["search", "heron"]).as_array().unwrap().len(), 3);
     env.data(["context", &id, "--prompt", "heron"]);
     env.data(["export", &id]);
-    assert_output!(env.feed(["record", "--session", &id], jsonl(&[user("x")])), @"");
+    assert_output!(env.feed(["record", "--session", &id], jsonl(&[user("x")])), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: the store is locked by another process
+    hint: another process has been writing for long; try again when it has ended
+    ");
     writer.let_go();
     assert_eq!(live.say(&user("after")), 2);
     let other = live.id.clone();
@@ -245,7 +282,19 @@ fn a_store_in_a_folder_that_cannot_be_made_is_refused() {
     let file = env.path("file");
     std::fs::File::create(&file).unwrap().write_all(b"x").unwrap();
     let store = format!("sqlite:{}/below/sessions.db", file.display());
-    assert_output!(env.run(["list", "--store", &store]), @"");
-    assert_output!(env.run(["list", "--store", "boat:here"]), @"");
+    assert_output!(env.run(["list", "--store", &store]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: the store could not be opened: [ROOT]/file/below/sessions.db: Not a directory (os error 20)
+    hint: check that the folder exists and that you may read and write it
+    ");
+    assert_output!(env.run(["list", "--store", "boat:here"]), @"
+    exit: 1
+    --- stdout
+    --- stderr
+    error: the store could not be opened: [ROOT]/file/x.db.part: File exists (os error 17)
+    hint: check that the folder exists and that you may read and write it
+    ");
     assert_output!(env.run(["backup", &format!("{}/x.db", file.display())]), @"");
 }

@@ -22,7 +22,10 @@ fn rich() -> (TestEnv, Vec<String>) {
         ],
     );
     let fork = env.data(["fork", &id, "--at", "3"]).trim().to_owned();
-    env.record(["--session", &fork], &[user("another way"), json!({"role": "user", "content": "y", "id": "m-2"})]);
+    env.record(
+        ["--session", &fork],
+        &[user("another way"), json!({"role": "user", "content": "y", "id": "m-2"})],
+    );
     let nested = env.data(["fork", &fork]).trim().to_owned();
     env.record(["--session", &nested], &[user("a third way")]);
     env.data(["rename", &fork, "Another way"]);
@@ -49,7 +52,9 @@ fn what_is_exported_and_imported_is_exported_the_same() {
         }
         other.assert_sound();
         let third = TestEnv::new();
-        third.feed(["import", "-"], other.data(["export", "--all", "--format", format])).succeeded();
+        third
+            .feed(["import", "-"], other.data(["export", "--all", "--format", format]))
+            .succeeded();
         for id in &ids {
             assert_eq!(third.data(["export", id]), env.data(["export", id]), "{format}");
         }
@@ -67,7 +72,10 @@ fn what_is_imported_reads_searches_and_resumes_the_same() {
     }
     for id in &ids {
         assert_eq!(other.messages(id), env.messages(id));
-        assert_eq!(other.json(["context", id]).get("context"), env.json(["context", id]).get("context"));
+        assert_eq!(
+            other.json(["context", id]).get("context"),
+            env.json(["context", id]).get("context")
+        );
     }
     let finds = |env: &TestEnv, words: &str| {
         let rows = env.json(["search", words, "-n", "100"]);

@@ -36,7 +36,8 @@ fn everything_that_is_made_is_private() {
     let mut live = Live::spawn(command);
     live.say(&user("secret"));
     live.say(&user(&"long ".repeat(100_000)));
-    let names: Vec<String> = env.tree().iter().map(|(path, _)| path.display().to_string()).collect();
+    let names: Vec<String> =
+        env.tree().iter().map(|(path, _)| path.display().to_string()).collect();
     for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm", "sessions.db-locks/1.lock"] {
         assert!(names.contains(&format!("deep/er/{name}")), "{name}: {names:?}");
     }

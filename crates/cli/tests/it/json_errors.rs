@@ -61,7 +61,7 @@ fn every_kind_of_error_has_its_code_and_exit_code() {
         (&["context", &deleted], "", 1, "session_deleted"),
         (&["unarchive", &id], "", 1, "refused"),
         (&["undelete", &id], "", 1, "refused"),
-        (&["show", "zz"], "", 2, "usage"),
+        (&["show", "zz"], "", 2, "bad_id"),
         (&["purge", &id, "99"], "", 1, "message_not_found"),
         (&["purge", &id, "-x"], "", 2, "usage"),
         (&["purge", &id, "a b"], "", 2, "bad_name"),

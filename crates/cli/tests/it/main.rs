@@ -1,15 +1,19 @@
 //! The program as people and other programs meet it: one file for each command or promise.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
 #[macro_use]
 mod env;
 mod live;
 
 mod backup;
-mod bad_store;
 mod bad_input;
+mod bad_store;
 mod config;
 mod context;
+mod crash;
+mod crash_points;
 mod delete;
+mod disk_full;
 mod doctor;
 mod exchange;
 mod file_modes;

@@ -46,7 +46,8 @@ fn hostile(env: &TestEnv) -> String {
     let all = TRICKS.concat();
     let project = env.path("project/\u{1b}]0;evil\u{7}\u{202e}");
     std::fs::create_dir(&project).unwrap();
-    let mut lines: Vec<_> = TRICKS.iter().map(|trick| user(&format!("needle {trick} end"))).collect();
+    let mut lines: Vec<_> =
+        TRICKS.iter().map(|trick| user(&format!("needle {trick} end"))).collect();
     lines.insert(0, user(&format!("{all} needle first {all}")));
     lines.push(json!({"role": "assistant", "content": format!("We decided: needle {all}.\n{all}"), "agent": "claude"}));
     let id = env.record(["--project", project.to_str().unwrap()], &lines);
@@ -137,9 +138,11 @@ fn an_import_brings_no_control_characters_in_by_the_back_door() {
     let env = TestEnv::new();
     let id = env.record(["--agent", "claude", "--kind", "debug"], &[user("needle")]);
     let good = env.data(["export", &id]);
-    for (field, value) in
-        [("\"kind\":\"debug\"", "kind"), ("\"user\":\"anna\"", "user"), ("\"agent\":\"claude\"", "agent")]
-    {
+    for (field, value) in [
+        ("\"kind\":\"debug\"", "kind"),
+        ("\"user\":\"anna\"", "user"),
+        ("\"agent\":\"claude\"", "agent"),
+    ] {
         let bad = good.replace(field, &format!("\"{value}\":\"\\u001b]0;x\\u0007\""));
         assert_ne!(bad, good);
         let other = TestEnv::new();
@@ -174,9 +177,13 @@ fn a_terminal_gets_no_control_characters_but_ours() {
         let words: Vec<String> =
             std::iter::once(crate::env::PROGRAM).chain(args.iter().copied()).map(quoted).collect();
         let mut command = env.command_by(&["script"], [""; 0]);
-        let surroundings: Vec<_> = command.get_envs().map(|(k, v)| (k.to_owned(), v.map(ToOwned::to_owned))).collect();
+        let surroundings: Vec<_> =
+            command.get_envs().map(|(k, v)| (k.to_owned(), v.map(ToOwned::to_owned))).collect();
         command = std::process::Command::new("script");
-        command.env_clear().args(["-qec", &words.join(" "), "/dev/null"]).current_dir(env.path("project"));
+        command
+            .env_clear()
+            .args(["-qec", &words.join(" "), "/dev/null"])
+            .current_dir(env.path("project"));
         for (name, value) in surroundings {
             command.env(name, value.unwrap_or_default());
         }

@@ -14,6 +14,7 @@ use crate::tokens;
 /// With less than this left, no further message is tried.
 const LEAST_MESSAGE: u32 = 40;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a part that was taken or not")]
 pub(super) struct Page<'a> {
     pub(super) story: &'a Story<'a>,
     limit: u32,

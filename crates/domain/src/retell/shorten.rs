@@ -83,8 +83,8 @@ fn fits(message: &Message, head: u32, tail: u32) -> bool {
 fn estimated_ends(message: &Message, room: u32) -> Option<Offer> {
     let marker = lines::shortened(message.body.bytes()).1;
     let mut bytes = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
-    bytes =
-        bytes.min((message.body.bytes() as usize).saturating_sub(1)).min(2 * price::LONGEST_CUT);
+    let most = usize::try_from(message.body.bytes()).unwrap_or(usize::MAX).saturating_sub(1);
+    bytes = bytes.min(most).min(2 * price::LONGEST_CUT);
     for _ in 0..8 {
         let tail_bytes = bytes / 3;
         let head = price::head(message.body.head(), bytes - tail_bytes);

@@ -20,7 +20,10 @@ fn lock_file(store: &Path, no: i64) -> PathBuf {
 /// Takes the lock of a session, if nobody has it.
 pub(super) fn lock(store: &Path, no: i64) -> Result<Option<File>> {
     let path = lock_file(store, no);
-    connection::create(&path)?;
+    connection::create(&path).map_err(|error| match error {
+        Error::CannotOpen(why) => Error::ReadOnly(why),
+        error => error,
+    })?;
     let file = connection::private_file(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

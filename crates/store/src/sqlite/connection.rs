@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{Error, Result};
 
@@ -25,12 +25,14 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     });
     let connection = match opened {
         Ok(connection) => connection,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            return Err(not_a_store(path, &error.to_string()));
+        }
         Err(error) => match (Error::from(error), sealed_uri(path)) {
             // A folder that cannot be written to: nobody else writes to it either.
             (Error::CannotOpen(_) | Error::ReadOnly(_), Some(uri)) => {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
-            (Error::Damaged(why), _) => return Err(not_a_store(path, &why)),
             (error, _) => return Err(error),
         },
     };

@@ -234,7 +234,9 @@ impl Fold {
         if let Fact::Summarised { conversation: Some(name), summary } = fact {
             let own =
                 self.conversations.values_mut().find(|conversation| conversation.name == *name);
-            own.into_iter().for_each(|conversation| conversation.summarise(summary));
+            if let Some(conversation) = own {
+                conversation.summarise(summary);
+            }
         }
     }
 }

@@ -85,14 +85,18 @@ pub(super) fn reset(connection: &Connection) -> Result<()> {
     connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
     connection.execute("update session set indexed_seq = base_seq, title_indexed = 0", [])?;
     orphans(connection)?;
-    connection.execute("insert or replace into meta (name, value) values ('terms', ?1)", [terms::VERSION])?;
+    connection.execute(
+        "insert or replace into meta (name, value) values ('terms', ?1)",
+        [terms::VERSION],
+    )?;
     Ok(())
 }
 
 /// Messages of sessions that are gone, kept for their forks: no session's row tells how far they are.
 fn orphans(connection: &Connection) -> Result<()> {
     let sql = rows::select_message(
-        "where id >> 32 in (select source from segment where source not in (select no from session)) order by id",
+        "where id >> 32 in (select source from segment where source not in (select no from session))
+            and purged_at is null order by id",
     );
     let mut statement = connection.prepare(&sql)?;
     let mut found = statement.query([])?;
@@ -121,12 +125,7 @@ pub(super) fn is_behind(connection: &Connection) -> Result<bool> {
 
 fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> {
     let scope = Scope::of(connection, row)?;
-    let span = Span {
-        from: row.indexed + 1,
-        to: Seq::MAX,
-        order: Order::OldestFirst,
-        limit: most,
-    };
+    let span = Span { from: row.indexed + 1, to: Seq::MAX, order: Order::OldestFirst, limit: most };
     let mut insert =
         connection.prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?;
     let mut count = 0;

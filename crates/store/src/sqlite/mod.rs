@@ -217,7 +217,11 @@ impl Finding for SqliteStore {
 impl Upkeep for SqliteStore {
     async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
         self.write(move |connection| upkeep::purge(connection, id, seq, at)).await?;
-        self.writer()?.maintain(|connection| Ok(writer::fold_log(connection, "truncate"))).await
+        let fold_log = |connection: &mut Connection| {
+            writer::fold_log(connection, "truncate");
+            Ok(())
+        };
+        self.writer()?.maintain(fold_log).await
     }
 
     async fn erase(&self, id: SessionId) -> Result<()> {

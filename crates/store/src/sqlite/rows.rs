@@ -416,5 +416,6 @@ pub(super) const fn key(session: i64, seq: Seq) -> i64 {
 }
 
 pub(super) const fn seq_of(key: i64) -> Seq {
-    (key & 0xffff_ffff) as Seq
+    let bytes = key.to_le_bytes();
+    Seq::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::connection::{self, beside, not_a_store};
 use crate::crash;
@@ -19,9 +19,9 @@ pub(super) const STEPS: &[&str] = &[include_str!("../../migrations/sqlite/0001_s
 pub(super) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize> {
     let pragma = |name: &str| {
         connection.query_row(&format!("pragma {name}"), [], |row| row.get::<_, i64>(0)).map_err(
-            |error| match Error::from(error) {
-                Error::Damaged(why) => not_a_store(path, &why),
-                error => error,
+            |error| match error.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => not_a_store(path, &error.to_string()),
+                _ => error.into(),
             },
         )
     };

@@ -394,8 +394,11 @@ fn all_of(clauses: &[Clause]) -> String {
         let last = clause.terms.len() - 1;
         clause.terms.iter().enumerate().map(move |(at, term)| {
             if clause.prefix && at == last {
-                let short: String =
-                    clause.short_stems().iter().map(|stem| format!(" OR {}", quoted(stem))).collect();
+                let short: String = clause
+                    .short_stems()
+                    .iter()
+                    .map(|stem| format!(" OR {}", quoted(stem)))
+                    .collect();
                 format!("({} *{short})", quoted(term))
             } else {
                 quoted(term)

@@ -96,7 +96,7 @@ impl Writer {
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         self.order(Order::Maintain(Box::new(move |connection| {
-            drop(answer.send(job(connection)))
+            drop(answer.send(job(connection)));
         })))?;
         answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
     }
@@ -168,7 +168,9 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {
         // SQLite may have rolled back by itself; if this fails too, the next begin says so.
         drop(connection.execute_batch("rollback"));
     }
-    jobs.into_iter().for_each(|job| job.tell(committed.clone()));
+    for job in jobs {
+        job.tell(committed.clone());
+    }
 }
 
 fn begin(connection: &Connection) -> Result<()> {

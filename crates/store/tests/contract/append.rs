@@ -6,7 +6,7 @@ use futures::future::join_all;
 use rethread_domain::message::{Body, Extras, NewMessage, Usage};
 use rethread_domain::{Role, SessionId};
 use rethread_store::{Appended, Error, RecallRequest, Span};
-use rethread_testkit::{Texts, at, assistant, beginning, message, tool, user};
+use rethread_testkit::{Texts, assistant, at, beginning, message, tool, user};
 
 use crate::on_each;
 
@@ -38,7 +38,8 @@ fn many_who_write_at_once_get_numbers_of_their_own() {
         let id = store.begin().await;
         let writes = (0..200).map(|n| store.add(id, vec![user(&format!("message {n}"))]));
         let answers = join_all(writes).await;
-        let mut given: Vec<u32> = answers.into_iter().map(|answer| answer.unwrap()[0].seq).collect();
+        let mut given: Vec<u32> =
+            answers.into_iter().map(|answer| answer.unwrap()[0].seq).collect();
         given.sort_unstable();
         assert_eq!(given, (1..=200).collect::<Vec<u32>>());
         assert_eq!(store.session(id).await.unwrap().last_seq, 200);
@@ -251,8 +252,7 @@ fn a_conversation_is_titled_by_its_first_request() {
         let found = store.conversations(id).await.unwrap();
         let titles: Vec<_> =
             found.iter().map(|one| (one.n, one.name.as_str(), one.title.as_deref())).collect();
-        let expected =
-            [(1, "main", Some("Fix the cart")), (2, "review", Some("Look at the diff"))];
+        let expected = [(1, "main", Some("Fix the cart")), (2, "review", Some("Look at the diff"))];
         assert_eq!(titles, expected);
         assert_eq!(store.session(id).await.unwrap().title.as_deref(), Some("Fix the cart"));
     });

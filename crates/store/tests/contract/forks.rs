@@ -65,7 +65,8 @@ fn a_fork_in_the_middle_knows_only_what_came_before() {
         let expected = [(1, "main".into(), 2), (2, "other".into(), 1), (3, "late".into(), 1)];
         assert_eq!(names(fork).await, expected);
         assert_eq!(names(source).await, [(1, "main".into(), 3), (2, "late".into(), 1)]);
-        let shown: Vec<String> = store.all(fork).await.into_iter().map(|one| one.conversation).collect();
+        let shown: Vec<String> =
+            store.all(fork).await.into_iter().map(|one| one.conversation).collect();
         assert_eq!(shown, ["main", "main", "other", "late"]);
         store.expect_sound().await;
     });
@@ -99,7 +100,8 @@ fn ids_of_shared_messages_are_known_in_the_fork() {
         let source = store.begin().await;
         store.add(source, vec![with_id("a", "one"), with_id("b", "two")]).await.unwrap();
         let fork = fork(store, source, 1).await;
-        let again = store.add(fork, vec![with_id("a", "one"), with_id("b", "other")]).await.unwrap();
+        let again =
+            store.add(fork, vec![with_id("a", "one"), with_id("b", "other")]).await.unwrap();
         assert_eq!((again[0].seq, again[0].is_new), (1, false));
         assert_eq!((again[1].seq, again[1].is_new), (2, true), "b is not shared");
         assert_eq!(store.message_by_id(source, "b").await.unwrap(), Some(2));

@@ -125,10 +125,12 @@ fn one_process_can_claim() {
         (Some(path), Some(id)) => {
             (StoreUrl::Sqlite(path.into()), id.to_str().unwrap().parse().unwrap())
         }
-        _ => return assert!(block_on(async {
-            let store = TestStore::sqlite().await;
-            store.claim(store.begin().await).await.unwrap().is_some()
-        })),
+        _ => {
+            return assert!(block_on(async {
+                let store = TestStore::sqlite().await;
+                store.claim(store.begin().await).await.unwrap().is_some()
+            }));
+        }
     };
     let store = block_on(open(&store)).unwrap();
     let _claim = block_on(store.claim(id)).unwrap().unwrap();

@@ -57,7 +57,10 @@ fn a_purged_text_is_gone_from_everywhere() {
     on_each(async |store| {
         for indexed in [false, true] {
             let id = store.begin().await;
-            store.add(id, vec![user("Hello there"), secret(), assistant("Thank you")]).await.unwrap();
+            store
+                .add(id, vec![user("Hello there"), secret(), assistant("Thank you")])
+                .await
+                .unwrap();
             if indexed {
                 store.index_all().await;
                 assert!(hits(store).await > 0);
@@ -179,7 +182,11 @@ fn a_purged_message_keeps_its_number_and_its_id() {
         store.add(id, vec![known("one"), user("two")]).await.unwrap();
         store.purge(id, 1, at(1)).await.unwrap();
         let again = store.add(id, vec![known("one")]).await.unwrap();
-        assert_eq!((again[0].seq, again[0].is_new), (1, false), "sent again, it does not come back");
+        assert_eq!(
+            (again[0].seq, again[0].is_new),
+            (1, false),
+            "sent again, it does not come back"
+        );
         assert_eq!(store.texts(id).await, ["", "two"]);
         assert_eq!(store.add(id, vec![user("three")]).await.unwrap()[0].seq, 3);
     });

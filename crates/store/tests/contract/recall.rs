@@ -109,7 +109,8 @@ fn what_matters_to_the_prompt_comes_from_anywhere() {
             let seqs: Vec<u32> = recalled.related.iter().map(|one| one.message.seq).collect();
             if indexed {
                 assert!(seqs.contains(&1) && seqs.contains(&2), "{seqs:?}");
-                let others: Vec<&str> = recalled.others.iter().map(|one| one.name.as_str()).collect();
+                let others: Vec<&str> =
+                    recalled.others.iter().map(|one| one.name.as_str()).collect();
                 assert_eq!(others, ["first"]);
             }
             assert!(seqs.iter().all(|seq| !recent(&recalled).contains(seq)), "none twice");
@@ -139,7 +140,8 @@ fn a_prompt_can_be_anything() {
         store.add(id, vec![user("one"), user("C++ \"two\" 数据库")]).await.unwrap();
         store.index_all().await;
         let long = "word ".repeat(100_000);
-        for prompt in ["", "\"", "* OR NEAR(", "\0", "C++", "数据库", "in May", "31 June", &long] {
+        for prompt in ["", "\"", "* OR NEAR(", "\0", "C++", "数据库", "in May", "31 June", &long]
+        {
             recall(store, id, (1, 1), Some(prompt)).await;
         }
     });
@@ -175,8 +177,7 @@ fn what_is_archived_or_deleted_is_not_recalled_and_what_is_completed_is() {
         ] {
             let id = store.begin().await;
             store.note(id, fact).await;
-            let request =
-                RecallRequest { session: id, limits: Limits::default(), prompt: None };
+            let request = RecallRequest { session: id, limits: Limits::default(), prompt: None };
             let answer = store.recall(&request).await;
             assert_eq!(answer.is_ok(), allowed);
             assert!(allowed || matches!(answer, Err(Error::Refused(_))));

@@ -96,8 +96,28 @@ fn nothing_that_is_typed_makes_a_search_fail() {
         store.index_all().await;
         let long = "word ".repeat(5_000);
         for words in [
-            "", "\"", "\"\"", "*", "**", "a*b*", "AND", "NOT x", "NEAR(a b)", "terms:x", "(", ")", "^x", "-x",
-            "\0", "'; drop table message; --", "{a b}", ":ruser", "🙂", "\u{202e}", "数*", &long,
+            "",
+            "\"",
+            "\"\"",
+            "*",
+            "**",
+            "a*b*",
+            "AND",
+            "NOT x",
+            "NEAR(a b)",
+            "terms:x",
+            "(",
+            ")",
+            "^x",
+            "-x",
+            "\0",
+            "'; drop table message; --",
+            "{a b}",
+            ":ruser",
+            "🙂",
+            "\u{202e}",
+            "数*",
+            &long,
         ] {
             search(store, words, &Filter::default()).await;
         }
@@ -117,8 +137,7 @@ fn a_hit_shows_where_and_what() {
             let place = Place::Message { seq: 2, role: Role::Assistant, at: at(5) };
             let excerpt = "Then the **zebra** came home.".to_owned();
             let score = hits[0].score;
-            let expected =
-                Hit { session: id, title: Some("Shop".into()), place, excerpt, score };
+            let expected = Hit { session: id, title: Some("Shop".into()), place, excerpt, score };
             assert_eq!(hits, [expected]);
         })
         .await;
@@ -144,9 +163,15 @@ fn messages_with_every_word_come_before_those_with_some() {
 fn titles_and_summaries_are_found() {
     on_each(async |store| {
         let id = store.begin().await;
-        store.note(id, Fact::Titled { title: "The zebra shop".into(), from: TitleFrom::Person }).await;
-        let summary =
-            Summary { by: Author::Rules, upto: 0, text: "We sold a walrus.".into(), points: vec![] };
+        store
+            .note(id, Fact::Titled { title: "The zebra shop".into(), from: TitleFrom::Person })
+            .await;
+        let summary = Summary {
+            by: Author::Rules,
+            upto: 0,
+            text: "We sold a walrus.".into(),
+            points: vec![],
+        };
         store.note(id, Fact::Summarised { conversation: None, summary }).await;
         let places = async |words| -> Vec<Place> {
             let hits = search(store, words, &Filter::default()).await;
@@ -157,7 +182,9 @@ fn titles_and_summaries_are_found() {
             assert_eq!(places("walrus").await, [Place::Summary]);
         })
         .await;
-        store.note(id, Fact::Titled { title: "The zebra den".into(), from: TitleFrom::Person }).await;
+        store
+            .note(id, Fact::Titled { title: "The zebra den".into(), from: TitleFrom::Person })
+            .await;
         before_and_after_indexing(store, async || {
             assert_eq!(places("zebra").await, [Place::Title], "once, though the index lags");
             assert_eq!(places("shop").await, [], "no longer its title");
@@ -300,7 +327,8 @@ fn the_bounds_of_time_belong_to_what_is_found() {
         let id = store.begin().await;
         store.add(id, vec![NewMessage { at: at(5), ..user("the zebra") }]).await.unwrap();
         let between = async |since, until| {
-            let filter = Filter { since: Some(at(since)), until: Some(at(until)), ..Filter::default() };
+            let filter =
+                Filter { since: Some(at(since)), until: Some(at(until)), ..Filter::default() };
             search(store, "zebra", &filter).await.len()
         };
         before_and_after_indexing(store, async || {

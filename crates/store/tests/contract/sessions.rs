@@ -32,7 +32,9 @@ fn what_a_session_was_started_with_is_read_back() {
         assert_eq!(read, started);
         assert_eq!(read.beginning(read.title.clone()), beginning);
         assert_eq!((read.started_at, read.last_active_at, read.last_seq), (at(3), at(3), 0));
-        assert!(matches!(store.start(id, beginning, at(4)).await, Err(Error::Exists(found)) if found == id));
+        assert!(
+            matches!(store.start(id, beginning, at(4)).await, Err(Error::Exists(found)) if found == id)
+        );
         store.expect_sound().await;
     });
 }
@@ -132,7 +134,8 @@ fn facts_are_read_back_in_order_and_in_place() {
             store.note(id, fact.clone()).await;
         }
         let facts = store.facts(id).await.unwrap();
-        let found: Vec<(u32, Fact)> = facts.iter().map(|one| (one.after, one.fact.clone())).collect();
+        let found: Vec<(u32, Fact)> =
+            facts.iter().map(|one| (one.after, one.fact.clone())).collect();
         let opened = Fact::Opened { n: 1, name: "main".into() };
         let mut expected = vec![(0, Fact::Started(beginning())), (0, opened)];
         expected.extend(told.map(|fact| (1, fact)));
@@ -210,7 +213,8 @@ fn an_ambiguous_beginning_gives_several_and_not_all() {
 /// Three sessions of two users, the newest last.
 async fn three(store: &TestStore) -> [SessionId; 3] {
     let mut ids = Vec::new();
-    for (minute, user_name, project) in [(10, "anna", "/a"), (20, "ben", "/b"), (30, "anna", "/b")] {
+    for (minute, user_name, project) in [(10, "anna", "/a"), (20, "ben", "/b"), (30, "anna", "/b")]
+    {
         let beginning = Beginning {
             user: user_name.into(),
             project: project.into(),
@@ -254,14 +258,14 @@ fn a_list_has_what_fits_and_only_that() {
         assert_eq!(listed(store, ListFilter { kind: name("workflow"), ..none() }).await, [b]);
         assert_eq!(listed(store, ListFilter { agent: name("codex"), ..none() }).await, [a]);
         assert_eq!(listed(store, ListFilter { user: name("eve"), ..none() }).await, []);
-        let anna_in_a =
-            ListFilter { user: name("anna"), project: name("/a"), limit: 1, ..none() };
+        let anna_in_a = ListFilter { user: name("anna"), project: name("/a"), limit: 1, ..none() };
         assert_eq!(listed(store, anna_in_a).await, [a], "older ones are looked at as well");
         store.note(a, moved(Status::Archived)).await;
         store.note(b, moved(Status::Completed)).await;
         assert_eq!(listed(store, none()).await, [c, b]);
         assert_eq!(listed(store, ListFilter { archived: true, ..none() }).await, [c, b, a]);
-        for (status, expected) in [(Status::Archived, a), (Status::Completed, b), (Status::Active, c)]
+        for (status, expected) in
+            [(Status::Archived, a), (Status::Completed, b), (Status::Active, c)]
         {
             let filter = ListFilter { status: Some(status), ..none() };
             assert_eq!(listed(store, filter).await, [expected]);

@@ -48,8 +48,7 @@ pub(crate) async fn dump(store: &TestStore, id: SessionId) -> Dump {
 /// A session with everything in it.
 async fn rich(store: &TestStore) -> SessionId {
     let usage = Usage { input_tokens: 5, output_tokens: 7, cost_usd: Some(0.5) };
-    let extras =
-        Extras { agent: Some("codex".into()), usage: Some(usage), ..Extras::default() };
+    let extras = Extras { agent: Some("codex".into()), usage: Some(usage), ..Extras::default() };
     let id = store.begin().await;
     let review = NewMessage { conversation: "review".into(), ..user("Look at this") };
     let messages = vec![
@@ -96,7 +95,8 @@ fn a_log_that_does_not_hold_together_is_refused_and_nobody_else_is_hurt() {
         let log = dump(store, id).await;
         let new = SessionId::generate();
         let headless = Dump { id: new, facts: log.facts[1..].to_vec(), messages: vec![] };
-        let nowhere = Dump { id: new, facts: log.facts[..1].to_vec(), messages: log.messages.clone() };
+        let nowhere =
+            Dump { id: new, facts: log.facts[..1].to_vec(), messages: log.messages.clone() };
         let mut twice = Dump { id: new, ..log };
         twice.messages.push(twice.messages[0].clone());
         for bad in [headless, nowhere, twice] {

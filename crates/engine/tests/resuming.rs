@@ -1,0 +1,207 @@
+//! Resuming a session, through the use cases and a real store.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+use std::path::Path;
+use std::process::Command;
+
+use futures::executor::block_on;
+use jiff::Timestamp;
+use rethread_domain::context::Limits;
+use rethread_domain::session::{Beginning, Move};
+use rethread_domain::{SessionId, Status, tokens};
+use rethread_engine::{Clock, ContextOptions, Engine, Error, Pruning, Recorder, entry};
+use rethread_store::StoreUrl;
+
+fn now() -> Timestamp {
+    "2026-11-15T21:38:00Z".parse().unwrap()
+}
+
+/// An engine on a store of its own, and a session about the folder it is in.
+fn session() -> (tempfile::TempDir, Engine, SessionId) {
+    let dir = tempfile::tempdir().unwrap();
+    let url = StoreUrl::Sqlite(dir.path().join("s.db"));
+    let engine = Engine::new(block_on(rethread_store::open(&url)).unwrap(), Clock::Fixed(now()));
+    let beginning = Beginning {
+        user: "anna".into(),
+        project: dir.path().display().to_string(),
+        kind: "debug".into(),
+        title: None,
+        agent: Some("claude".into()),
+        model: None,
+        command: None,
+        prompt_hash: None,
+        tools: Vec::new(),
+        forked_from: None,
+    };
+    let id = block_on(engine.start(beginning)).unwrap().id;
+    (dir, engine, id)
+}
+
+fn say(engine: &Engine, id: SessionId, lines: impl IntoIterator<Item = String>) {
+    let mut recorder = block_on(Recorder::open(engine, id, Pruning::default())).unwrap();
+    let messages =
+        lines.into_iter().map(|line| entry::parse(line.as_bytes(), now(), u64::MAX).unwrap());
+    block_on(recorder.record(messages.collect())).unwrap();
+    block_on(recorder.finish()).unwrap();
+}
+
+fn said(role: &str, content: &str) -> String {
+    serde_json::json!({"role": role, "content": content}).to_string()
+}
+
+fn talk(count: u32) -> impl Iterator<Item = String> {
+    (1..=count).map(|number| {
+        let role = if number % 2 == 1 { "user" } else { "assistant" };
+        said(
+            role,
+            &format!("Step {number}: we decided to look at handler_{number} because it fails."),
+        )
+    })
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let done = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "git {arguments:?}");
+}
+
+#[test]
+fn a_context_tells_what_was_committed_meanwhile() {
+    let (dir, engine, id) = session();
+    git(dir.path(), &["init", "-q"]);
+    git(dir.path(), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    say(&engine, id, [said("user", "login.rs rotates the cookie too early")]);
+    let before = block_on(engine.context(id, &ContextOptions::default())).unwrap();
+    assert!(!before.context.contains("Changes in the repository"), "{}", before.context);
+
+    git(dir.path(), &["checkout", "-q", "-b", "fix"]);
+    std::fs::create_dir(dir.path().join("src")).unwrap();
+    for file in ["src/login.rs", "src/other.rs"] {
+        std::fs::write(dir.path().join(file), "x").unwrap();
+    }
+    git(dir.path(), &["add", "src"]);
+    git(dir.path(), &["commit", "-q", "-m", "Rotate later\u{1b}[31m\n\nbody"]);
+    let after = block_on(engine.context(id, &ContextOptions::default())).unwrap();
+    for part in [
+        "## Changes in the repository since then",
+        "> branch: fix (was main)",
+        "> commits since then: 1",
+        "Rotate later",
+        "> changed files that this session talked about: src/login.rs\n",
+    ] {
+        assert!(after.context.contains(part), "{part}: {}", after.context);
+    }
+    assert!(!after.context.contains('\u{1b}'));
+    assert_eq!(after.token_count, tokens::count(&after.context));
+}
+
+#[test]
+fn a_margin_is_kept_back() {
+    let (_dir, engine, id) = session();
+    say(&engine, id, talk(60));
+    let limits = Limits { tokens: 1000, messages: 60, conversations: 3 };
+    let context = |margin| {
+        block_on(engine.context(id, &ContextOptions { limits, prompt: None, margin }))
+            .unwrap()
+            .token_count
+    };
+    assert!(context(0.0) > 800 && context(0.0) <= 1000);
+    assert!(context(0.5) > 350 && context(0.5) <= 500);
+}
+
+#[test]
+fn the_metadata_is_that_of_the_specification() {
+    let (_dir, engine, id) = session();
+    say(&engine, id, [
+        said("user", "one"),
+        r#"{"role":"assistant","content":"two","usage":{"input_tokens":10,"output_tokens":5,"cost_usd":0.1}}"#.into(),
+        r#"{"role":"tool","content":"three"}"#.into(),
+        r#"{"role":"assistant","content":"four","usage":{"input_tokens":20,"output_tokens":5,"cost_usd":0.2}}"#.into(),
+        r#"{"role":"user","content":"five","conversation":"other"}"#.into(),
+        r#"{"role":"assistant","content":"six","agent":"codex","conversation":"other"}"#.into(),
+    ]);
+    let context = block_on(engine.context(id, &ContextOptions::default())).unwrap();
+    let found = serde_json::to_value(&context.metadata).unwrap();
+    let expected = serde_json::json!({
+        "conversation_count": 2,
+        "message_count": 6,
+        "total_tokens": 6,
+        "agent_interaction_count": 2,
+        "recent_agents": [{"name": "claude", "usage_count": 1}, {"name": "codex", "usage_count": 1}],
+        "costs": {"total_cost_usd": 0.3, "total_input_tokens": 30, "total_output_tokens": 10},
+        "resumed_at": "2026-11-15T21:38:00Z",
+        "included": {"conversations": 2, "messages": 6, "tokens": found["included"]["tokens"]},
+        "omitted": {"messages": 0},
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn pruning_folds_old_messages_and_loses_none() {
+    let (_dir, engine, id) = session();
+    say(&engine, id, talk(40));
+    let pruned = block_on(engine.prune(id, 10)).unwrap();
+    assert_eq!((pruned.messages, pruned.conversations), (30, 1));
+    let conversation = &block_on(engine.conversations(id)).unwrap()[0];
+    assert_eq!(conversation.summarised_upto(), 30);
+    assert_eq!(block_on(engine.session(id)).unwrap().last_seq, 40);
+    let limits = Limits { tokens: 700, messages: 3, conversations: 3 };
+    let options = ContextOptions { limits, prompt: None, margin: 0.0 };
+    let context = block_on(engine.context(id, &options)).unwrap().context;
+    assert!(context.contains("> 2026-11-15 user: Step 1: we decided"), "{context}");
+    assert_eq!(block_on(engine.prune(id, 10)).unwrap().messages, 0, "nothing is folded twice");
+}
+
+#[test]
+fn pruning_happens_by_itself_past_the_threshold() {
+    let (_dir, engine, id) = session();
+    say(&engine, id, talk(200));
+    assert_eq!(block_on(engine.conversations(id)).unwrap()[0].summarised_upto(), 0);
+    say(&engine, id, talk(1));
+    assert_eq!(block_on(engine.conversations(id)).unwrap()[0].summarised_upto(), 151);
+}
+
+#[test]
+fn what_cannot_be_resumed_is_refused_by_name() {
+    let (_dir, engine, id) = session();
+    let context = |limits| {
+        block_on(engine.context(id, &ContextOptions { limits, ..ContextOptions::default() }))
+    };
+    assert!(matches!(context(Limits { tokens: 0, ..Limits::default() }), Err(Error::Limit(_))));
+    block_on(engine.shift(id, Move::Archive)).unwrap();
+    assert!(!block_on(engine.can_resume(id)).unwrap());
+    assert!(matches!(context(Limits::default()), Err(Error::Refused(_))));
+    let unarchived = block_on(engine.shift(id, Move::Unarchive)).unwrap();
+    assert_eq!(unarchived.status, Status::Paused);
+    let unknown = block_on(engine.context(SessionId::generate(), &ContextOptions::default()));
+    assert!(matches!(unknown, Err(Error::NotFound(_))));
+}
+
+#[test]
+fn with_the_next_prompt_what_it_needs_comes_from_anywhere() {
+    let (_dir, engine, id) = session();
+    let mut lines: Vec<String> = talk(400).collect();
+    lines[20] = said("user", "Remember: the staging passkey is heron-42.");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 1500, messages: 5, conversations: 1 };
+    let context = |prompt: Option<&str>| {
+        let options = ContextOptions { limits, prompt: prompt.map(str::to_owned), margin: 0.0 };
+        block_on(engine.context(id, &options)).unwrap().context
+    };
+    assert!(!context(None).contains("heron-42"));
+    let told = context(Some("What was the passkey for staging?"));
+    assert!(told.contains("heron-42") && told.contains("On 2026-11-15:"), "{told}");
+    assert!(told.contains("Step 400"), "the last message is there as well");
+}

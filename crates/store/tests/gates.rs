@@ -1,0 +1,179 @@
+//! What speed stands on, counted exactly: syncs for each batch, and the work of a resume however long its session.
+//!
+//! The work is done by this program, started once more under `strace` or `valgrind`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use rethread_domain::SessionId;
+use rethread_store::{Append, StoreUrl, open};
+use rethread_testkit::{TestStore, Texts, at, beginning, context, user};
+
+/// What is asked of the process that does the work, as an environment variable: a store, and numbers.
+const WORK: &str = "RETHREAD_GATE";
+
+/// The words of the variable; nothing where the test runs by itself.
+fn work() -> Option<Vec<String>> {
+    let text = std::env::var_os(WORK)?.into_string().unwrap();
+    Some(text.split('\n').map(str::to_owned).collect())
+}
+
+/// Runs one test of this program under a tool.
+fn run_under(tool: &str, arguments: &[OsString], test: &str, work: &[&str]) -> Output {
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--test-threads=1"])
+        .env(WORK, work.join("\n"))
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("this test needs {tool}: {error} (the test command installs it)")
+        });
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{tool} failed:\n{told}");
+    output
+}
+
+/// Appends so many messages one after the other, then so many at once.
+fn append(path: &Path, sequential: usize, concurrent: usize) {
+    block_on(async {
+        let store = open(&StoreUrl::Sqlite(path.to_owned())).await.unwrap();
+        let id = SessionId::generate();
+        store.start(id, beginning(), at(0)).await.unwrap();
+        let text = Texts::new(1).text(450);
+        let append = || Append { session: id, messages: vec![user(&text)], epoch: None };
+        for _ in 0..sequential {
+            store.append(append()).await.unwrap();
+        }
+        let appends: Vec<Append> = (0..concurrent).map(|_| append()).collect();
+        for answer in join_all(appends.into_iter().map(|append| store.append(append))).await {
+            answer.unwrap();
+        }
+        let written = store.session(id).await.unwrap().last_seq;
+        assert_eq!(written as usize, sequential + concurrent);
+    });
+}
+
+#[test]
+fn messages_are_appended() {
+    match work().as_deref() {
+        Some([path, sequential, concurrent]) => {
+            append(Path::new(path), sequential.parse().unwrap(), concurrent.parse().unwrap());
+        }
+        _ => append(&tempfile::tempdir().unwrap().path().join("store.db"), 3, 3),
+    }
+}
+
+/// How often the work asks the system to make something durable.
+fn syncs(sequential: usize, concurrent: usize) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("strace");
+    let arguments: Vec<OsString> = vec![
+        "-f".into(),
+        "-e".into(),
+        "trace=fsync,fdatasync".into(),
+        "-o".into(),
+        log.clone().into(),
+    ];
+    let store = folder.path().join("store.db");
+    let numbers = [sequential.to_string(), concurrent.to_string()];
+    let work = [store.to_str().unwrap(), &numbers[0], &numbers[1]];
+    run_under("strace", &arguments, "messages_are_appended", &work);
+    let calls = std::fs::read_to_string(log).unwrap();
+    calls.lines().filter(|line| line.contains("fsync(") || line.contains("fdatasync(")).count()
+}
+
+#[test]
+fn an_append_needs_one_sync_and_many_at_once_share_it() {
+    let without = syncs(0, 0);
+    assert!((2..=15).contains(&without), "{without} syncs for a new store and a session");
+    assert_eq!(syncs(60, 0) - without, 60, "one sync for each message that is waited for");
+    let together = syncs(0, 64) - without;
+    assert!((1..=16).contains(&together), "{together} syncs for 64 messages at once");
+}
+
+/// Makes the context of a session, so many times.
+fn resume(path: &Path, session: SessionId, times: usize, prompt: Option<&str>) {
+    block_on(async {
+        let store = open(&StoreUrl::Sqlite(path.to_owned())).await.unwrap();
+        for _ in 0..times {
+            assert!(context(&store, session, prompt).await.contains("total"));
+        }
+    });
+}
+
+#[test]
+fn sessions_are_resumed() {
+    match work().as_deref() {
+        Some([path, session, times, prompt]) => {
+            let prompt = Some(prompt.as_str()).filter(|prompt| !prompt.is_empty());
+            resume(Path::new(path), session.parse().unwrap(), times.parse().unwrap(), prompt);
+        }
+        _ => block_on(async {
+            let store = TestStore::sqlite().await;
+            let id = store.begin().await;
+            store.add(id, vec![user("the total is wrong")]).await.unwrap();
+            assert!(store.context(id, None).await.contains("the total is wrong"));
+        }),
+    }
+}
+
+/// Instructions of one resume: what more of them cost, so that the start of the process does not count.
+fn instructions(path: &Path, session: SessionId, prompt: &str) -> u64 {
+    let count = |times: u64| -> u64 {
+        let arguments: Vec<OsString> =
+            vec!["--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()];
+        let (id, times) = (session.to_string(), times.to_string());
+        let work = [path.to_str().unwrap(), &id, &times, prompt];
+        let output = run_under("valgrind", &arguments, "sessions_are_resumed", &work);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let collected = told.lines().find_map(|line| line.split("Collected :").nth(1));
+        collected.unwrap().trim().parse().unwrap()
+    };
+    (count(12) - count(2)) / 10
+}
+
+/// A store with sessions of these lengths, indexed and closed.
+fn filled(folder: &Path, lengths: &[usize]) -> (PathBuf, Vec<SessionId>) {
+    let path = folder.join("store.db");
+    let mut ids = Vec::new();
+    block_on(async {
+        let store = open(&StoreUrl::Sqlite(path.clone())).await.unwrap();
+        let mut texts = Texts::new(1);
+        for length in lengths {
+            let id = SessionId::generate();
+            store.start(id, beginning(), at(0)).await.unwrap();
+            let messages: Vec<_> =
+                (0..*length).map(|n| user(&format!("{} total item{n}", texts.text(400)))).collect();
+            for part in messages.chunks(1000) {
+                let messages = part.to_vec();
+                store.append(Append { session: id, messages, epoch: None }).await.unwrap();
+            }
+            ids.push(id);
+        }
+        assert_eq!(store.index(u32::MAX).await.unwrap(), 0);
+    });
+    (path, ids)
+}
+
+#[test]
+fn the_work_of_a_resume_does_not_grow_with_its_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ids) = filled(folder.path(), &[100, 20_000]);
+    for (prompt, most_percent) in [
+        ("", 125),
+        ("what about item17 and item42?", 300),
+        ("why did the coupon break the checkout total?", 300),
+    ] {
+        let [short, long] = [ids[0], ids[1]].map(|id| instructions(&path, id, prompt));
+        assert!(
+            long * 100 <= short * most_percent,
+            "prompt {prompt:?}: {short} instructions for 100 messages, {long} for 20,000"
+        );
+    }
+}
