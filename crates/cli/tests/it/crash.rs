@@ -12,7 +12,7 @@ use crate::env::{TestEnv, user};
 const KILLS: u64 = 300;
 const AT_ONCE: usize = 2;
 /// Lines that a recorder is given, so that there is always more to say when it dies.
-const LINES: u64 = 64;
+const LINES: u64 = 600;
 const MOST_ACKS: u64 = 30;
 
 /// A small generator of chance: the same seed kills at the same moments.

@@ -51,6 +51,9 @@ pub struct Telling {
 /// With fewer tokens than this there is room for a piece of the last message and nothing else.
 const SMALLEST_FRAME: u32 = 120;
 
+/// With fewer than this not even what is left out is counted.
+const SMALLEST_COUNT: u32 = 80;
+
 /// Tells the story within the limits.
 pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
     if limits.tokens >= SMALLEST_FRAME {
@@ -61,7 +64,10 @@ pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
         }
     }
     let mut page = Page::new(story, limits.tokens);
-    page.take_recent(limits.tokens);
+    if limits.tokens >= SMALLEST_COUNT {
+        page.take_count();
+    }
+    page.take_recent(page.left());
     page.finish()
 }
 

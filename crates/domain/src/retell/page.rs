@@ -71,9 +71,17 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn take_frame(&mut self) {
+        self.framed = self.take(lines::OPENING.price + lines::CLOSING.price);
+        self.take_count();
+    }
+
+    /// Sets the price of the line aside that counts what is left out.
+    pub(super) fn take_count(&mut self) {
         let all = self.story.session.last_seq;
-        self.reserve = lines::left_out_price(all, all);
-        self.framed = self.take(lines::OPENING.price + lines::CLOSING.price + self.reserve);
+        let price = lines::left_out_price(all, all);
+        if self.take(price) {
+            self.reserve = price;
+        }
     }
 
     pub(super) fn take_header(&mut self) {
@@ -221,13 +229,13 @@ impl<'a> Page<'a> {
         }
         self.push_related(&mut text);
         self.push_recent(&mut text);
+        self.left += self.reserve;
+        if omitted > 0 && self.reserve > 0 {
+            let (line, price) = lines::left_out(omitted, self.story.session.last_seq);
+            text.push_str(&line);
+            self.left -= price;
+        }
         if self.framed {
-            self.left += self.reserve;
-            if omitted > 0 {
-                let (line, price) = lines::left_out(omitted, self.story.session.last_seq);
-                text.push_str(&line);
-                self.left -= price;
-            }
             text.push_str(lines::CLOSING.text);
         }
         Telling {

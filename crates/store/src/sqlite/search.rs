@@ -331,11 +331,11 @@ impl Search<'_> {
             own.visit(connection, span, |mut message| {
                 open_body(connection, &mut message)?;
                 let seq = message.message.seq;
-                if self.query.matches(message.message.body.head()) {
-                    if let Some((id, title)) = self.owner(row.no, seq)? {
-                        let key = rows::key(row.no, seq);
-                        room -= usize::from(self.take(key, id, title, message)?);
-                    }
+                if self.query.matches(message.message.body.head())
+                    && let Some((id, title)) = self.owner(row.no, seq)?
+                {
+                    let key = rows::key(row.no, seq);
+                    room -= usize::from(self.take(key, id, title, message)?);
                 }
                 Ok(room > 0)
             })?;
@@ -394,12 +394,10 @@ fn all_of(clauses: &[Clause]) -> String {
         let last = clause.terms.len() - 1;
         clause.terms.iter().enumerate().map(move |(at, term)| {
             if clause.prefix && at == last {
-                let short: String = clause
-                    .short_stems()
-                    .iter()
-                    .map(|stem| format!(" OR {}", quoted(stem)))
-                    .collect();
-                format!("({} *{short})", quoted(term))
+                let short = clause.short_stems();
+                let mut either = vec![format!("{} *", quoted(term))];
+                either.extend(short.iter().map(|stem| quoted(stem)));
+                format!("({})", either.join(" OR "))
             } else {
                 quoted(term)
             }

@@ -171,7 +171,7 @@ fn counters_equal_a_recount() {
         let id = store.begin_as(beginning).await;
         let mut texts = Texts::new(1);
         for _ in 0..60 {
-            let messages = (0..1 + texts.below(4)).map(|_| any_message(&mut texts)).collect();
+            let messages = (0..=texts.below(4)).map(|_| any_message(&mut texts)).collect();
             store.add(id, messages).await.unwrap();
         }
         let messages = store.all(id).await;

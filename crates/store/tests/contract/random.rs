@@ -14,49 +14,36 @@ use rethread_testkit::{TestStore, Texts, at, message};
 
 use crate::upkeep::{dump, whole};
 
-/// One thing that is done. Numbers choose among what there is.
+/// One thing that is done to a session. Numbers choose among what there is.
 #[derive(Debug, Clone)]
-enum Step {
+struct Step {
+    session: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
     Append {
-        session: usize,
         count: usize,
         seed: u64,
     },
     Long {
-        session: usize,
         seed: u64,
     },
-    Rename {
-        session: usize,
-    },
-    Move {
-        session: usize,
-        asked: usize,
-    },
+    Rename,
+    Move(Move),
     Fork {
-        session: usize,
         at: usize,
     },
     Purge {
-        session: usize,
         at: usize,
     },
-    Delete {
-        session: usize,
-    },
-    Undelete {
-        session: usize,
-    },
-    Erase {
-        session: usize,
-    },
-    Prune {
-        session: usize,
-    },
+    Delete,
+    Undelete,
+    Erase,
+    Prune,
     /// Out of the store and in again.
-    Exchange {
-        session: usize,
-    },
+    Exchange,
     Index {
         most: u32,
     },
@@ -66,22 +53,21 @@ const MOVES: [Move; 6] =
     [Move::Pause, Move::Complete, Move::Activate, Move::Reopen, Move::Archive, Move::Unarchive];
 
 fn step() -> impl Strategy<Value = Step> {
-    let any = || 0..1000_usize;
-    prop_oneof![
-        8 => (any(), 1..6_usize, 0..1000_u64)
-            .prop_map(|(session, count, seed)| Step::Append { session, count, seed }),
-        1 => (any(), 0..3_u64).prop_map(|(session, seed)| Step::Long { session, seed }),
-        1 => any().prop_map(|session| Step::Rename { session }),
-        3 => (any(), 0..MOVES.len()).prop_map(|(session, asked)| Step::Move { session, asked }),
-        3 => (any(), any()).prop_map(|(session, at)| Step::Fork { session, at }),
-        2 => (any(), any()).prop_map(|(session, at)| Step::Purge { session, at }),
-        1 => any().prop_map(|session| Step::Delete { session }),
-        1 => any().prop_map(|session| Step::Undelete { session }),
-        1 => any().prop_map(|session| Step::Erase { session }),
-        1 => any().prop_map(|session| Step::Prune { session }),
-        1 => any().prop_map(|session| Step::Exchange { session }),
-        2 => (1..20_u32).prop_map(|most| Step::Index { most }),
-    ]
+    let what = prop_oneof![
+        8 => (1..6_usize, 0..1000_u64).prop_map(|(count, seed)| What::Append { count, seed }),
+        1 => (0..3_u64).prop_map(|seed| What::Long { seed }),
+        3 => prop::sample::select(&MOVES[..]).prop_map(What::Move),
+        3 => (0..1000_usize).prop_map(|at| What::Fork { at }),
+        2 => (0..1000_usize).prop_map(|at| What::Purge { at }),
+        2 => (1..20_u32).prop_map(|most| What::Index { most }),
+        1 => Just(What::Rename),
+        1 => Just(What::Delete),
+        1 => Just(What::Undelete),
+        1 => Just(What::Erase),
+        1 => Just(What::Prune),
+        1 => Just(What::Exchange),
+    ];
+    (0..1000_usize, what).prop_map(|(session, what)| Step { session, what })
 }
 
 /// What ought to be in the store: each session's messages, by the numbers of texts that forks share.
@@ -123,73 +109,61 @@ fn next_message(texts: &mut Texts, number: usize, bytes: usize) -> NewMessage {
     }
 }
 
-async fn take(store: &TestStore, expected: &mut Expected, step: Step) {
-    let engine = store.engine();
-    let number = match &step {
-        Step::Append { session, .. }
-        | Step::Long { session, .. }
-        | Step::Rename { session }
-        | Step::Move { session, .. }
-        | Step::Fork { session, .. }
-        | Step::Purge { session, .. }
-        | Step::Delete { session }
-        | Step::Undelete { session }
-        | Step::Erase { session }
-        | Step::Prune { session }
-        | Step::Exchange { session } => *session,
-        Step::Index { most } => return drop(store.index(*most).await.unwrap()),
-    };
-    let id = match expected.choose(number) {
-        // Now and then a new one, so that there are always some.
+/// The session that a step is about; now and then a new one, so that there are always some.
+async fn choose(store: &TestStore, expected: &mut Expected, number: usize) -> SessionId {
+    match expected.choose(number) {
         Some(id) if number % 7 != 0 => id,
         _ => {
             let id = store.begin().await;
             expected.sessions.insert(id, Vec::new());
             id
         }
-    };
+    }
+}
+
+async fn take(store: &TestStore, expected: &mut Expected, step: Step) {
+    let id = choose(store, expected, step.session).await;
     let session = store.session(id).await.unwrap();
     let length = expected.sessions[&id].len();
-    match step {
-        Step::Append { count, seed, .. } => add(store, expected, id, (count, 30, seed)).await,
-        Step::Long { seed, .. } => add(store, expected, id, (1, 40_000, seed)).await,
-        Step::Rename { .. } if session.deleted_at.is_none() => {
+    match step.what {
+        What::Append { count, seed } => add(store, expected, id, (count, 30, seed)).await,
+        What::Long { seed } => add(store, expected, id, (1, 40_000, seed)).await,
+        What::Rename => {
             let title = format!("Title {length}");
             store.note(id, Fact::Titled { title, from: TitleFrom::Person }).await;
         }
-        Step::Move { asked, .. } => {
-            if let Ok(to) = session.decide(MOVES[asked]) {
+        What::Move(asked) => {
+            if let Ok(to) = session.decide(asked) {
                 store.note(id, Fact::Moved { to }).await;
             }
         }
-        Step::Fork { at: place, .. } if session.can_resume().is_ok() => {
+        What::Fork { at: place } if session.can_resume().is_ok() => {
             let seq = place % (length + 1);
             let new = SessionId::generate();
             store.fork(id, u32::try_from(seq).unwrap(), new, at(900)).await.unwrap();
             let shared = expected.sessions[&id][..seq].to_vec();
             expected.sessions.insert(new, shared);
         }
-        Step::Purge { at: place, .. } if length > 0 => {
+        What::Purge { at: place } if length > 0 => {
             let index = place % length;
             store.purge(id, u32::try_from(index + 1).unwrap(), at(950)).await.unwrap();
             let text = expected.sessions[&id][index];
             expected.texts[text].clear();
         }
-        Step::Delete { .. } if session.deleted_at.is_none() => {
-            store.note(id, Fact::Deleted).await;
-        }
-        Step::Undelete { .. } if session.deleted_at.is_some() => {
+        What::Delete if session.deleted_at.is_none() => drop(store.note(id, Fact::Deleted).await),
+        What::Undelete if session.deleted_at.is_some() => {
             store.note(id, Fact::Undeleted).await;
         }
-        Step::Erase { .. } => {
+        What::Erase => {
             store.erase(id).await.unwrap();
             expected.sessions.remove(&id);
         }
-        Step::Prune { .. } if session.can_resume().is_ok() => {
-            engine.prune(id, 2).await.unwrap();
+        What::Prune if session.can_resume().is_ok() => {
+            store.engine().prune(id, 2).await.unwrap();
         }
-        Step::Exchange { .. } => exchange(store, expected, id).await,
-        _ => (),
+        What::Exchange => exchange(store, expected, id).await,
+        What::Index { most } => assert!(store.index(most).await.is_ok()),
+        What::Fork { .. } | What::Purge { .. } | What::Delete | What::Undelete | What::Prune => (),
     }
 }
 
@@ -221,7 +195,9 @@ async fn exchange(store: &TestStore, expected: &mut Expected, id: SessionId) {
     assert_eq!(whole(store, id).await, before);
     let own: Vec<String> = expected.texts_of(id).into_iter().map(str::to_owned).collect();
     expected.sessions.insert(id, Vec::new());
-    own.iter().for_each(|text| expected.say(id, text));
+    for text in &own {
+        expected.say(id, text);
+    }
 }
 
 async fn expect_all_there(store: &TestStore, expected: &Expected) {
@@ -269,7 +245,7 @@ async fn run(store: &TestStore, steps: Vec<Step>) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48,
+        cases: 400,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     })]

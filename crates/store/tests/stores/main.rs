@@ -1,0 +1,71 @@
+//! Stores of every version that was released are opened by today's program with nothing lost or hidden.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+mod described;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use futures::executor::block_on;
+use rethread_domain::SessionId;
+use rethread_domain::search::{Filter, Query};
+use rethread_store::{Append, StoreUrl, open};
+use rethread_testkit::{context, user};
+use serde_json::Value;
+
+use crate::described::described;
+
+/// The folders of old stores, each with what was in it when it was made.
+fn fixtures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/stores");
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn every_version_is_opened_with_all_that_is_in_it() {
+    for fixture in fixtures() {
+        let expected: Value =
+            serde_json::from_slice(&fs::read(fixture.join("expected.json")).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        fs::copy(fixture.join("store.db"), &path).unwrap();
+        block_on(async {
+            let store = open(&StoreUrl::Sqlite(path)).await.unwrap();
+            assert_eq!(described(&*store).await, expected, "{}", fixture.display());
+            assert_eq!(store.check().await.unwrap().damage, Vec::<String>::new());
+            store.rebuild().await.unwrap();
+            assert_eq!(described(&*store).await, expected, "{}: rebuilt", fixture.display());
+            let health = store.check().await.unwrap();
+            assert_eq!((health.damage, health.drift), (vec![], vec![]));
+        });
+    }
+}
+
+#[test]
+fn every_version_is_searched_resumed_and_written_to() {
+    for fixture in fixtures() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        fs::copy(fixture.join("store.db"), &path).unwrap();
+        block_on(async {
+            let store = open(&StoreUrl::Sqlite(path)).await.unwrap();
+            let hits =
+                store.search(&Query::parse("better-sqlite3"), &Filter::default(), 9).await.unwrap();
+            assert!(!hits.is_empty());
+            let gone =
+                store.search(&Query::parse("hunter2xyzzy"), &Filter::default(), 9).await.unwrap();
+            assert_eq!(gone, []);
+            let fork: SessionId = "01990000-0000-7000-8000-000000000002".parse().unwrap();
+            let told = context(&store, fork, Some("which library for the database?")).await;
+            assert!(told.contains("better-sqlite3") && told.contains("go on here"), "{told}");
+            let append = Append { session: fork, messages: vec![user("and on")], epoch: None };
+            let before = store.session(fork).await.unwrap().last_seq;
+            assert_eq!(store.append(append).await.unwrap()[0].seq, before + 1);
+        });
+    }
+}
