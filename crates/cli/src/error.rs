@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use rethread_domain::{Status, quote};
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
+use rethread_domain::{Status, quote};
 use rethread_engine::Error;
 use rethread_engine::entry::BadEntry;
 use rethread_store as store;

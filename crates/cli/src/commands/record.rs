@@ -79,9 +79,10 @@ impl Args {
         let is_new = self.session.is_none();
         let session = self.open(app).await?;
         let recorder = Recorder::open(&app.engine, session.id, app.config.pruning()).await?;
-        output::data(&format!("{}\n", session.id));
+        let is_read = output::try_write(format!("{}\n", session.id).as_bytes()).is_ok();
         let other_agent = self.agent.filter(|agent| session.agent.as_ref() != Some(agent));
-        let mut recording = Recording { app, recorder, ack: self.ack, other_agent, messages: 0 };
+        let mut recording =
+            Recording { app, recorder, ack: self.ack && is_read, other_agent, messages: 0 };
         let lines = read_lines(app.config.record.max_message_bytes);
         let outcome = recording.run(&lines).await;
         let messages = recording.messages;
@@ -270,7 +271,8 @@ impl Recording<'_> {
         if self.ack {
             let lines: String =
                 written.iter().map(|one| format!("{{\"seq\":{}}}\n", one.seq)).collect();
-            output::data(&lines);
+            // Recording goes on when nobody reads the acknowledgements any more.
+            self.ack = output::try_write(lines.as_bytes()).is_ok();
         }
     }
 }

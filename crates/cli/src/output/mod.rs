@@ -21,14 +21,20 @@ pub(crate) fn json(value: &impl serde::Serialize) {
 }
 
 pub(crate) fn write(bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
+    if let Err(error) = try_write(bytes) {
         stopped(&error);
     }
 }
 
+/// Writes data for a command that goes on when nobody reads it.
+pub(crate) fn try_write(bytes: &[u8]) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
 /// Ends the program when nobody reads what it writes.
-pub(crate) fn stopped(error: &std::io::Error) {
+fn stopped(error: &std::io::Error) {
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }

@@ -122,7 +122,8 @@ fn three_hundred_kills_lose_no_acknowledged_message() {
         runs.into_iter().rev().collect::<Vec<_>>()
     });
     let acked: Mutex<Acked> = Mutex::default();
-    let fresh = Mutex::new((0..KILLS).map(|_| env.command(["record", "--ack"])).collect::<Vec<_>>());
+    let fresh =
+        Mutex::new((0..KILLS).map(|_| env.command(["record", "--ack"])).collect::<Vec<_>>());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {

@@ -16,7 +16,8 @@ fn a_full_disk_loses_nothing_and_recovers_when_there_is_space() {
         return fill(Path::new(&disk));
     }
     let disk = tempfile::tempdir().unwrap();
-    let script = r#"mount -t tmpfs -o size=2m,mode=700 tmpfs "$1" && exec "$2" --exact "$3" --nocapture"#;
+    let script =
+        r#"mount -t tmpfs -o size=2m,mode=700 tmpfs "$1" && exec "$2" --exact "$3" --nocapture"#;
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", script, "sh"])
         .arg(disk.path())
@@ -55,7 +56,9 @@ fn fill(disk: &Path) {
         if let Some(told) = out.next() {
             id.get_or_insert_with(|| told.to_owned());
         }
-        acked.extend(out.map(|ack| serde_json::from_str::<Value>(ack).unwrap()["seq"].as_u64().unwrap()));
+        acked.extend(
+            out.map(|ack| serde_json::from_str::<Value>(ack).unwrap()["seq"].as_u64().unwrap()),
+        );
         if told.code != Some(0) {
             break told;
         }
@@ -74,12 +77,9 @@ fn fill(disk: &Path) {
 
     // While it is full.
     check(&acked);
-    for args in [
-        &["record", "--session", &id][..],
-        &["record"],
-        &["rename", &id, "x"],
-        &["pause", &id],
-    ] {
+    for args in
+        [&["record", "--session", &id][..], &["record"], &["rename", &id, "x"], &["pause", &id]]
+    {
         let big = jsonl(&[user(&unlike_itself(400_000))]);
         let told = env.feed([args, &["--json"]].concat(), &big);
         if told.code != Some(0) {
@@ -93,7 +93,8 @@ fn fill(disk: &Path) {
     assert!(env.data(["export", &id]).lines().count() > acked.len());
     let refused = env.run(["backup", disk.join("copy.db").to_str().unwrap(), "--json"]);
     refused.assert_error(1, "storage_full");
-    let refused = env.run(["export", "--all", "-o", disk.join("all.jsonl").to_str().unwrap(), "--json"]);
+    let refused =
+        env.run(["export", "--all", "-o", disk.join("all.jsonl").to_str().unwrap(), "--json"]);
     refused.assert_error(1, "storage_full");
     assert!(!disk.join("copy.db").exists() && !disk.join("copy.db.part").exists());
     assert_eq!(env.json(["doctor"])["ok"], true);

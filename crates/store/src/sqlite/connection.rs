@@ -10,8 +10,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{Error, Result};
 
-/// How long a write waits for another process.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How often, and how long each time, a write waits for another process: ten seconds in all.
+const STEPS: i32 = 1000;
+const STEP: Duration = Duration::from_millis(10);
 /// Statements that a connection keeps ready.
 const STATEMENTS: usize = 64;
 
@@ -23,7 +24,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
         connection.query_row("pragma schema_version", [], |_| Ok(())).map(|()| connection)
     });
-    let connection = match opened {
+    let mut connection = match opened {
         Ok(connection) => connection,
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             return Err(not_a_store(path, &error.to_string()));
@@ -36,7 +37,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
             (error, _) => return Err(error),
         },
     };
-    set_up(&connection)?;
+    set_up(&mut connection)?;
     Ok(connection)
 }
 
@@ -56,8 +57,8 @@ fn sealed_uri(path: &Path) -> Option<String> {
 
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    set_up(&connection)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    set_up(&mut connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -66,18 +67,27 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn set_up(connection: &Connection) -> Result<()> {
+fn set_up(connection: &mut Connection) -> Result<()> {
     let linked = rusqlite::version_number();
     if linked < OLDEST_SQLITE {
         return Err(Error::Failed(format!(
             "SQLite {linked} is too old to be trusted with a store"
         )));
     }
-    connection.busy_timeout(PATIENCE)?;
+    be_patient(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
+}
+
+/// Waits for other processes in even steps. SQLite's own steps grow, so that who has waited longest comes last.
+pub(super) fn be_patient(connection: &mut Connection) -> Result<()> {
+    let wait = |times: i32| {
+        std::thread::sleep(STEP);
+        times < STEPS
+    };
+    Ok(connection.busy_handler(Some(wait))?)
 }
 
 /// Makes an empty file that only its owner can read, and the folders above it.

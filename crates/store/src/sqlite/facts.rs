@@ -148,8 +148,7 @@ pub(super) fn fork(
             conversation.summarise(summary);
         }
     }
-    fold.session.started_at = at;
-    fold.session.last_active_at = at;
+    fold.begin_at(at);
     let no = rows::insert_session(connection, &fold.session, at_seq)?;
     insert(connection, no, &fold.session, &Fact::Started(beginning), at)?;
     let mut row = SessionRow { no, session: fold.session, base: at_seq, indexed: at_seq, epoch: 0 };
@@ -207,6 +206,13 @@ impl Fold {
             .map(|agent| (agent.name, agent.usage_count))
             .collect();
         Ok(())
+    }
+
+    /// A fork begins when it is made, whatever it shares.
+    pub(super) fn begin_at(&mut self, at: Timestamp) {
+        let latest = self.conversations.values().map(|conversation| conversation.last_at).max();
+        self.session.started_at = at;
+        self.session.last_active_at = latest.map_or(at, |latest| latest.max(at));
     }
 
     pub(super) fn hear(&mut self, row: &MessageRow, name: &str) {

@@ -68,7 +68,7 @@ pub(super) fn catch_up_soon(connection: &mut Connection, most: u32) -> Result<u3
             transaction.commit()?;
             Ok(done)
         });
-    connection.busy_timeout(connection::PATIENCE)?;
+    connection::be_patient(connection)?;
     done
 }
 
@@ -77,6 +77,13 @@ fn is_current(connection: &Connection) -> Result<bool> {
     let mut statement = connection.prepare_cached("select value from meta where name = 'terms'")?;
     let made: Option<u32> = statement.query_row([], |row| row.get(0)).optional()?;
     Ok(made == Some(terms::VERSION))
+}
+
+/// Merges the index whole: it keeps nothing then of what was taken out.
+pub(super) fn merge(connection: &Connection) -> Result<()> {
+    connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
+    connection.execute("insert into title_index (title_index) values ('optimize')", [])?;
+    Ok(())
 }
 
 /// Empties the index, for everything to be brought in anew.

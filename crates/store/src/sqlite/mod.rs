@@ -265,10 +265,10 @@ impl Upkeep for SqliteStore {
     }
 
     async fn compact(&self) -> Result<()> {
+        claims::sweep_locks(&self.path)?;
         self.writer()?
             .maintain(|connection| {
-                connection
-                    .execute("insert into message_index (message_index) values ('optimize')", [])?;
+                index::merge(connection)?;
                 connection.execute_batch("vacuum")?;
                 writer::fold_log(connection, "truncate");
                 Ok(())

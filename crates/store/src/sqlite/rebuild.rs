@@ -48,9 +48,7 @@ pub(super) fn fold(connection: &Connection, row: &SessionRow) -> Result<Fold> {
             names.iter().find(|(n, _)| *n == message.conversation).map_or("", |(_, name)| name);
         fold.hear(&message, name);
         if seq == forked_at {
-            // A fork begins when it is made, whatever it shares.
-            fold.session.started_at = *started;
-            fold.session.last_active_at = *started;
+            fold.begin_at(*started);
         }
         Ok(true)
     })?;

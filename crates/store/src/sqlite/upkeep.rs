@@ -34,9 +34,7 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
         rebuild::session(connection, &sharer)?;
     }
     while index::catch_up(connection, index::STEP)? > 0 {}
-    // Merged whole, the index keeps nothing of what was taken out.
-    connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
-    connection.execute("insert into title_index (title_index) values ('optimize')", [])?;
+    index::merge(connection)?;
     crash::point("purge.done");
     Ok(())
 }

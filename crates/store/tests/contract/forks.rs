@@ -145,6 +145,8 @@ fn a_shared_message_is_found_once_and_in_the_fork_when_asked() {
         let fork = fork(store, source, 2).await;
         for _ in 0..2 {
             assert_eq!(found(store, "zebra", &Filter::default()).await, [(source, 1)]);
+            let of_anna = Filter { user: Some("anna".into()), ..Filter::default() };
+            assert_eq!(found(store, "zebra", &of_anna).await, [(source, 1)]);
             let of_fork = Filter { session: Some(fork), ..Filter::default() };
             assert_eq!(found(store, "zebra", &of_fork).await, [(fork, 1)]);
             store.index_all().await;
@@ -211,5 +213,24 @@ fn a_fork_can_be_resumed_and_relevance_reaches_into_what_it_shares() {
                 "indexed: {indexed}"
             );
         }
+    });
+}
+
+#[test]
+fn a_message_from_the_future_is_found_by_time_in_the_fork_that_is_left() {
+    on_each(async |store| {
+        let source = store.begin().await;
+        let later = at(60 * 24 * 100);
+        store.add(source, vec![NewMessage { at: later, ..user("the zebra") }]).await.unwrap();
+        for seq in [1, 2] {
+            store.add(source, vec![user("now")]).await.unwrap();
+            let fork = fork(store, source, seq).await;
+            assert_eq!(store.session(fork).await.unwrap().last_active_at, later);
+        }
+        store.expect_sound().await;
+        store.index_all().await;
+        store.erase(source).await.unwrap();
+        let since = Filter { since: Some(at(0)), ..Filter::default() };
+        assert_eq!(found(store, "zebra", &since).await.len(), 1);
     });
 }

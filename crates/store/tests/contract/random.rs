@@ -112,7 +112,7 @@ fn next_message(texts: &mut Texts, number: usize, bytes: usize) -> NewMessage {
 /// The session that a step is about; now and then a new one, so that there are always some.
 async fn choose(store: &TestStore, expected: &mut Expected, number: usize) -> SessionId {
     match expected.choose(number) {
-        Some(id) if number % 7 != 0 => id,
+        Some(id) if !number.is_multiple_of(7) => id,
         _ => {
             let id = store.begin().await;
             expected.sessions.insert(id, Vec::new());
@@ -245,7 +245,7 @@ async fn run(store: &TestStore, steps: Vec<Step>) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
+        cases: 48,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     })]

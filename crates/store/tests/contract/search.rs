@@ -285,6 +285,20 @@ fn a_filter_by_role_or_time_never_hides_a_match_behind_newer_ones() {
 }
 
 #[test]
+fn a_filter_that_leaves_many_sessions_hides_nothing_either() {
+    on_each(async |store| {
+        let id = hidden(store, false).await;
+        for _ in 0..100 {
+            let zoo = Beginning { project: "/zoo".into(), ..beginning() };
+            let other = store.begin_as(zoo).await;
+            store.add(other, vec![user("nothing of interest")]).await.unwrap();
+        }
+        let zoo = Filter { project: Some("/zoo".into()), ..Filter::default() };
+        expect_needle(store, id, zoo).await;
+    });
+}
+
+#[test]
 fn a_phrase_is_found_behind_newer_messages_with_its_words() {
     on_each(async |store| {
         let id = store.begin().await;

@@ -132,6 +132,22 @@ fn an_erased_session_leaves_nothing_behind() {
 }
 
 #[test]
+fn nothing_of_an_erased_session_is_in_a_compacted_file() {
+    on_each(async |store| {
+        let word = "hunter2xyzzy";
+        let id = store.begin().await;
+        store.add(id, vec![user(&format!("The word is {word}."))]).await.unwrap();
+        store.begin().await;
+        store.index_all().await;
+        assert!(store.holds(word));
+        store.erase(id).await.unwrap();
+        store.compact().await.unwrap();
+        assert!(!store.holds(word));
+        store.expect_sound().await;
+    });
+}
+
+#[test]
 fn only_what_was_deleted_long_enough_ago_is_erased() {
     on_each(async |store| {
         let mut ids = Vec::new();
@@ -204,4 +220,11 @@ fn usage_tells_what_there_is() {
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].beginning(None), beginning());
     });
+}
+
+#[test]
+fn the_sqlite_in_this_program_has_no_known_way_to_damage_a_file() {
+    let version = rethread_store::sqlite_version();
+    let parts: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+    assert!(parts >= vec![3, 51, 3], "{version}");
 }
