@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_engine::exchange::Format;
 use rethread_store::ListFilter;
@@ -49,25 +50,36 @@ impl Args {
                 app.engine.list(&filter).await?.iter().rev().map(|session| session.id).collect()
             }
         };
-        let mut out: Box<dyn Write + Send> = match &self.output {
-            None => Box::new(Pipe),
-            Some(path) => Box::new(private(path)?),
+        let Some(path) = &self.output else {
+            self.write(app, &ids, &mut Pipe).await?;
+            return Ok(ExitCode::SUCCESS);
         };
-        let mut out = BufWriter::with_capacity(1 << 16, &mut out);
+        let mut file = private(path)?;
+        let written = self.write(app, &ids, &mut file).await;
+        if let Err(error) = written.and_then(|()| Ok(file.sync_all()?)) {
+            // Half an export is none.
+            drop(std::fs::remove_file(path));
+            return Err(error);
+        }
+        output::note(format_args!("Wrote {} sessions to {}.", ids.len(), path.display()));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn write(
+        &self,
+        app: &App,
+        ids: &[SessionId],
+        out: &mut (dyn Write + Send),
+    ) -> anyhow::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, out);
         let format = match self.format {
             Kind::Jsonl => Format::Jsonl,
             Kind::Json => Format::Json,
         };
-        for id in &ids {
+        for id in ids {
             app.engine.export(*id, format, &mut out).await?;
         }
-        out.flush()?;
-        drop(out);
-        if let Some(path) = &self.output {
-            std::fs::File::open(path)?.sync_all()?;
-            output::note(format_args!("Wrote {} sessions to {}.", ids.len(), path.display()));
-        }
-        Ok(ExitCode::SUCCESS)
+        Ok(out.flush()?)
     }
 }
 

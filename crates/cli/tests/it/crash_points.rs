@@ -1,7 +1,7 @@
 //! The program dies at every point there is for it, and leaves the old state or the new one (PROMISES D2).
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -37,19 +37,6 @@ impl Guest {
     }
 }
 
-/// Runs a command that may die on the way; gives whether it did, and what it printed.
-fn run(mut command: Command, input: &str) -> (bool, String) {
-    use std::io::Write;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    let died = output.status.signal().is_some();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(died || output.status.success(), "{command:?}: {told}");
-    (died, String::from_utf8(output.stdout).unwrap())
-}
-
 #[test]
 fn a_crash_at_any_point_leaves_the_old_state_or_the_new_one() {
     let guest = Guest::new();
@@ -73,79 +60,113 @@ fn a_crash_at_any_point_leaves_the_old_state_or_the_new_one() {
     assert!(never.is_empty(), "no command comes to {never:?}");
 }
 
-/// A working day, with every command dying at `point` and then said again; gives whether any died.
+/// One store, on which every command dies at a point.
+struct Day<'a> {
+    env: TestEnv,
+    point: &'a str,
+    any_died: bool,
+}
+
+/// A working day, with every command dying at `point`; gives whether any died.
 fn script(guest: &Guest, point: &str) -> bool {
-    let env = TestEnv::new();
-    let mut any = false;
-    let mut attempt = |args: &[&str], input: &str| {
-        let mut command = env.command(args);
-        command.env("CRASH_AT", point);
-        let (died, out) = run(command, input);
-        any |= died;
-        (died, out)
-    };
-    let mut sessions = Vec::new();
-    for part in ["a", "b"] {
-        let lines: Vec<Value> =
-            (0..12).map(|n| json!({"role": "user", "content": format!("{part}{n}"), "id": format!("{part}{n}")})).collect();
-        let (died, out) = attempt(&["record", "--ack"], &jsonl(&lines));
-        let id = out.lines().next().map(str::to_owned);
-        let acked = out.lines().skip(1).count();
-        let id = match id {
-            Some(id) => {
-                let stored = env.messages(&id);
-                assert!(stored.len() >= acked, "{point}: {acked} acknowledged, {stored:?}");
-                for (n, message) in stored.iter().enumerate() {
-                    assert_eq!(message["content"], format!("{part}{n}"), "{point}");
-                }
-                // Said again, with ids, it is one message all the same.
-                env.record(["--session", &id], &lines)
-            }
-            None => env.record::<&str>([], &lines),
-        };
-        assert!(died || acked == 12, "{point}: {out}");
-        let (_, out) = attempt(&["record", "--ack", "--session", &id], &jsonl(&[user("one more")]));
-        let acked = out.lines().skip(1).count();
-        let count = env.messages(&id).len();
-        assert!(count == 13 || count == 12 && acked == 0, "{point}: {count}");
-        sessions.push(id);
-    }
-    let id = sessions[0].as_str();
-    env.assert_sound();
+    let mut day = Day { env: TestEnv::new(), point, any_died: false };
+    let sessions = [day.record("a"), day.record("b")];
+    day.env.assert_sound();
+    day.change(&sessions[0]);
+    day.purge(&sessions[0]);
+    day.import(guest);
+    day.erase(&sessions[1]);
 
-    let count = env.messages(id).len();
-    attempt(&["prune", id, "--keep", "2"], "");
-    attempt(&["pause", id], "");
-    attempt(&["rename", id, "A title"], "");
-    attempt(&["fork", id], "");
-    attempt(&["search", "a3"], "");
-    assert_eq!(env.messages(id).len(), count, "{point}");
-    env.assert_sound();
-
-    let (died, _) = attempt(&["purge", id, "4"], "");
-    let purged = &env.messages(id)[3];
-    assert!(died || purged["purged_at"].is_string(), "{point}");
-    assert!(purged["content"] == "a3" || purged["purged_at"].is_string(), "{point}: {purged}");
-    env.data(["purge", id, "4"]);
-    assert_eq!(env.messages(id)[3]["content"], "", "{point}");
-
-    let (died, _) = attempt(&["import"], &guest.export);
-    let there = env.run(["show", &guest.id]).code == Some(0);
-    assert!(died || there, "{point}");
-    if !there {
-        env.feed(["import"], &guest.export).succeeded();
-    }
-    assert_eq!(env.data(["export", &guest.id]), guest.export, "{point}");
-
-    let gone = sessions[1].as_str();
-    let (died, _) = attempt(&["delete", "--permanently", gone], "");
-    let told = env.run(["show", gone, "--all"]);
-    assert!(told.code == Some(1) || died, "{point}: {told}");
-
+    let env = &day.env;
     env.assert_sound();
     assert!(!env.json(["search", "guest", "-n", "100"]).as_array().unwrap().is_empty(), "{point}");
     let other = TestEnv::new();
     other.feed(["import"], env.data(["export", "--all"])).succeeded();
     other.assert_sound();
-    any
+    day.any_died
+}
+
+impl Day<'_> {
+    /// Runs a command that may die on the way; gives whether it did, and what it printed.
+    fn attempt(&mut self, args: &[&str], input: &str) -> (bool, String) {
+        use std::io::Write;
+        let mut command = self.env.command(args);
+        command.env("CRASH_AT", self.point);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        let died = output.status.signal().is_some();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(died || output.status.success(), "{}: {args:?}: {told}", self.point);
+        self.any_died |= died;
+        (died, String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn record(&mut self, part: &str) -> String {
+        let point = self.point;
+        let line = |n: u32| json!({"role": "user", "content": format!("{part}{n}"), "id": format!("{part}{n}")});
+        let lines: Vec<Value> = (0..12).map(line).collect();
+        let (died, out) = self.attempt(&["record", "--ack"], &jsonl(&lines));
+        let acked = out.lines().skip(1).count();
+        assert!(died || acked == 12, "{point}: {out}");
+        let id = match out.lines().next() {
+            Some(id) => {
+                let stored = self.env.messages(id);
+                assert!(stored.len() >= acked, "{point}: {acked} acknowledged, {stored:?}");
+                for (n, message) in stored.iter().enumerate() {
+                    assert_eq!(message["content"], format!("{part}{n}"), "{point}");
+                }
+                // Said again, with ids, it is one message all the same.
+                self.env.record(["--session", id], &lines)
+            }
+            None => self.env.record::<&str>([], &lines),
+        };
+        let more = jsonl(&[user("one more")]);
+        let (_, out) = self.attempt(&["record", "--ack", "--session", &id], &more);
+        let acked = out.lines().skip(1).count();
+        let count = self.env.messages(&id).len();
+        assert!(count == 13 || count == 12 && acked == 0, "{point}: {count}");
+        id
+    }
+
+    fn change(&mut self, id: &str) {
+        let count = self.env.messages(id).len();
+        self.attempt(&["prune", id, "--keep", "2"], "");
+        self.attempt(&["pause", id], "");
+        self.attempt(&["rename", id, "A title"], "");
+        self.attempt(&["fork", id], "");
+        self.attempt(&["search", "a3"], "");
+        assert_eq!(self.env.messages(id).len(), count, "{}", self.point);
+        self.env.assert_sound();
+    }
+
+    fn purge(&mut self, id: &str) {
+        let point = self.point;
+        let (died, _) = self.attempt(&["purge", id, "4"], "");
+        let purged = &self.env.messages(id)[3];
+        assert!(died || purged["purged_at"].is_string(), "{point}");
+        assert!(purged["content"] == "a3" || purged["purged_at"].is_string(), "{point}: {purged}");
+        self.env.data(["purge", id, "4"]);
+        assert_eq!(self.env.messages(id)[3]["content"], "", "{point}");
+    }
+
+    /// The whole session comes in, or nothing of it.
+    fn import(&mut self, guest: &Guest) {
+        let (died, _) = self.attempt(&["import"], &guest.export);
+        let is_there = self.env.run(["show", &guest.id]).code == Some(0);
+        assert!(died || is_there, "{}", self.point);
+        if !is_there {
+            self.env.feed(["import"], &guest.export).succeeded();
+        }
+        assert_eq!(self.env.data(["export", &guest.id]), guest.export, "{}", self.point);
+    }
+
+    fn erase(&mut self, id: &str) {
+        let count = self.env.messages(id).len();
+        let (died, _) = self.attempt(&["delete", "--permanently", id], "");
+        let is_there = self.env.run(["show", id]).code == Some(0);
+        assert!(died || !is_there, "{}", self.point);
+        assert!(!is_there || self.env.messages(id).len() == count, "{}", self.point);
+    }
 }

@@ -36,78 +36,102 @@ fn a_full_disk_loses_nothing_and_recovers_when_there_is_space() {
 }
 
 fn fill(disk: &Path) {
-    let env = TestEnv::with_store(&disk.join("sessions.db"));
-    let filler = disk.join("filler");
-    let first = env.basket();
-    std::fs::write(&filler, vec![1; 900 << 10]).unwrap();
-    let line = |n: usize| user(&format!("heron {n} {}", "word ".repeat(200)));
-    let mut said = 0;
-    let mut acked: Vec<u64> = Vec::new();
-    let mut id: Option<String> = None;
-    let full = loop {
-        let lines: Vec<Value> = (said..said + 20).map(line).collect();
-        said += 20;
-        let mut args = vec!["record", "--ack", "--json"];
-        if let Some(id) = &id {
-            args.extend(["--session", id]);
+    let small = SmallDisk { env: TestEnv::with_store(&disk.join("sessions.db")), disk };
+    let first = small.env.basket();
+    std::fs::write(disk.join("filler"), vec![1; 900 << 10]).unwrap();
+    let (id, acked) = small.fill_up();
+    small.check(&id, acked);
+    small.assert_readable(&first, &id);
+    small.assert_nothing_is_half_written(&id);
+    small.check(&id, acked);
+
+    std::fs::remove_file(disk.join("filler")).unwrap();
+    let before = small.env.messages(&id).len();
+    let more = jsonl(&[line(before)]);
+    let told = small.env.feed(["record", "--ack", "--session", &id], more).succeeded();
+    assert_eq!(told.text().lines().nth(1), Some(format!("{{\"seq\":{}}}", before + 1).as_str()));
+    small.check(&id, before + 1);
+    small.env.assert_sound();
+    assert_eq!(small.env.json(["doctor"])["unindexed_messages"], 0);
+}
+
+fn line(n: usize) -> Value {
+    user(&format!("heron {n} {}", "word ".repeat(200)))
+}
+
+struct SmallDisk<'a> {
+    env: TestEnv,
+    disk: &'a Path,
+}
+
+impl SmallDisk<'_> {
+    /// Records until there is no space left; gives the session and how many messages were acknowledged.
+    fn fill_up(&self) -> (String, usize) {
+        let mut acked = 0;
+        let mut id: Option<String> = None;
+        for _ in 0..500 {
+            let lines: Vec<Value> = (acked..acked + 20).map(line).collect();
+            let mut args = vec!["record", "--ack", "--json"];
+            if let Some(id) = &id {
+                args.extend(["--session", id]);
+            }
+            let told = self.env.feed(args, jsonl(&lines));
+            let mut out = told.text().lines();
+            let session = out.next().or(id.as_deref()).map(str::to_owned);
+            id = session;
+            for ack in out {
+                acked += 1;
+                assert_eq!(ack, format!("{{\"seq\":{acked}}}"));
+            }
+            if told.code != Some(0) {
+                told.assert_error(1, "storage_full");
+                return (id.unwrap(), acked);
+            }
         }
-        let told = env.feed(args, jsonl(&lines));
-        let mut out = told.text().lines();
-        if let Some(told) = out.next() {
-            id.get_or_insert_with(|| told.to_owned());
-        }
-        acked.extend(
-            out.map(|ack| serde_json::from_str::<Value>(ack).unwrap()["seq"].as_u64().unwrap()),
-        );
-        if told.code != Some(0) {
-            break told;
-        }
-        assert!(said < 10_000, "the disk does not fill up");
-    };
-    full.assert_error(1, "storage_full");
-    let id = id.unwrap();
-    let check = |acked: &[u64]| {
-        let messages = env.messages(&id);
-        assert!(messages.len() >= acked.len());
+        panic!("the disk does not fill up");
+    }
+
+    fn check(&self, id: &str, acked: usize) {
+        let messages = self.env.messages(id);
+        assert!(messages.len() >= acked);
         for (n, message) in messages.iter().enumerate() {
             assert_eq!(message["seq"], n + 1);
-        }
-        assert_eq!(acked, (1..=acked.len() as u64).collect::<Vec<_>>());
-    };
-
-    // While it is full.
-    check(&acked);
-    for args in
-        [&["record", "--session", &id][..], &["record"], &["rename", &id, "x"], &["pause", &id]]
-    {
-        let big = jsonl(&[user(&unlike_itself(400_000))]);
-        let told = env.feed([args, &["--json"]].concat(), &big);
-        if told.code != Some(0) {
-            told.assert_error(1, "storage_full");
+            assert_eq!(message["content"], line(n)["content"]);
         }
     }
-    assert_eq!(env.json(["list", "--all"]).as_array().unwrap().len(), 2);
-    assert!(!env.json(["search", "heron", "-n", "5"]).as_array().unwrap().is_empty());
-    assert_eq!(env.messages(&first).len(), 5);
-    assert!(env.data(["context", &id, "--prompt", "heron 3"]).contains("heron"));
-    assert!(env.data(["export", &id]).lines().count() > acked.len());
-    let refused = env.run(["backup", disk.join("copy.db").to_str().unwrap(), "--json"]);
-    refused.assert_error(1, "storage_full");
-    let refused =
-        env.run(["export", "--all", "-o", disk.join("all.jsonl").to_str().unwrap(), "--json"]);
-    refused.assert_error(1, "storage_full");
-    assert!(!disk.join("copy.db").exists() && !disk.join("copy.db.part").exists());
-    assert_eq!(env.json(["doctor"])["ok"], true);
 
-    // And when there is space again.
-    drop(std::fs::remove_file(disk.join("all.jsonl")));
-    std::fs::remove_file(&filler).unwrap();
-    let before = env.messages(&id).len();
-    let told = env.feed(["record", "--ack", "--session", &id], jsonl(&[line(said)])).succeeded();
-    assert_eq!(told.text().lines().nth(1), Some(format!("{{\"seq\":{}}}", before + 1).as_str()));
-    check(&acked);
-    env.assert_sound();
-    assert_eq!(env.json(["doctor"])["unindexed_messages"], 0);
+    fn assert_readable(&self, first: &str, id: &str) {
+        let env = &self.env;
+        assert_eq!(env.json(["list", "--all"]).as_array().unwrap().len(), 2);
+        assert!(!env.json(["search", "heron", "-n", "5"]).as_array().unwrap().is_empty());
+        assert_eq!(env.messages(first).len(), 5);
+        assert!(env.data(["context", id, "--prompt", "heron 3"]).contains("heron"));
+        env.data(["export", id]);
+        env.assert_sound();
+    }
+
+    fn assert_nothing_is_half_written(&self, id: &str) {
+        let (copy, export) = (self.disk.join("copy.db"), self.disk.join("all.jsonl"));
+        let big = jsonl(&[user(&unlike_itself(400_000))]);
+        for args in [
+            &["record", "--session", id][..],
+            &["record"],
+            &["backup", copy.to_str().unwrap()],
+            &["export", "--all", "-o", export.to_str().unwrap()],
+        ] {
+            let told = self.env.feed([args, &["--json"]].concat(), &big);
+            told.assert_error(1, "storage_full");
+        }
+        let names = std::fs::read_dir(self.disk).unwrap().map(|entry| entry.unwrap().file_name());
+        let extra: Vec<_> = names
+            .filter(|name| {
+                let name = name.to_str().unwrap();
+                name != "filler" && !name.starts_with("sessions.db")
+            })
+            .collect();
+        assert!(extra.is_empty(), "{extra:?}");
+        assert_eq!(self.env.json(["list", "--all"]).as_array().unwrap().len(), 2);
+    }
 }
 
 /// A text that cannot be made much smaller.

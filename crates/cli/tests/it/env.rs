@@ -237,10 +237,9 @@ impl TestEnv {
     pub(crate) fn settle(&self, text: &str) -> String {
         let mut ids = self.ids.borrow_mut();
         for (at, _) in text.match_indices('-').filter(|(at, _)| *at >= 8) {
-            if let Some(id) = text.get(at - 8..at + 28).filter(|id| is_id(id)) {
-                if !ids.iter().any(|known| known == id) {
-                    ids.push(id.to_owned());
-                }
+            let id = text.get(at - 8..at + 28).filter(|id| is_id(id));
+            if let Some(id) = id.filter(|id| !ids.iter().any(|known| known == id)) {
+                ids.push(id.to_owned());
             }
         }
         let mut text = text.replace(&self.root().display().to_string(), "[ROOT]");
@@ -297,7 +296,8 @@ fn time_length(text: &[u8]) -> usize {
 }
 
 pub(crate) fn jsonl(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 pub(crate) fn user(content: &str) -> Value {

@@ -213,6 +213,16 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     error: line 1: the session does not begin with its start
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
     ");
+    assert_eq!(other.json(["list", "--all"]), json!([]));
+    other.assert_sound();
+}
+
+#[test]
+fn what_is_newer_or_torn_or_no_text_is_refused() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let good = env.data(["export", &id]);
+    let other = TestEnv::new();
     assert_output!(other.feed(["import"], good.replace("\"version\":1", "\"version\":2")), @"
     exit: 2
     --- stdout

@@ -60,109 +60,13 @@ fn every_field_of_a_line_is_kept() {
                 "thought": {"deep": [1, null]}}),
         ],
     );
-    insta::assert_snapshot!(env.settle(&format!("{:#}", env.json(["show", &id]))), @r#"
-    {
-      "session_id": "[ID1]",
-      "user_id": "berta",
-      "project_id": "[ROOT]/project",
-      "kind": "plan",
-      "title": "Big plan",
-      "agent": "codex",
-      "model": null,
-      "status": "active",
-      "created_at": "2023-05-01T10:00:00Z",
-      "last_active_at": "2023-05-01T10:00:01.5Z",
-      "session_summary": null,
-      "conversation_count": 2,
-      "message_count": 2,
-      "total_tokens": 5,
-      "forked_from": null,
-      "deleted_at": null,
-      "conversations": [
-        {
-          "name": "main",
-          "title": null,
-          "created_at": "2023-05-01T10:00:00Z",
-          "last_active_at": "2023-05-01T10:00:00Z",
-          "message_count": 1,
-          "total_tokens": 3,
-          "summary": null,
-          "summarised_upto": 0
-        },
-        {
-          "name": "side talk",
-          "title": null,
-          "created_at": "2023-05-01T10:00:01.5Z",
-          "last_active_at": "2023-05-01T10:00:01.5Z",
-          "message_count": 1,
-          "total_tokens": 2,
-          "summary": null,
-          "summarised_upto": 0
-        }
-      ],
-      "metadata": {
-        "conversation_count": 2,
-        "message_count": 2,
-        "total_tokens": 5,
-        "agent_interaction_count": 1,
-        "recent_agents": [
-          {
-            "name": "gemini",
-            "usage_count": 1
-          }
-        ],
-        "costs": {
-          "total_cost_usd": 0.25,
-          "total_input_tokens": 7,
-          "total_output_tokens": 3
-        },
-        "resumed_at": "[TIME]"
-      },
-      "omitted_messages": 0,
-      "messages": [
-        {
-          "seq": 1,
-          "id": "[ID1]:1",
-          "role": "system",
-          "content": "Be brief.",
-          "timestamp": "2023-05-01T10:00:00Z",
-          "conversation": "main",
-          "tokens": 3
-        },
-        {
-          "seq": 2,
-          "id": "m/1",
-          "role": "assistant",
-          "content": "Yes.",
-          "timestamp": "2023-05-01T10:00:01.5Z",
-          "conversation": "side talk",
-          "tokens": 2,
-          "agent": "gemini",
-          "model": "pro-3",
-          "tool_calls": [
-            {
-              "name": "ls",
-              "arguments": {
-                "path": "."
-              }
-            }
-          ],
-          "usage": {
-            "input_tokens": 7,
-            "output_tokens": 3,
-            "cost_usd": 0.25
-          },
-          "extra": {
-            "thought": {
-              "deep": [
-                1,
-                null
-              ]
-            }
-          }
-        }
-      ]
-    }
+    assert_output!(env.run(["show", &id, "--json"]), @r#"
+    exit: 0
+    --- stdout
+    {"session_id":"[ID1]","user_id":"berta","project_id":"[ROOT]/project","kind":"plan","title":"Big plan","agent":"codex","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:01.5Z","session_summary":null,"conversation_count":2,"message_count":2,"total_tokens":5,"forked_from":null,"deleted_at":null,"conversations":[{"name":"main","title":null,"created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:00Z","message_count":1,"total_tokens":3,"summary":null,"summarised_upto":0},{"name":"side talk","title":null,"created_at":"2023-05-01T10:00:01.5Z","last_active_at":"2023-05-01T10:00:01.5Z","message_count":1,"total_tokens":2,"summary":null,"summarised_upto":0}],"metadata":{"conversation_count":2,"message_count":2,"total_tokens":5,"agent_interaction_count":1,"recent_agents":[{"name":"gemini","usage_count":1}],"costs":{"total_cost_usd":0.25,"total_input_tokens":7,"total_output_tokens":3},"resumed_at":"[TIME]"},"omitted_messages":0,"messages":[
+    {"seq":1,"id":"[ID1]:1","role":"system","content":"Be brief.","timestamp":"2023-05-01T10:00:00Z","conversation":"main","tokens":3},
+    {"seq":2,"id":"m/1","role":"assistant","content":"Yes.","timestamp":"2023-05-01T10:00:01.5Z","conversation":"side talk","tokens":2,"agent":"gemini","model":"pro-3","tool_calls":[{"name":"ls","arguments":{"path":"."}}],"usage":{"input_tokens":7,"output_tokens":3,"cost_usd":0.25},"extra":{"thought":{"deep":[1,null]}}}]}
+    --- stderr
     "#);
 }
 

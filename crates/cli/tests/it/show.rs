@@ -91,103 +91,16 @@ fn conversations_are_told_apart() {
 fn programs_get_the_session_with_its_messages() {
     let env = TestEnv::new();
     let id = env.basket();
-    insta::assert_snapshot!(env.settle(&format!("{:#}", env.json(["show", &id]))), @r#"
-    {
-      "session_id": "[ID1]",
-      "user_id": "anna",
-      "project_id": "[ROOT]/project",
-      "kind": "debug",
-      "title": "The basket is lost when somebody logs in.",
-      "agent": "claude",
-      "model": null,
-      "status": "active",
-      "created_at": "2023-05-01T10:00:00Z",
-      "last_active_at": "2023-05-01T10:04:00Z",
-      "session_summary": null,
-      "conversation_count": 1,
-      "message_count": 5,
-      "total_tokens": 61,
-      "forked_from": null,
-      "deleted_at": null,
-      "conversations": [
-        {
-          "name": "main",
-          "title": "The basket is lost when somebody logs in.",
-          "created_at": "2023-05-01T10:00:00Z",
-          "last_active_at": "2023-05-01T10:04:00Z",
-          "message_count": 5,
-          "total_tokens": 61,
-          "summary": null,
-          "summarised_upto": 0
-        }
-      ],
-      "metadata": {
-        "conversation_count": 1,
-        "message_count": 5,
-        "total_tokens": 61,
-        "agent_interaction_count": 2,
-        "recent_agents": [
-          {
-            "name": "claude",
-            "usage_count": 2
-          }
-        ],
-        "costs": {
-          "total_cost_usd": 0.0,
-          "total_input_tokens": 0,
-          "total_output_tokens": 0
-        },
-        "resumed_at": "[TIME]"
-      },
-      "omitted_messages": 0,
-      "messages": [
-        {
-          "seq": 1,
-          "id": "[ID1]:1",
-          "role": "user",
-          "content": "The basket is lost when somebody logs in. Find out why.",
-          "timestamp": "2023-05-01T10:00:00Z",
-          "conversation": "main",
-          "tokens": 13
-        },
-        {
-          "seq": 2,
-          "id": "[ID1]:2",
-          "role": "assistant",
-          "content": "login.rs rotates the cookie before the basket has moved over.",
-          "timestamp": "2023-05-01T10:01:00Z",
-          "conversation": "main",
-          "tokens": 12
-        },
-        {
-          "seq": 3,
-          "id": "[ID1]:3",
-          "role": "tool",
-          "content": "src/login.rs:41: cookies.rotate()",
-          "timestamp": "2023-05-01T10:02:00Z",
-          "conversation": "main",
-          "tokens": 9
-        },
-        {
-          "seq": 4,
-          "id": "[ID1]:4",
-          "role": "user",
-          "content": "Do not rename the cookie. The staging passkey is heron-42.",
-          "timestamp": "2023-05-01T10:03:00Z",
-          "conversation": "main",
-          "tokens": 16
-        },
-        {
-          "seq": 5,
-          "id": "[ID1]:5",
-          "role": "assistant",
-          "content": "Understood: the basket moves in the same transaction.",
-          "timestamp": "2023-05-01T10:04:00Z",
-          "conversation": "main",
-          "tokens": 11
-        }
-      ]
-    }
+    assert_output!(env.run(["show", &id, "--json"]), @r#"
+    exit: 0
+    --- stdout
+    {"session_id":"[ID1]","user_id":"anna","project_id":"[ROOT]/project","kind":"debug","title":"The basket is lost when somebody logs in.","agent":"claude","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:04:00Z","session_summary":null,"conversation_count":1,"message_count":5,"total_tokens":61,"forked_from":null,"deleted_at":null,"conversations":[{"name":"main","title":"The basket is lost when somebody logs in.","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:04:00Z","message_count":5,"total_tokens":61,"summary":null,"summarised_upto":0}],"metadata":{"conversation_count":1,"message_count":5,"total_tokens":61,"agent_interaction_count":2,"recent_agents":[{"name":"claude","usage_count":2}],"costs":{"total_cost_usd":0.0,"total_input_tokens":0,"total_output_tokens":0},"resumed_at":"[TIME]"},"omitted_messages":0,"messages":[
+    {"seq":1,"id":"[ID1]:1","role":"user","content":"The basket is lost when somebody logs in. Find out why.","timestamp":"2023-05-01T10:00:00Z","conversation":"main","tokens":13},
+    {"seq":2,"id":"[ID1]:2","role":"assistant","content":"login.rs rotates the cookie before the basket has moved over.","timestamp":"2023-05-01T10:01:00Z","conversation":"main","tokens":12},
+    {"seq":3,"id":"[ID1]:3","role":"tool","content":"src/login.rs:41: cookies.rotate()","timestamp":"2023-05-01T10:02:00Z","conversation":"main","tokens":9},
+    {"seq":4,"id":"[ID1]:4","role":"user","content":"Do not rename the cookie. The staging passkey is heron-42.","timestamp":"2023-05-01T10:03:00Z","conversation":"main","tokens":16},
+    {"seq":5,"id":"[ID1]:5","role":"assistant","content":"Understood: the basket moves in the same transaction.","timestamp":"2023-05-01T10:04:00Z","conversation":"main","tokens":11}]}
+    --- stderr
     "#);
 }
 

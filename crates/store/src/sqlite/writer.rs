@@ -142,8 +142,6 @@ fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf
     }
     // Whoever else uses the store folds the log when they end: nobody is waited for.
     drop(connection.busy_timeout(std::time::Duration::ZERO));
-    // Waiting for readers here would hold up everybody else who writes.
-    drop(connection.busy_timeout(std::time::Duration::ZERO));
     fold_log(&connection, "truncate");
 }
 
