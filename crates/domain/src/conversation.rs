@@ -94,6 +94,11 @@ impl Conversation {
         self.summary.as_ref().map_or(0, |summary| summary.upto)
     }
 
+    /// How many of its messages no summary tells.
+    pub fn unfolded(&self) -> u32 {
+        self.messages.saturating_sub(self.summary.as_ref().map_or(0, |summary| summary.folded))
+    }
+
     pub fn summarise(&mut self, summary: &Summary) {
         self.prices.summary = retell::summary_prices(&summary.text);
         self.summary = Some(summary.clone());

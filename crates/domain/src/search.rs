@@ -9,6 +9,8 @@ use crate::message::Role;
 use crate::session::Status;
 use crate::terms;
 
+/// More than this is not a question but a file.
+const LONGEST_QUERY: usize = 8 * 1024;
 /// No word has a stem with fewer letters, unless it has no more itself.
 const SHORTEST_STEM: usize = 2;
 
@@ -31,9 +33,11 @@ pub struct Clause {
 
 impl Query {
     pub fn parse(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(LONGEST_QUERY)];
+        let marks = text.matches('"').count();
         let mut query = Self::default();
         for (index, part) in text.split('"').enumerate() {
-            let is_closed_phrase = index % 2 == 1 && text.matches('"').count() > index;
+            let is_closed_phrase = index % 2 == 1 && marks > index;
             if is_closed_phrase && !part.trim().is_empty() {
                 query
                     .phrases
@@ -144,6 +148,7 @@ fn clause(word: &str) -> Option<Clause> {
     let prefix = word.len() > 1 && word.ends_with('*');
     if prefix {
         let stem = terms::folded(word.trim_end_matches('*'));
+        let stem = stem[..stem.floor_char_boundary(terms::LONGEST)].to_owned();
         if stem.chars().all(char::is_alphanumeric) && !stem.chars().any(terms::is_cjk) {
             return Some(Clause { terms: vec![stem], prefix });
         }
@@ -244,13 +249,14 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     let mut finds: Vec<Range<usize>> = Vec::new();
     terms::each(text, |term, place| {
         if query.wants(term, &text[place.clone()]) {
-            match finds.last_mut() {
-                Some(last) if place.start <= last.end || is_joint(&text[last.end..place.start]) => {
-                    last.start = last.start.min(place.start);
-                    last.end = last.end.max(place.end);
-                }
-                _ => finds.push(place),
+            // A name comes after its parts, and takes all of them in.
+            let mut find = place;
+            while let Some(last) =
+                finds.pop_if(|last| find.start <= last.end || is_joint(&text[last.end..find.start]))
+            {
+                find = last.start.min(find.start)..last.end.max(find.end);
             }
+            finds.push(find);
         }
     });
     finds.truncate(2000);
@@ -362,7 +368,25 @@ mod tests {
         assert!(excerpt.len() < 140, "{excerpt}");
     }
 
+    #[test]
+    fn a_name_whose_parts_are_found_is_marked_once() {
+        let text = "see test/fixtures/test_data.json please";
+        assert_eq!(
+            excerpt(&Query::parse("test*"), text, 80),
+            "see **test/fixtures/test_data.json** please"
+        );
+        assert_eq!(
+            excerpt(&Query::parse("foo foo-b-c-foo"), "a foo-b-c-foo", 80),
+            "a **foo-b-c-foo**"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn no_name_makes_it_panic(query in "[ab]{1,2}\\*?( [ab]{1,2}([-/.][ab]{1,2}){0,3})?", text in "([ab]{1,2}[-/. ]){0,12}") {
+            prop_assert!(excerpt(&Query::parse(&query), &text, 20).len() <= 200);
+        }
+
         #[test]
         fn nothing_typed_makes_it_panic(query in "\\PC{0,40}", text in "\\PC{0,200}") {
             let query = Query::parse(&query);

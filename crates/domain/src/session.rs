@@ -217,7 +217,8 @@ pub struct Session {
 pub struct Heard {
     /// The agent whose run began with this message.
     pub run_of: Option<String>,
-    pub titled: bool,
+    /// The title or the agent of the session changed.
+    pub redescribed: bool,
 }
 
 impl Session {
@@ -373,6 +374,12 @@ impl Session {
         }
         let run_of = self.run_begun(message, conversation);
         self.counters.runs += u32::from(run_of.is_some());
+        let named = self.agent.is_none() && run_of.is_some();
+        if named {
+            // The agent of a session is the first that speaks in it, unless it was started with one.
+            self.agent.clone_from(&run_of);
+            self.prices.head = retell::head_price(self);
+        }
         conversation.hear(message, self.last_seq, tokens);
         let titled = self.title_from == TitleFrom::Nobody && message.role == Role::User;
         if titled {
@@ -381,7 +388,7 @@ impl Session {
                 if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
             self.reprice_title();
         }
-        Heard { run_of, titled }
+        Heard { run_of, redescribed: titled || named }
     }
 
     /// A run is what one agent does from a request to the next one.

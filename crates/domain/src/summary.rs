@@ -38,6 +38,9 @@ pub struct Summary {
     pub by: Author,
     /// The last message that it covers.
     pub upto: Seq,
+    /// How many messages went into it.
+    #[serde(default)]
+    pub folded: u32,
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
@@ -54,19 +57,19 @@ pub struct Point {
 }
 
 impl Summary {
-    fn new(upto: Seq, mut points: Vec<Point>) -> Self {
+    fn new(upto: Seq, folded: u32, mut points: Vec<Point>) -> Self {
         points.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.seq.cmp(&b.seq)));
         points.truncate(POINTS);
         points.sort_by_key(|point| point.seq);
         let lines: Vec<String> = points.iter().map(Point::line).collect();
-        Self { by: Author::Rules, upto, text: lines.join("\n"), points }
+        Self { by: Author::Rules, upto, folded, text: lines.join("\n"), points }
     }
 
     /// The same without what a purged message said. A model's text cannot be taken apart: it is dropped.
     #[must_use]
     pub fn without(&self, seq: Seq) -> Self {
         let points = self.points.iter().filter(|point| point.seq != seq).cloned().collect();
-        Self::new(self.upto, points)
+        Self::new(self.upto, self.folded, points)
     }
 
     pub fn speaks_of(&self, seq: Seq) -> bool {
@@ -100,7 +103,9 @@ pub fn fold(before: Option<&Summary>, messages: &[Message]) -> Summary {
         points.extend(own);
     }
     let upto = messages.last().map(|message| message.seq).or(before.map(|summary| summary.upto));
-    Summary::new(upto.unwrap_or(0), without_repeats(points))
+    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+    let folded = before.map_or(0, |summary| summary.folded).saturating_add(count);
+    Summary::new(upto.unwrap_or(0), folded, without_repeats(points))
 }
 
 /// The summary of a session, from those of its conversations and what was said last.
@@ -110,7 +115,7 @@ pub fn session(conversations: &[&Summary], latest: &[Message]) -> Summary {
     let latest = fold(None, latest);
     let upto = points.iter().map(|point| point.seq).max().unwrap_or(0).max(latest.upto);
     points.extend(latest.points);
-    Summary::new(upto, without_repeats(points))
+    Summary::new(upto, 0, without_repeats(points))
 }
 
 fn without_repeats(points: Vec<Point>) -> Vec<Point> {

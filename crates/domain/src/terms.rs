@@ -16,7 +16,8 @@ pub use crate::words::is_stop;
 /// Grows when the terms of a text change: an index made by another version is built anew.
 pub const VERSION: u32 = 1;
 
-const LONGEST: usize = 64;
+/// No term has more bytes, joined names aside.
+pub(crate) const LONGEST: usize = 64;
 
 /// Stems are remembered up to so many: stemming is most of the work, and few words make most of a text.
 const MOST_STEMS: usize = 8192;

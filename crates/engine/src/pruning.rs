@@ -41,8 +41,19 @@ impl Engine {
     pub async fn prune(&self, id: SessionId, keep: u32) -> Result<Pruned> {
         let session = self.store.session(id).await?;
         session.can_resume()?;
-        let conversations = self.store.conversations(id).await?;
-        let folded = self.fold(&session, &conversations, keep as usize).await?;
+        let mut conversations = self.store.conversations(id).await?;
+        conversations.retain(|conversation| conversation.unfolded() > keep);
+        self.prune_these(&session, &conversations, keep).await
+    }
+
+    async fn prune_these(
+        &self,
+        session: &Session,
+        conversations: &[Conversation],
+        keep: u32,
+    ) -> Result<Pruned> {
+        let id = session.id;
+        let folded = self.fold(session, conversations, keep as usize).await?;
         let mut pruned = Pruned { messages: 0, conversations: 0 };
         for (name, (summary, count)) in folded {
             let fact = Fact::Summarised { conversation: Some(name), summary };
@@ -59,13 +70,11 @@ impl Engine {
 
     pub(crate) async fn prune_if_due(&self, id: SessionId, pruning: Pruning) -> Result<()> {
         let session = self.store.session(id).await?;
-        let conversations = self.store.conversations(id).await?;
-        let is_due = conversations.iter().any(|conversation| {
-            let open = conversation.last_seq.saturating_sub(conversation.summarised_upto());
-            open.min(conversation.messages) > pruning.threshold.max(pruning.keep)
-        });
-        if is_due && session.can_resume().is_ok() {
-            self.prune(id, pruning.keep).await?;
+        let mut conversations = self.store.conversations(id).await?;
+        let most = pruning.threshold.max(pruning.keep);
+        conversations.retain(|conversation| conversation.unfolded() > most);
+        if !conversations.is_empty() && session.can_resume().is_ok() {
+            self.prune_these(&session, &conversations, pruning.keep).await?;
         }
         Ok(())
     }
@@ -92,14 +101,16 @@ impl Engine {
                 before.map_or(0, |(_, count)| count) + u32::try_from(messages.len()).unwrap_or(0);
             folded.insert(name.to_owned(), (summary, count));
         };
-        let mut from = upto.values().min().copied().unwrap_or(0) + 1;
+        let Some(mut from) = upto.values().min().map(|upto| upto.saturating_add(1)) else {
+            return Ok(folded);
+        };
         loop {
             let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
-            let page = self.store.messages(session.id, span).await?;
+            let page = self.store.heads(session.id, span).await?;
             let Some(last) = page.last() else { break };
             from = last.seq + 1;
             for message in page {
-                if message.seq > upto.get(message.conversation.as_str()).copied().unwrap_or(0) {
+                if upto.get(message.conversation.as_str()).is_some_and(|upto| message.seq > *upto) {
                     waiting.entry(message.conversation.clone()).or_default().push(message);
                 }
             }
@@ -122,7 +133,7 @@ impl Engine {
     pub(crate) async fn sum_up(&self, session: Session) -> Result<Session> {
         let id = session.id;
         let conversations = self.store.conversations(id).await?;
-        let mut latest = self.store.messages(id, Span::newest(LATEST)).await?;
+        let mut latest = self.store.heads(id, Span::newest(LATEST)).await?;
         latest.reverse();
         let summaries: Vec<&Summary> =
             conversations.iter().filter_map(|one| one.summary.as_ref()).collect();

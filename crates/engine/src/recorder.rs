@@ -7,7 +7,7 @@ use rethread_domain::message::NewMessage;
 use rethread_domain::price::Price;
 use rethread_domain::session::Move;
 use rethread_domain::{Fact, SessionId, Status};
-use rethread_store::{self as store, Append, Appended, Claim, Command};
+use rethread_store::{Append, Appended, Claim, Command};
 
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Result};
@@ -69,7 +69,7 @@ impl Recorder {
     async fn catch_up(&self) -> Result<bool> {
         match self.engine.store.index(INDEX_STEP).await {
             Ok(left) => Ok(left > 0),
-            Err(store::Error::Busy | store::Error::Full) => Ok(false),
+            Err(error) if error.is_for_now() => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -3,7 +3,7 @@
 use rethread_domain::context::{Limits, Metadata};
 use rethread_domain::retell::{self, Story};
 use rethread_domain::{Session, SessionId, tokens};
-use rethread_store::{self as store, RecallRequest};
+use rethread_store::RecallRequest;
 use serde::Serialize;
 
 use crate::{Engine, Result};
@@ -41,7 +41,9 @@ impl Engine {
     /// The story of a session within the limits.
     pub async fn context(&self, id: SessionId, options: &ContextOptions) -> Result<Context> {
         options.limits.check()?;
-        let limits = options.limits.with_margin(options.margin);
+        let mut limits = options.limits.with_margin(options.margin);
+        // No message costs less than the line before it: more than these cannot be shown.
+        limits.messages = limits.messages.min(limits.tokens / retell::CHEAPEST_MESSAGE + 1);
         let request = RecallRequest { session: id, limits, prompt: options.prompt.clone() };
         let mut recalled = self.store.recall(&request).await?;
         if options.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
@@ -57,8 +59,13 @@ impl Engine {
             repository: repository.as_deref(),
         };
         let telling = retell::tell(&story, &limits);
-        // Counted anew only where a part had to be priced by its length.
-        let token_count = if telling.exact { telling.tokens } else { tokens::count(&telling.text) };
+        // Counted anew where a part had to be priced by its length; not for the few lines about the repository,
+        // since that would load the tokenizer whenever somebody committed.
+        let token_count = if telling.exact || repository.is_some() {
+            telling.tokens
+        } else {
+            tokens::count(&telling.text)
+        };
         let mut metadata = Metadata::of(&recalled.session, recalled.agents, self.clock.now());
         metadata.included = Some(telling.included);
         metadata.omitted = Some(telling.omitted);
@@ -69,12 +76,7 @@ impl Engine {
     async fn catch_up(&self) -> Result<bool> {
         match self.store.index(u32::MAX).await {
             Ok(_) => Ok(true),
-            Err(
-                store::Error::ReadOnly(_)
-                | store::Error::Full
-                | store::Error::Busy
-                | store::Error::CannotOpen(_),
-            ) => Ok(false),
+            Err(error) if error.is_for_now() => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

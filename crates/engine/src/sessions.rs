@@ -73,14 +73,8 @@ impl Engine {
         let query = Query::parse(text);
         match self.store.index(u32::MAX).await {
             // What the index lacks is looked through by the search itself.
-            Ok(_)
-            | Err(
-                store::Error::ReadOnly(_)
-                | store::Error::Full
-                | store::Error::Busy
-                | store::Error::CannotOpen(_),
-            ) => (),
-            Err(error) => return Err(error.into()),
+            Err(error) if !error.is_for_now() => return Err(error.into()),
+            Ok(_) | Err(_) => (),
         }
         Ok(self.store.search(&query, filter, limit).await?)
     }
@@ -101,6 +95,8 @@ impl Engine {
             if let Some(session) = self.answered(id, wanted).await? {
                 return Ok(session);
             }
+            // Nobody answered: what was asked must not be done later, when it no longer fits.
+            self.store.take_asked(id).await?;
         }
         let session =
             self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
@@ -158,6 +154,11 @@ impl Engine {
         Ok(session)
     }
 
+    /// Removes a session in which nothing was said.
+    pub async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
+        Ok(self.store.erase_if_empty(id).await?)
+    }
+
     /// Removes a session for good, at once.
     pub async fn erase(&self, id: SessionId) -> Result<()> {
         Ok(self.store.erase(id).await?)
@@ -176,8 +177,8 @@ impl Engine {
         Ok(self.store.erase_deleted(self.clock.now() - KEPT_FOR).await?)
     }
 
-    /// Removes the text of one message everywhere.
-    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<()> {
+    /// Removes the text of one message everywhere; gives whether it has left the files already.
+    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<bool> {
         Ok(self.store.purge(id, seq, self.clock.now()).await?)
     }
 

@@ -104,7 +104,7 @@ fn a_context_tells_what_was_committed_meanwhile() {
         assert!(after.context.contains(part), "{part}: {}", after.context);
     }
     assert!(!after.context.contains('\u{1b}'));
-    assert_eq!(after.token_count, tokens::count(&after.context));
+    assert!(tokens::count(&after.context) <= after.token_count && after.token_count <= 10_000);
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn talk() -> Vec<NewMessage> {
 fn summary() -> Summary {
     let text = "We decided on better-sqlite3 because it is fast.".to_owned();
     let point = Point { seq: 2, at: at(1), role: Role::Assistant, text: text.clone(), weight: 3.5 };
-    Summary { by: Author::Rules, upto: 2, text, points: vec![point] }
+    Summary { by: Author::Rules, upto: 2, folded: 2, text, points: vec![point] }
 }
 
 async fn add(store: &Arc<dyn Store>, session: SessionId, messages: Vec<NewMessage>) {

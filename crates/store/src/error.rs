@@ -49,6 +49,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the store cannot be written to now, while it can be read.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, Self::ReadOnly(_) | Self::Full | Self::Busy | Self::CannotOpen(_))
+    }
+
     /// Whether it is about the one request, not about the store: others in the same batch go on.
     pub(crate) fn is_about_request(&self) -> bool {
         matches!(

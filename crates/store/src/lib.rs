@@ -73,8 +73,11 @@ pub trait Sessions: Send + Sync + 'static {
     /// The number of the message with this id, its writer's or ours.
     async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>>;
 
-    /// Messages with whole texts, in the order of `span`.
+    /// Messages with whole texts, in the order of `span`: fewer than its limit where they are long.
     async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>>;
+
+    /// The same, but of long texts only both ends.
+    async fn heads(&self, id: SessionId, span: Span) -> Result<Vec<Message>>;
 
     async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>>;
 
@@ -90,7 +93,7 @@ pub trait Sessions: Send + Sync + 'static {
 pub trait Finding: Send + Sync + 'static {
     async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>>;
 
-    /// Brings up to `most` messages into the index; gives how many are left.
+    /// Brings up to `most` messages and titles into the index; gives how many are left.
     async fn index(&self, most: u32) -> Result<u64>;
 }
 
@@ -98,10 +101,15 @@ pub trait Finding: Send + Sync + 'static {
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
     /// Removes the text of one message everywhere, leaving a mark.
-    async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<()>;
+    ///
+    /// Gives whether it has left the files as well: somebody who reads an older state keeps it there.
+    async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<bool>;
 
     /// Removes one session for good, with all that no fork needs.
     async fn erase(&self, id: SessionId) -> Result<()>;
+
+    /// Removes a session if it has no message; decided where nobody else can add one.
+    async fn erase_if_empty(&self, id: SessionId) -> Result<()>;
 
     /// Removes for good what was deleted before `before`; gives how many sessions.
     async fn erase_deleted(&self, before: jiff::Timestamp) -> Result<u32>;

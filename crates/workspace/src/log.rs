@@ -69,6 +69,11 @@ fn git(project: &Path) -> Command {
     ] {
         git.args(["-c", setting]);
     }
+    for inherited in
+        ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"]
+    {
+        git.env_remove(inherited);
+    }
     git.env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_OPTIONAL_LOCKS", "0")

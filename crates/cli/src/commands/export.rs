@@ -76,9 +76,19 @@ impl Args {
             Kind::Jsonl => Format::Jsonl,
             Kind::Json => Format::Json,
         };
-        for id in ids {
+        // Several sessions are an array, so that the file is JSON as a whole.
+        let (open, comma, close) = match (self.all, format) {
+            (true, Format::Json) => ("[", ",", "]\n"),
+            _ => ("", "", ""),
+        };
+        out.write_all(open.as_bytes())?;
+        for (at, id) in ids.iter().enumerate() {
+            if at > 0 {
+                out.write_all(comma.as_bytes())?;
+            }
             app.engine.export(*id, format, &mut out).await?;
         }
+        out.write_all(close.as_bytes())?;
         Ok(out.flush()?)
     }
 }

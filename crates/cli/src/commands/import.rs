@@ -32,7 +32,7 @@ impl Args {
                 std::fs::File::open(&self.file).with_context(|| self.file.display().to_string())?;
             Box::new(BufReader::new(file))
         };
-        let sessions = app.engine.import(&mut *input).await?;
+        let sessions = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
         if sessions.is_empty() {
             return Err(BadInput::new(
                 "there was nothing to take in",

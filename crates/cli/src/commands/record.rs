@@ -1,7 +1,7 @@
 //! `rethread record`
 
 use std::io::{BufRead, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -36,6 +36,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Prints the id of the session first. With --ack it prints {"seq":N} after each message is durable: from then on
 /// neither a crash nor a power failure loses it. A line that is not valid ends the recording with exit code 2; all
 /// before it is kept.
+#[expect(clippy::doc_markdown, reason = "this is the help, where names stand as they are typed")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Go on with this session instead of starting one
@@ -88,8 +89,8 @@ impl Args {
         let messages = recording.messages;
         let finished = recording.recorder.finish().await;
         if messages == 0 && is_new && outcome.is_err() {
-            // Nothing was said: nothing stays.
-            app.engine.erase(session.id).await?;
+            // Nothing was said, by nobody: nothing stays.
+            app.engine.erase_if_empty(session.id).await?;
         }
         outcome?;
         if let Err(error) = finished {
@@ -106,6 +107,7 @@ impl Args {
         let id = app.session(reference).await?;
         let session = app.engine.session(id).await?;
         session.accepts_messages().map_err(Error::from)?;
+        refuse_excluded(app, Path::new(&session.project))?;
         let folder = self.project.as_deref().map(|folder| project(Some(folder))).transpose()?;
         let folder = folder.as_ref().and_then(|folder| folder.to_str());
         for (what, given, is) in [
@@ -129,17 +131,7 @@ impl Args {
 
     async fn start(&self, app: &App) -> anyhow::Result<Session> {
         let folder = project(self.project.as_deref())?;
-        if let Some(excluded) = app.config.excluded(&folder) {
-            return Err(Refused {
-                code: "not_recorded",
-                message: format!("sessions in {} are not recorded", excluded.display()),
-                hint: Some(
-                    "the setting record.exclude says so; `rethread config path` tells where"
-                        .to_owned(),
-                ),
-            }
-            .into());
-        }
+        refuse_excluded(app, &folder)?;
         let beginning = Beginning {
             user: app.config.user(self.user.as_deref())?,
             project: folder.to_string_lossy().into_owned(),
@@ -154,6 +146,19 @@ impl Args {
         };
         Ok(app.engine.start(beginning).await?)
     }
+}
+
+/// Refuses folders that are set not to be recorded.
+fn refuse_excluded(app: &App, folder: &Path) -> anyhow::Result<()> {
+    let Some(excluded) = app.config.excluded(folder) else { return Ok(()) };
+    Err(Refused {
+        code: "not_recorded",
+        message: format!("sessions in {} are not recorded", excluded.display()),
+        hint: Some(
+            "the setting record.exclude says so; `rethread config path` tells where".to_owned(),
+        ),
+    }
+    .into())
 }
 
 struct Recording<'a> {
@@ -269,10 +274,10 @@ impl Recording<'_> {
     fn acknowledge(&mut self, written: &[store::Appended]) {
         self.messages += written.len() as u64;
         if self.ack {
-            let lines: String =
+            let lines: Vec<String> =
                 written.iter().map(|one| format!("{{\"seq\":{}}}\n", one.seq)).collect();
             // Recording goes on when nobody reads the acknowledgements any more.
-            self.ack = output::try_write(lines.as_bytes()).is_ok();
+            self.ack = output::try_write(lines.concat().as_bytes()).is_ok();
         }
     }
 }

@@ -135,7 +135,7 @@ impl Config {
     /// The store that was asked for, or that of the settings, or the usual one.
     pub(crate) fn store_url(&self, asked: Option<&str>) -> anyhow::Result<StoreUrl> {
         let configured = Some(self.store.url.as_str()).filter(|url| !url.is_empty());
-        match asked.or(configured) {
+        match asked.filter(|url| !url.is_empty()).or(configured) {
             Some(url) => Ok(url.parse()?),
             None => Ok(StoreUrl::Sqlite(base()?.data_dir().join("rethread").join("rethread.db"))),
         }
@@ -183,8 +183,9 @@ fn merge(all: &mut Table, layer: Table) {
 }
 
 fn expand(folder: &str, home: Option<&Path>) -> PathBuf {
-    match (folder.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
+    match (folder.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
         _ => PathBuf::from(folder),
     }
 }

@@ -249,6 +249,26 @@ fn what_is_newer_or_torn_or_no_text_is_refused() {
 }
 
 #[test]
+fn facts_that_do_not_fit_are_refused() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let good = env.data(["export", &id]);
+    let other = TestEnv::new();
+    for (from, to) in [
+        ("\"n\":1", "\"n\":4294967295"),
+        ("\"n\":1", "\"n\":0"),
+        ("\"after\":0", "\"after\":6"),
+        ("\"after\":0", "\"after\":99999999999"),
+        ("\"name\":\"main\"", "\"name\":\"side\""),
+    ] {
+        let bad = good.replace(from, to);
+        assert_ne!(bad, good);
+        other.feed(["import", "--json"], bad).assert_error(2, "bad_input");
+    }
+    assert_eq!(other.json(["list", "--all"]), json!([]));
+}
+
+#[test]
 fn sessions_before_a_bad_one_stay_and_the_bad_one_is_not_there_at_all() {
     let env = TestEnv::new();
     let first = env.data(["export", &env.basket()]);

@@ -147,20 +147,27 @@ fn as_the_id_of_a_session() {
 fn as_the_options_of_a_recording() {
     let env = TestEnv::new();
     let before = outside(&env);
+    let mut kept = Vec::new();
     for id in hostile() {
         for option in ["user", "kind", "agent", "title"] {
             let given = format!("--{option}={id}");
             let told = env.feed(["record", "--json", &given], jsonl(&[user("x")]));
             assert_clear(&told, &id);
             if told.code == Some(0) {
-                let session = env.json(["show", told.text().trim()]);
                 let field = if option == "user" { "user_id" } else { option };
-                assert_eq!(session[field], json!(id), "{option} {id:?}");
+                kept.push((told.text().trim().to_owned(), field, id.clone()));
             }
         }
     }
-    assert_eq!(outside(&env), before);
+    let sessions = env.json(["list", "-n", "1000"]);
+    assert_eq!(sessions.as_array().unwrap().len(), kept.len());
+    for (session, field, id) in kept {
+        let mut rows = sessions.as_array().unwrap().iter();
+        let row = rows.find(|row| row["session_id"] == json!(session)).unwrap();
+        assert_eq!(row[field], json!(id), "{field}");
+    }
     env.data(["list", "-n", "1000"]);
+    assert_eq!(outside(&env), before);
     env.assert_sound();
 }
 
@@ -169,23 +176,29 @@ fn as_the_fields_of_a_message() {
     let env = TestEnv::new();
     let before = outside(&env);
     let nul = ["\0".to_owned(), "a\0b".to_owned(), "../\0".to_owned()];
-    let mut kept: Vec<Value> = Vec::new();
+    let mut kept = Vec::new();
     for id in hostile().into_iter().chain(nul) {
         for field in ["id", "conversation", "agent"] {
-            let mut line = user("x");
+            let mut line = user(&format!("x{}", kept.len()));
             line[field] = json!(id);
             let told = env.feed(["record", "--json"], jsonl(&[line]));
             assert_clear(&told, &id);
             if told.code == Some(0) {
-                let message = env.messages(told.text().trim())[0].take();
-                assert_eq!(message[field], json!(id), "{field} {id:?}");
-                kept.push(json!(told.text().trim()));
+                kept.push((field, id.clone()));
             }
         }
     }
-    for id in kept.iter().take(20) {
-        env.data(["context", id.as_str().unwrap()]);
-        env.data(["export", id.as_str().unwrap()]);
+    let exported = env.data(["export", "--all"]);
+    let lines = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let messages: Vec<Value> = lines.filter(|line| line["type"] == "message").collect();
+    assert_eq!(messages.len(), kept.len());
+    for message in &messages {
+        let place: usize = message["content"].as_str().unwrap()[1..].parse().unwrap();
+        let (field, id) = &kept[place];
+        assert_eq!(message[field], json!(id), "{field}");
+    }
+    for session in env.json(["list", "-n", "20"]).as_array().unwrap() {
+        env.data(["context", session["session_id"].as_str().unwrap()]);
     }
     assert_eq!(outside(&env), before);
     env.assert_sound();

@@ -17,6 +17,9 @@ use crate::message::Message;
 use crate::rank::Related;
 use crate::session::Session;
 
+/// What stands before a recent message costs this much by itself.
+pub const CHEAPEST_MESSAGE: u32 = lines::RECENT_ROLE;
+
 pub use lines::{head_price, heading_price, name_price, summary_prices, title_price};
 use page::Page;
 
@@ -77,7 +80,7 @@ fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
     page.take_header();
     let for_summaries = page.left() * 15 / 100;
     page.take_summaries(for_summaries);
-    page.take_repository(page.left() / 10);
+    page.take_repository(page.left() / 5);
     let for_recent = if story.related.is_empty() { page.left() } else { page.left() / 2 };
     page.take_recent(for_recent);
     if !page.has_recent() {

@@ -14,7 +14,6 @@ use crate::tokens;
 /// With less than this left, no further message is tried.
 const LEAST_MESSAGE: u32 = 40;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a part that was taken or not")]
 pub(super) struct Page<'a> {
     pub(super) story: &'a Story<'a>,
     limit: u32,
@@ -28,7 +27,8 @@ pub(super) struct Page<'a> {
     summary: Vec<usize>,
     /// The listed conversations, each with the chosen lines of its summary.
     listed: Vec<(&'a Conversation, Vec<usize>)>,
-    repository: bool,
+    /// The chosen lines about the repository.
+    repository: Vec<usize>,
     recent: Vec<(&'a Message, Form)>,
     next_recent: usize,
     pub(super) related: Vec<Choice<'a>>,
@@ -48,7 +48,7 @@ impl<'a> Page<'a> {
             header: false,
             summary: Vec::new(),
             listed: Vec::new(),
-            repository: false,
+            repository: Vec::new(),
             recent: Vec::new(),
             next_recent: 0,
             related: Vec::new(),
@@ -138,9 +138,15 @@ impl<'a> Page<'a> {
 
     pub(super) fn take_repository(&mut self, allowed: u32) {
         let Some(text) = self.story.repository else { return };
-        let price = lines::REPOSITORY.price + tokens::at_most(&quote::quoted(text));
-        self.repository = price <= allowed && self.take(price);
-        self.exact &= !self.repository;
+        let prices: Vec<u32> =
+            text.lines().map(|line| tokens::at_most(&quote::quoted(line))).collect();
+        let room = allowed.saturating_sub(lines::REPOSITORY.price);
+        let lines = choose_lines(text, &prices, room);
+        let price = lines::REPOSITORY.price + lines.iter().map(|at| prices[*at]).sum::<u32>();
+        if !lines.is_empty() && self.take(price) {
+            self.repository = lines;
+            self.exact = false;
+        }
     }
 
     /// Takes the last messages, newest first. One that does not fit gets half of what is left.
@@ -223,9 +229,9 @@ impl<'a> Page<'a> {
         }
         self.push_header(&mut text);
         self.push_conversations(&mut text);
-        if let Some(changes) = self.story.repository.filter(|_| self.repository) {
+        if let Some(changes) = self.story.repository.filter(|_| !self.repository.is_empty()) {
             text.push_str(lines::REPOSITORY.text);
-            quote::push_quoted(&mut text, changes);
+            push_lines(&mut text, changes, &self.repository);
         }
         self.push_related(&mut text);
         self.push_recent(&mut text);

@@ -198,7 +198,7 @@ fn sections_stand_in_the_order_of_the_specification() {
     let mut history =
         talk(&[("main", "Where is the parser?"), ("main", "In parse.rs."), ("main", "Fix it.")]);
     let text = "2026-11-14 user: Where is the parser?".to_owned();
-    let summary = Summary { by: Author::Rules, upto: 1, text, points: Vec::new() };
+    let summary = Summary { by: Author::Rules, upto: 1, folded: 1, text, points: Vec::new() };
     history.session.apply(&Fact::Summarised { conversation: None, summary }, minute(9));
     history.repository = Some("main: 2 commits".to_owned());
     history.recent.truncate(1);

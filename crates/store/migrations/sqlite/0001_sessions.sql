@@ -44,6 +44,7 @@ create table session (
 
 create index session_handle on session (substr(id, 25));
 create index session_of_user on session (user, last_active_at) where deleted_at is null;
+create index session_of_project on session (project, last_active_at) where deleted_at is null;
 create index session_unindexed on session (no) where indexed_seq < last_seq;
 create index session_untitled on session (no) where title_indexed = 0;
 create index session_deleted on session (deleted_at) where deleted_at is not null;

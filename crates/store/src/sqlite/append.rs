@@ -139,7 +139,7 @@ fn add(
         count_run(connection, row.no, agent, 1)?;
     }
     insert(connection, row, conversation.n, prev, message, given)?;
-    Ok(heard.titled || row.session.last_seq == 1)
+    Ok(heard.redescribed || row.session.last_seq == 1)
 }
 
 pub(super) fn count_run(

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
-use rethread_domain::{Conversation, Fact, Seq, Session, SessionId};
+use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
 use rusqlite::Connection;
 
 use super::append::count_run;
@@ -126,6 +127,12 @@ pub(super) fn fork(
     }
     let mut beginning = origin.session.beginning(origin.session.title.clone());
     beginning.forked_from = Some(Origin { session: source, seq: at_seq });
+    if let Some(FactRecord { fact: Fact::Started(before), .. }) =
+        facts(connection, origin.no)?.first()
+    {
+        // Not the agent that spoke first: that is known again from what is shared.
+        beginning.agent.clone_from(&before.agent);
+    }
     index::reach(connection, &origin, at_seq)?;
     let scope = Scope::of(connection, &origin)?;
     let names = conversations(connection, origin.no)?;
@@ -152,6 +159,12 @@ pub(super) fn fork(
     let no = rows::insert_session(connection, &fold.session, at_seq)?;
     insert(connection, no, &fold.session, &Fact::Started(beginning), at)?;
     let mut row = SessionRow { no, session: fold.session, base: at_seq, indexed: at_seq, epoch: 0 };
+    if let Some(title) =
+        origin.session.title.filter(|_| origin.session.title_from == TitleFrom::Person)
+    {
+        // A name that a person gave stays one.
+        add(connection, &mut row, &Fact::Titled { title, from: TitleFrom::Person }, at)?;
+    }
     for conversation in fold.conversations.values() {
         let fact = Fact::Opened { n: conversation.n, name: conversation.name.clone() };
         add(connection, &mut row, &fact, at)?;
@@ -200,6 +213,8 @@ impl Fold {
         self.session.counters = origin.session.counters;
         self.session.current = origin.session.current;
         self.session.turn = origin.session.turn;
+        self.session.agent.clone_from(&origin.session.agent);
+        self.session.prices.head = retell::head_price(&self.session);
         self.conversations = names.iter().map(|one| (one.n, one.clone())).collect();
         self.runs = super::read::agent_runs(connection, origin.no, u32::MAX)?
             .into_iter()

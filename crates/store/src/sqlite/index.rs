@@ -42,8 +42,7 @@ pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
     if !is_current(connection)? {
         reset(connection)?;
     }
-    titles(connection, most)?;
-    let mut left = most;
+    let mut left = most - titles(connection, most)?;
     while left > 0 {
         let sql = rows::select_session("where indexed_seq < last_seq order by no limit 1");
         let Some(row) =
@@ -181,7 +180,8 @@ pub(super) const fn summary_key(no: i64) -> i64 {
     no * 2 + 1
 }
 
-fn titles(connection: &Connection, most: u32) -> Result<()> {
+/// Brings titles and summaries in; gives of how many sessions.
+fn titles(connection: &Connection, most: u32) -> Result<u32> {
     let sql = rows::select_session("where title_indexed = 0 order by no limit ?1");
     let found: Vec<SessionRow> = connection
         .prepare_cached(&sql)?
@@ -190,6 +190,7 @@ fn titles(connection: &Connection, most: u32) -> Result<()> {
     let mut delete = connection.prepare_cached("delete from title_index where rowid = ?1")?;
     let mut insert =
         connection.prepare_cached("insert into title_index (rowid, terms) values (?1, ?2)")?;
+    let count = u32::try_from(found.len()).unwrap_or(most);
     for row in found {
         let texts =
             [(title_key(row.no), &row.session.title), (summary_key(row.no), &row.session.summary)];
@@ -203,7 +204,15 @@ fn titles(connection: &Connection, most: u32) -> Result<()> {
             .prepare_cached("update session set title_indexed = 1 where no = ?1")?
             .execute([row.no])?;
     }
-    Ok(())
+    Ok(count)
+}
+
+/// How much there is to bring in: messages, and titles.
+pub(super) fn left(connection: &Connection) -> Result<u64> {
+    let mut statement =
+        connection.prepare_cached("select count(*) from session where title_indexed = 0")?;
+    let titles: i64 = statement.query_row([], |row| row.get(0))?;
+    Ok(lag(connection)? + u64::try_from(titles).unwrap_or(0))
 }
 
 /// How many messages the index lacks.

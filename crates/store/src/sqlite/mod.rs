@@ -30,6 +30,7 @@ use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rusqlite::Connection;
 
+use self::read::Texts;
 use self::writer::Writer;
 use crate::error::{Error, Result};
 use crate::types::{
@@ -171,7 +172,13 @@ impl Sessions for SqliteStore {
 
     async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
         self.read(|connection| {
-            read::messages(connection, &rows::session_by_id(connection, id)?, span)
+            read::messages(connection, &rows::session_by_id(connection, id)?, span, Texts::Whole)
+        })
+    }
+
+    async fn heads(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
+        self.read(|connection| {
+            read::messages(connection, &rows::session_by_id(connection, id)?, span, Texts::Ends)
         })
     }
 
@@ -209,18 +216,15 @@ impl Finding for SqliteStore {
             }
             left -= step;
         }
-        self.read(index::lag)
+        self.read(index::left)
     }
 }
 
 #[async_trait]
 impl Upkeep for SqliteStore {
-    async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
+    async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<bool> {
         self.write(move |connection| upkeep::purge(connection, id, seq, at)).await?;
-        let fold_log = |connection: &mut Connection| {
-            writer::fold_log(connection, "truncate");
-            Ok(())
-        };
+        let fold_log = |connection: &mut Connection| Ok(writer::fold_log(connection, "truncate"));
         self.writer()?.maintain(fold_log).await
     }
 
@@ -228,6 +232,19 @@ impl Upkeep for SqliteStore {
         let path = self.path.clone();
         self.write(move |connection| {
             upkeep::erase(connection, &path, rows::session_by_id(connection, id)?.no)
+        })
+        .await
+    }
+
+    async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
+        let path = self.path.clone();
+        self.write(move |connection| {
+            let row = rows::session_by_id(connection, id)?;
+            if row.session.last_seq == 0 {
+                upkeep::erase(connection, &path, row.no)
+            } else {
+                Ok(())
+            }
         })
         .await
     }

@@ -1,15 +1,19 @@
 //! Reading sessions: one, several, and what was said in them.
 
+use jiff::Timestamp;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
-use rethread_domain::{Message, Session, SessionId, Status};
-use rusqlite::Connection;
+use rethread_domain::{Message, Session, SessionId};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 
 use super::rows::{self, SessionRow};
 use super::scope::{Names, Scope, open_body};
 use crate::error::{Error, Result};
 use crate::types::{ListFilter, Span};
 
+/// Texts read in one go, so that a page of long ones does not fill the memory.
+const MOST_BYTES: u64 = 16 << 20;
 /// How many sessions an ambiguous id is explained with.
 const CANDIDATES: usize = 8;
 
@@ -44,20 +48,16 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
         Some(user) => vec![user.clone()],
         None => users(connection)?,
     };
-    let sql =
-        rows::select_session("where user = ?1 and deleted_at is null order by last_active_at desc");
     let mut all = Vec::new();
     for user in &users {
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query([user])?;
-        let mut taken = 0;
-        while taken < filter.limit {
-            let Some(row) = found.next()? else { break };
-            let session = rows::session(row)?.session;
-            if fits(filter, &session) {
-                all.push(session);
-                taken += 1;
-            }
+        let mut chosen = Chosen::of(Some(user), filter);
+        chosen.add("deleted_at is null", None);
+        let sql =
+            format!("{} order by last_active_at desc limit {}", chosen.condition(), filter.limit);
+        let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
+        let found = statement.query_map(params_from_iter(&chosen.values), rows::session)?;
+        for row in found {
+            all.push(row?.session);
         }
     }
     if users.len() > 1 {
@@ -68,34 +68,67 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
 }
 
 fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>> {
-    let sql = rows::select_session("where deleted_at is not null order by deleted_at desc");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut all = Vec::new();
-    let mut found = statement.query([])?;
-    while let Some(row) = found.next()? {
-        let session = rows::session(row)?.session;
-        if all.len() == filter.limit as usize {
-            break;
-        }
-        if filter.user.as_ref().is_none_or(|user| *user == session.user) && fits(filter, &session) {
-            all.push(session);
-        }
-    }
-    Ok(all)
+    let mut chosen = Chosen::of(filter.user.as_ref(), filter);
+    chosen.add("deleted_at is not null", None);
+    let sql = format!("{} order by deleted_at desc limit {}", chosen.condition(), filter.limit);
+    let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
+    let found = statement
+        .query_map(params_from_iter(&chosen.values), |row| Ok(rows::session(row)?.session))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-fn fits(filter: &ListFilter, session: &Session) -> bool {
-    let is = |wanted: &Option<String>, found: &str| {
-        wanted.as_deref().is_none_or(|wanted| wanted == found)
-    };
-    let by_status = match filter.status {
-        Some(status) => session.status == status,
-        None => filter.archived || filter.deleted || session.status != Status::Archived,
-    };
-    by_status
-        && is(&filter.project, &session.project)
-        && is(&filter.kind, &session.kind)
-        && is(&filter.agent, session.agent.as_deref().unwrap_or_default())
+/// A condition on sessions, made of what a filter asks for and nothing else, so that an index can serve it.
+#[derive(Default)]
+pub(super) struct Chosen {
+    parts: Vec<String>,
+    pub(super) values: Vec<Value>,
+}
+
+impl Chosen {
+    fn of(user: Option<&String>, filter: &ListFilter) -> Self {
+        let mut chosen = Self::default();
+        chosen.names(user, filter.project.as_ref(), filter.kind.as_ref(), filter.agent.as_ref());
+        match filter.status {
+            Some(status) => chosen.add("status = ?", Some(rows::status_number(status).into())),
+            None if filter.archived || filter.deleted => (),
+            None => chosen.add("status <> 3", None),
+        }
+        chosen
+    }
+
+    /// An agent counts wherever it spoke.
+    pub(super) fn names(
+        &mut self,
+        user: Option<&String>,
+        project: Option<&String>,
+        kind: Option<&String>,
+        agent: Option<&String>,
+    ) {
+        for (part, name) in [("user = ?", user), ("project = ?", project), ("kind = ?", kind)] {
+            if let Some(name) = name {
+                self.add(part, Some(name.clone().into()));
+            }
+        }
+        if let Some(agent) = agent {
+            self.values.push(agent.clone().into());
+            let spoke =
+                "exists (select 1 from agent_use where session = no and agent_use.agent = ?)";
+            self.add(&format!("(session.agent = ? or {spoke})"), Some(agent.clone().into()));
+        }
+    }
+
+    pub(super) fn add(&mut self, part: &str, value: Option<Value>) {
+        self.parts.push(part.to_owned());
+        self.values.extend(value);
+    }
+
+    pub(super) fn condition(&self) -> String {
+        if self.parts.is_empty() {
+            String::new()
+        } else {
+            format!("where {}", self.parts.join(" and "))
+        }
+    }
 }
 
 /// The distinct users, by skipping from one to the next.
@@ -114,19 +147,43 @@ fn users(connection: &Connection) -> Result<Vec<String>> {
     }
 }
 
-/// Messages with whole texts.
+/// When anybody was last active.
+pub(super) fn last_active(connection: &Connection) -> Result<Option<Timestamp>> {
+    let mut statement = connection.prepare_cached(
+        "select max(last_active_at) from session where user = ?1 and deleted_at is null",
+    )?;
+    let mut last: Option<i64> = None;
+    for user in users(connection)? {
+        last = last.max(statement.query_row([user], |row| row.get(0))?);
+    }
+    Ok(last.and_then(|micros| Timestamp::from_microsecond(micros).ok()))
+}
+
+/// How much is read of long texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    Whole,
+    Ends,
+}
+
+/// Messages, fewer than asked for where their texts are long.
 pub(super) fn messages(
     connection: &Connection,
     row: &SessionRow,
     span: Span,
+    texts: Texts,
 ) -> Result<Vec<Message>> {
     let scope = Scope::of(connection, row)?;
     let mut names = Names::new(connection, row.no, Vec::new());
     let mut messages = Vec::new();
+    let mut bytes = 0;
     scope.visit(connection, span, |mut message| {
-        open_body(connection, &mut message)?;
+        if texts == Texts::Whole {
+            open_body(connection, &mut message)?;
+            bytes += message.message.body.bytes();
+        }
         messages.push(names.name(message)?.message);
-        Ok(true)
+        Ok(bytes < MOST_BYTES)
     })?;
     Ok(messages)
 }

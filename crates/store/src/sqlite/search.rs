@@ -1,20 +1,21 @@
 //! Searching: candidates from the index, newest first and bounded; filters before the bound, so that they never
 //! make a search miss what matches; ranking in the domain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use rethread_domain::search::{self, Clause, Filter, Hit, Place, Query};
 use rethread_domain::{Seq, Session, SessionId};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use super::index::{self, quoted};
+use super::read::{self, Chosen};
 use super::rows::{self, MessageRow, seq_of};
 use super::scope::{Scope, Segment, open_body};
 use crate::error::Result;
 use crate::types::{Order, Span};
 
-/// How many finds are ranked.
+/// How many finds are ranked at least.
 const CANDIDATES: usize = 100;
 /// How much of a long text counts for its rank.
 const RANKED_BYTES: usize = 8 * 1024;
@@ -35,7 +36,16 @@ pub(super) fn search(
     if query.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let mut search = Search { connection, query, filter, owners: HashMap::new(), hits: Vec::new() };
+    let most = CANDIDATES.max(limit as usize);
+    let mut search = Search {
+        connection,
+        query,
+        filter,
+        most,
+        owners: HashMap::new(),
+        hits: Vec::new(),
+        taken: HashSet::new(),
+    };
     search.titles()?;
     search.messages(&all_of(&query.clauses))?;
     search.unindexed()?;
@@ -92,9 +102,13 @@ struct Search<'a> {
     connection: &'a Connection,
     query: &'a Query,
     filter: &'a Filter,
+    /// How many finds are ranked.
+    most: usize,
     /// Who has the messages of a session: itself and its forks, as far as they fit the filter.
     owners: HashMap<i64, Vec<Owner>>,
     hits: Vec<Ranked>,
+    /// The keys of the messages among them.
+    taken: HashSet<i64>,
 }
 
 impl Search<'_> {
@@ -110,7 +124,7 @@ impl Search<'_> {
         let mut found = statement.query([all_of(&self.query.clauses)])?;
         while let Some(row) = found.next()? {
             let key: i64 = row.get(0)?;
-            if self.hits.len() >= CANDIDATES {
+            if self.hits.len() >= self.most {
                 break;
             }
             self.title(key / 2, key % 2 == 0)?;
@@ -132,7 +146,7 @@ impl Search<'_> {
         let Some(row) = session_by_no(self.connection, no)? else { return Ok(()) };
         let text = if is_title { row.session.title.clone() } else { row.session.summary.clone() };
         let Some(text) = text.filter(|text| self.query.matches(text)) else { return Ok(()) };
-        if fits(self.filter, &row.session) && self.is_in_session(&row.session) {
+        if self.is_in_session(&row.session) && fits(self.connection, self.filter, no)? {
             self.hits.push(Ranked {
                 at: row.session.last_active_at,
                 hit: Hit {
@@ -154,7 +168,7 @@ impl Search<'_> {
 
     fn messages(&mut self, words: &str) -> Result<()> {
         let expression = format!("{words}{}{}", self.role_part(), self.time_part()?);
-        let mut room = CANDIDATES;
+        let mut room = self.most;
         for (lo, hi) in self.ranges()? {
             let mut statement = self.connection.prepare_cached(
                 "select rowid from message_index where message_index match ?1 and rowid between ?2 and ?3
@@ -174,11 +188,7 @@ impl Search<'_> {
     /// Takes a message that the index found, if the filter lets it; gives whether.
     fn message(&mut self, key: i64) -> Result<bool> {
         let (no, seq) = (key >> 32, seq_of(key));
-        if self
-            .hits
-            .iter()
-            .any(|ranked| matches!(ranked.source, Source::Message(known) if known == key))
-        {
+        if self.taken.contains(&key) {
             return Ok(false);
         }
         let Some((id, title)) = self.owner(no, seq)? else { return Ok(false) };
@@ -211,6 +221,7 @@ impl Search<'_> {
         let text = row.message.body.head();
         let text = &text[..text.floor_char_boundary(RANKED_BYTES)];
         let (at, role) = (row.message.at, row.message.role);
+        self.taken.insert(key);
         self.hits.push(Ranked {
             source: Source::Message(key),
             at,
@@ -237,22 +248,21 @@ impl Search<'_> {
     }
 
     fn owners_of(&self, no: i64) -> Result<Vec<Owner>> {
-        let mut owners = Vec::new();
-        if let Some(row) = session_by_no(self.connection, no)? {
-            owners.push(Owner { session: row.session, lo: 1, hi: Seq::MAX });
-        }
+        let mut shares = vec![(no, 1, Seq::MAX)];
         let mut statement = self.connection.prepare_cached(
             "select session, lo, hi from segment where source = ?1 order by session",
         )?;
-        let mut forks = statement.query([no])?;
-        while let Some(row) = forks.next()? {
-            if let Some(fork) = session_by_no(self.connection, row.get(0)?)? {
-                owners.push(Owner { session: fork.session, lo: row.get(1)?, hi: row.get(2)? });
+        let forks = statement.query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        shares.extend(forks.collect::<rusqlite::Result<Vec<_>>>()?);
+        let mut owners = Vec::new();
+        for (no, lo, hi) in shares {
+            if let Some(row) = session_by_no(self.connection, no)?
+                && self.is_in_session(&row.session)
+                && fits(self.connection, self.filter, no)?
+            {
+                owners.push(Owner { session: row.session, lo, hi });
             }
         }
-        owners.retain(|owner| {
-            fits(self.filter, &owner.session) && self.is_in_session(&owner.session)
-        });
         Ok(owners)
     }
 
@@ -284,24 +294,13 @@ impl Search<'_> {
 
     /// The months of a filter in time, where they are not too many to name.
     fn time_part(&self) -> Result<String> {
-        if self.filter.since.is_none() && self.filter.until.is_none() {
-            return Ok(String::new());
-        }
-        let (first, last): (Option<i64>, Option<i64>) = self
-            .connection
-            .prepare_cached("select min(started_at), max(last_active_at) from session")?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let bound = |given: Option<Timestamp>, known: Option<i64>| {
-            given
-                .or_else(|| known.and_then(|micros| Timestamp::from_microsecond(micros).ok()))
-                .map(index::month_of)
+        let Some(since) = self.filter.since else { return Ok(String::new()) };
+        let until = match self.filter.until {
+            Some(until) => until,
+            None => read::last_active(self.connection)?.unwrap_or(since),
         };
-        let (Some(from), Some(to)) =
-            (bound(self.filter.since, first), bound(self.filter.until, last))
-        else {
-            return Ok(String::new());
-        };
-        if to < from || to - from > MOST_MONTHS || self.filter.since.is_none() {
+        let (from, to) = (index::month_of(since), index::month_of(until));
+        if to < from || to - from > MOST_MONTHS {
             return Ok(String::new());
         }
         let months: Vec<String> =
@@ -327,7 +326,7 @@ impl Search<'_> {
             };
             let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: u32::MAX };
             let connection = self.connection;
-            let mut room = CANDIDATES;
+            let mut room = self.most;
             own.visit(connection, span, |mut message| {
                 open_body(connection, &mut message)?;
                 let seq = message.message.seq;
@@ -349,42 +348,39 @@ fn session_by_no(connection: &Connection, no: i64) -> Result<Option<rows::Sessio
     Ok(connection.prepare_cached(&sql)?.query_row([no], rows::session).optional()?)
 }
 
-fn fits(filter: &Filter, session: &Session) -> bool {
-    let is = |wanted: &Option<String>, found: Option<&str>| {
-        wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
-    };
-    session.deleted_at.is_none()
-        && is(&filter.user, Some(&session.user))
-        && is(&filter.project, Some(&session.project))
-        && is(&filter.kind, Some(&session.kind))
-        && is(&filter.agent, session.agent.as_deref())
-        && filter.status.is_none_or(|status| status == session.status)
+/// Whether a session is among those that a filter asks for.
+fn fits(connection: &Connection, filter: &Filter, no: i64) -> Result<bool> {
+    let mut chosen = chosen(filter);
+    chosen.add("no = ?", Some(no.into()));
+    let sql = format!("select 1 from session {}", chosen.condition());
+    Ok(connection.prepare_cached(&sql)?.exists(params_from_iter(&chosen.values))?)
+}
+
+fn chosen(filter: &Filter) -> Chosen {
+    let mut chosen = Chosen::default();
+    chosen.names(
+        filter.user.as_ref(),
+        filter.project.as_ref(),
+        filter.kind.as_ref(),
+        filter.agent.as_ref(),
+    );
+    if let Some(status) = filter.status {
+        chosen.add("status = ?", Some(rows::status_number(status).into()));
+    }
+    chosen.add("deleted_at is null", None);
+    chosen
 }
 
 /// The sessions that a filter leaves, if they are few.
 fn few_sessions(connection: &Connection, filter: &Filter) -> Result<Option<Vec<rows::SessionRow>>> {
-    let sql = rows::select_session(
-        "where deleted_at is null and (?1 is null or user = ?1) and (?2 is null or project = ?2)
-            and (?3 is null or kind = ?3) and (?4 is null or agent = ?4) and (?5 is null or status = ?5)
-         limit ?6",
-    );
-    let names = (&filter.user, &filter.project, &filter.kind, &filter.agent);
-    if matches!(names, (None, None, None, None)) && filter.status.is_none() {
+    let chosen = chosen(filter);
+    if chosen.values.is_empty() {
         return Ok(None);
     }
+    let sql = format!("{} limit {}", chosen.condition(), FEW_SESSIONS + 1);
     let few: Vec<rows::SessionRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(
-            (
-                names.0,
-                names.1,
-                names.2,
-                names.3,
-                filter.status.map(rows::status_number),
-                FEW_SESSIONS + 1,
-            ),
-            rows::session,
-        )?
+        .prepare_cached(&rows::select_session(&sql))?
+        .query_map(params_from_iter(&chosen.values), rows::session)?
         .collect::<rusqlite::Result<_>>()?;
     Ok((few.len() <= FEW_SESSIONS).then_some(few))
 }

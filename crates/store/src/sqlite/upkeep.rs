@@ -216,10 +216,9 @@ pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
         return Err(Error::Damaged(format!("{}: {first}", from.display())));
     }
     if connection::check_file(to)? {
-        copy(&connection::reader(to)?, &beside(to, ".before-restore.bak"))?;
-    } else {
-        connection::create(to)?;
+        keep_aside(to)?;
     }
+    connection::create(to)?;
     let mut target = connection::writer(to)?;
     rusqlite::backup::Backup::new(&source, &mut target)?.run_to_completion(
         i32::MAX,
@@ -228,6 +227,24 @@ pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
     )?;
     drop(target);
     schema::migrate(to, schema::STEPS)
+}
+
+/// Keeps what is in place of a store: a copy, or the files themselves where they cannot be read.
+fn keep_aside(store: &Path) -> Result<()> {
+    let aside = beside(store, ".before-restore.bak");
+    let copied = connection::reader(store).and_then(|reader| copy(&reader, &aside));
+    match copied {
+        Err(Error::NotAStore { .. } | Error::Damaged(_) | Error::Failed(_)) => {
+            for suffix in ["", "-wal", "-shm"] {
+                let file = beside(store, suffix);
+                if file.exists() {
+                    fs::rename(&file, beside(&aside, suffix))?;
+                }
+            }
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 fn integrity(connection: &Connection) -> Result<Vec<String>> {
@@ -240,6 +257,17 @@ fn integrity(connection: &Connection) -> Result<Vec<String>> {
 
 pub(super) fn check(connection: &Connection) -> Result<Health> {
     let mut health = Health { damage: integrity(connection)?, ..Health::default() };
+    if let Err(error) = check_derived(connection, &mut health) {
+        if health.damage.is_empty() {
+            return Err(error);
+        }
+        // What is damaged cannot be compared; that it is damaged is known.
+        health.damage.push(error.to_string());
+    }
+    Ok(health)
+}
+
+fn check_derived(connection: &Connection, health: &mut Health) -> Result<()> {
     rebuild::each(connection, |row| {
         health.drift.extend(rebuild::drift(connection, &row)?);
         Ok(())
@@ -258,7 +286,7 @@ pub(super) fn check(connection: &Connection) -> Result<Health> {
     if indexed != expected {
         health.drift.push(format!("the search index has {indexed} messages instead of {expected}"));
     }
-    Ok(health)
+    Ok(())
 }
 
 pub(super) fn usage(connection: &Connection, path: &Path) -> Result<Usage> {

@@ -145,9 +145,11 @@ fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf
     fold_log(&connection, "truncate");
 }
 
-/// Folds the log file into the store. Not folding it now is no failure: it is read all the same.
-pub(super) fn fold_log(connection: &Connection, how: &str) {
-    drop(connection.query_row(&format!("pragma wal_checkpoint({how})"), [], |_| Ok(())));
+/// Folds the log file into the store; gives whether all of it. Not folding it now is no failure: it is read all
+/// the same.
+pub(super) fn fold_log(connection: &Connection, how: &str) -> bool {
+    let busy = connection.query_row(&format!("pragma wal_checkpoint({how})"), [], |row| row.get(0));
+    matches!(busy, Ok(0))
 }
 
 fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {

@@ -169,6 +169,7 @@ fn titles_and_summaries_are_found() {
         let summary = Summary {
             by: Author::Rules,
             upto: 0,
+            folded: 0,
             text: "We sold a walrus.".into(),
             points: vec![],
         };

@@ -162,8 +162,13 @@ fn a_summary_belongs_to_its_conversation_or_to_the_session() {
     on_each(async |store| {
         let id = store.begin().await;
         store.add(id, vec![user("one"), user("two")]).await.unwrap();
-        let summary =
-            |text: &str| Summary { by: Author::Rules, upto: 2, text: text.into(), points: vec![] };
+        let summary = |text: &str| Summary {
+            by: Author::Rules,
+            upto: 2,
+            folded: 2,
+            text: text.into(),
+            points: vec![],
+        };
         let of = |conversation: Option<&str>, text: &str| Fact::Summarised {
             conversation: conversation.map(Into::into),
             summary: summary(text),

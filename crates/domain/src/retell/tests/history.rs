@@ -271,8 +271,13 @@ pub(super) fn history(plan: &Plan) -> History {
         history.session.apply(&fact, minute(minutes));
     }
     if let Some(text) = &plan.summary {
-        let summary =
-            Summary { by: Author::Model, upto: 0, text: text.build(), points: Vec::new() };
+        let summary = Summary {
+            by: Author::Model,
+            upto: 0,
+            folded: 0,
+            text: text.build(),
+            points: Vec::new(),
+        };
         history.conversations.iter_mut().for_each(|conversation| conversation.summarise(&summary));
         history.session.apply(&Fact::Summarised { conversation: None, summary }, minute(minutes));
     }

@@ -1,100 +1,22 @@
-//! Sessions as files: out without loss, and back in.
-//!
-//! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: an
-//! array of such sessions as objects. What sums a session up is told for readers and made anew on the way in.
+//! Taking in sessions that were exported.
 
-use std::collections::{HashSet, VecDeque};
-use std::io::{BufRead, Write};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::BufRead;
 
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Body, Extras, NewMessage};
+use rethread_domain::message::{Extras, NewMessage};
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
-use rethread_domain::{Fact, Message, Role, Seq, Session, SessionId};
-use rethread_store::{self as store, Dump, Span};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use rethread_domain::{Fact, Role, Seq, Session};
+use rethread_store::Dump;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use super::{PAGE, VERSION};
 use crate::{Engine, Error, Result, entry};
 
-const VERSION: u32 = 1;
-const PAGE: u32 = 500;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Jsonl,
-    Json,
-}
-
-/// A message as programs see it.
-#[derive(Debug, Clone, Serialize)]
-pub struct MessageView<'a> {
-    pub seq: Seq,
-    pub id: String,
-    pub role: Role,
-    pub content: &'a str,
-    pub timestamp: jiff::Timestamp,
-    pub conversation: &'a str,
-    pub tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<&'a rethread_domain::Usage>,
-    /// Fields that we do not know, as they came.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub extra: &'a Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub purged_at: Option<jiff::Timestamp>,
-}
-
-impl<'a> MessageView<'a> {
-    pub fn of(session: SessionId, message: &'a Message) -> Self {
-        Self {
-            seq: message.seq,
-            id: message.given_id.clone().unwrap_or_else(|| session.message(message.seq)),
-            role: message.role,
-            content: match &message.body {
-                Body::Whole(text) => text,
-                Body::Ends { head, .. } => head,
-            },
-            timestamp: message.at,
-            conversation: &message.conversation,
-            tokens: message.price.tokens,
-            agent: message.extras.agent.as_deref(),
-            model: message.extras.model.as_deref(),
-            tool_calls: message.extras.tool_calls.as_ref(),
-            usage: message.extras.usage.as_ref(),
-            extra: &message.extras.other,
-            purged_at: message.purged_at,
-        }
-    }
-}
-
-/// A session as programs see it: what a list shows of it.
-pub fn session_view(session: &Session) -> Value {
-    json!({
-        "session_id": session.id,
-        "user_id": session.user,
-        "project_id": session.project,
-        "kind": session.kind,
-        "title": session.title,
-        "agent": session.agent,
-        "model": session.model,
-        "status": session.status,
-        "created_at": session.started_at,
-        "last_active_at": session.last_active_at,
-        "session_summary": session.summary,
-        "conversation_count": session.counters.conversations,
-        "message_count": session.last_seq,
-        "total_tokens": session.counters.tokens,
-        "forked_from": session.forked_from,
-        "deleted_at": session.deleted_at,
-    })
-}
+/// Fields of a message that are ours: none of them may come as an unknown one.
+const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage"];
 
 /// A message line on its way in.
 #[derive(Debug, Deserialize)]
@@ -114,52 +36,16 @@ struct MessageLine {
 }
 
 impl Engine {
-    /// Writes a session out, a page of messages at a time.
-    pub async fn export(
-        &self,
-        id: SessionId,
-        format: Format,
-        out: &mut (dyn Write + Send),
-    ) -> Result<()> {
-        let session = self.session(id).await?;
-        let facts = self.facts(id).await?;
-        let head = json!({"type": "session", "version": VERSION, "id": id, "view": session_view(&session)});
-        if format == Format::Jsonl {
-            line(out, &head)?;
-            for fact in &facts {
-                line(out, &typed("fact", fact)?)?;
-            }
-        } else {
-            let facts = serde_json::to_string(&facts).map_err(failed)?;
-            let view = &head["view"];
-            write!(out, "{{\"version\":{VERSION},\"id\":\"{id}\",\"view\":{view},\"facts\":{facts},\"messages\":[")
-                .map_err(unwritten)?;
-        }
-        let mut from = 1;
-        loop {
-            let page = self.messages(id, Span::after(from, PAGE)).await?;
-            let Some(last) = page.last().map(|message| message.seq) else { break };
-            for message in &page {
-                let view = MessageView::of(id, message);
-                if format == Format::Jsonl {
-                    line(out, &typed("message", &view)?)?;
-                } else {
-                    let comma = if message.seq > 1 { "," } else { "" };
-                    let text = serde_json::to_string(&view).map_err(failed)?;
-                    write!(out, "{comma}\n{text}").map_err(unwritten)?;
-                }
-            }
-            from = last + 1;
-        }
-        if format == Format::Json {
-            out.write_all(b"]}\n").map_err(unwritten)?;
-        }
-        out.flush().map_err(unwritten)
-    }
-
     /// Takes in sessions that were exported, in either format. Each session comes in whole or not at all.
-    pub async fn import(&self, input: &mut (dyn BufRead + Send)) -> Result<Vec<Session>> {
-        let mut reader = Reader { input, line: 0, expected: None, values: VecDeque::new() };
+    ///
+    /// A message may have at most `most_bytes`.
+    pub async fn import(
+        &self,
+        input: &mut (dyn BufRead + Send),
+        most_bytes: u64,
+    ) -> Result<Vec<Session>> {
+        let mut reader =
+            Reader { input, line: 0, expected: None, values: VecDeque::new(), most_bytes };
         let mut taken = Vec::new();
         while let Some(dump) = reader.next()? {
             reader.check(&dump)?;
@@ -176,8 +62,9 @@ struct Reader<'a> {
     line: usize,
     /// How many messages the session says it has.
     expected: Option<u64>,
-    /// What was read of a file that is JSON over several lines.
+    /// What was read ahead: the next session's line, or all of a file that is JSON over several lines.
     values: VecDeque<Value>,
+    most_bytes: u64,
 }
 
 impl Reader<'_> {
@@ -187,10 +74,12 @@ impl Reader<'_> {
             return self.whole(head).map(Some);
         }
         let mut dump = self.begin(&head)?;
-        // The next session's line is left for the next call.
-        while self.peek_is_part()? {
-            let Some(mut part) = self.read_line()? else { break };
+        while let Some(mut part) = self.read_line()? {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if kind == "session" {
+                self.values.push_front(part);
+                break;
+            }
             part.as_object_mut().map(|fields| fields.shift_remove("type"));
             match kind.as_str() {
                 "fact" => dump.facts.push(self.fact(part)?),
@@ -212,17 +101,25 @@ impl Reader<'_> {
                 self.bad(format!("the session is not whole: it ends after {found} messages"))
             );
         }
-        let opened: HashSet<&str> = dump
-            .facts
-            .iter()
-            .filter_map(|record| match &record.fact {
-                Fact::Opened { name, .. } => Some(name.as_str()),
-                _ => None,
-            })
-            .collect();
-        let unopened =
-            dump.messages.iter().find(|(one, _)| !opened.contains(one.conversation.as_str()));
-        match unopened {
+        let last = Seq::try_from(found).unwrap_or(Seq::MAX);
+        let mut numbers = HashMap::new();
+        let mut names = HashSet::new();
+        for record in &dump.facts {
+            let is_new = match &record.fact {
+                Fact::Opened { n, name } => {
+                    // They are counted through: a number past all facts leaves no room for the next.
+                    (1..=dump.facts.len()).contains(&(*n as usize))
+                        && names.insert(name.as_str())
+                        && numbers.insert(*n, name).is_none()
+                }
+                Fact::Summarised { summary, .. } => summary.upto <= last,
+                _ => true,
+            };
+            if !is_new || record.after > last {
+                return Err(self.bad("a fact does not fit the rest of the session"));
+            }
+        }
+        match dump.messages.iter().find(|(one, _)| !names.contains(one.conversation.as_str())) {
             Some((one, _)) => {
                 Err(self.bad(format!("conversation {:?} was never opened", one.conversation)))
             }
@@ -275,6 +172,12 @@ impl Reader<'_> {
             .and_then(|()| id::check_message_id(&line.id))
             .and_then(|()| check_agents(line.agent.as_deref(), line.model.as_deref()))
             .map_err(|error| self.bad(error))?;
+        if line.content.len() as u64 > self.most_bytes {
+            return Err(self.bad(format!("the message has more than {} bytes", self.most_bytes)));
+        }
+        if let Some(known) = KNOWN.iter().find(|known| line.extra.contains_key(**known)) {
+            return Err(self.bad(format!("{known:?} is not an unknown field")));
+        }
         let usage = line.usage.as_ref().map(entry::usage).transpose();
         let at = entry::time(&line.timestamp).map_err(|error| self.bad(error))?;
         let price = if line.purged_at.is_some() {
@@ -314,13 +217,17 @@ impl Reader<'_> {
             self.line += 1;
         }
         match serde_json::from_str(text.trim()) {
+            Ok(Value::Array(several)) => {
+                self.take_value(Value::Array(several));
+                Ok(self.values.pop_front())
+            }
             Ok(value) => Ok(Some(value)),
-            Err(error) if error.is_eof() && text.trim_start().starts_with('{') => {
+            Err(error) if error.is_eof() && text.trim_start().starts_with(['{', '[']) => {
                 self.input.read_to_string(&mut text).map_err(|error| self.bad(error))?;
                 for value in serde_json::Deserializer::from_str(&text).into_iter() {
                     let value =
                         value.map_err(|error| self.bad(format!("not valid JSON: {error}")))?;
-                    self.values.push_back(value);
+                    self.take_value(value);
                 }
                 Ok(self.values.pop_front())
             }
@@ -328,12 +235,12 @@ impl Reader<'_> {
         }
     }
 
-    fn peek_is_part(&mut self) -> Result<bool> {
-        let next = self
-            .input
-            .fill_buf()
-            .map_err(|error| Error::Import { line: self.line, why: error.to_string() })?;
-        Ok(!next.is_empty() && !next.starts_with(b"{\"type\":\"session\""))
+    /// An array is several sessions.
+    fn take_value(&mut self, value: Value) {
+        match value {
+            Value::Array(several) => self.values.extend(several),
+            one => self.values.push_back(one),
+        }
     }
 
     fn bad(&self, why: impl ToString) -> Error {
@@ -357,25 +264,4 @@ fn take_array(value: &mut Value, name: &str) -> Vec<Value> {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),
     }
-}
-
-fn typed(kind: &str, value: &impl Serialize) -> Result<Value> {
-    let mut out = Map::new();
-    out.insert("type".to_owned(), kind.into());
-    if let Value::Object(fields) = serde_json::to_value(value).map_err(failed)? {
-        out.extend(fields);
-    }
-    Ok(Value::Object(out))
-}
-
-fn line(out: &mut (dyn Write + Send), value: &Value) -> Result<()> {
-    writeln!(out, "{value}").map_err(unwritten)
-}
-
-fn failed(error: serde_json::Error) -> Error {
-    Error::Store(store::Error::Failed(error.to_string()))
-}
-
-fn unwritten(error: std::io::Error) -> Error {
-    Error::Store(error.into())
 }

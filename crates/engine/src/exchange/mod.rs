@@ -1,0 +1,175 @@
+//! Sessions as files: out without loss, and back in.
+//!
+//! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: a
+//! session as an object, several as an array of them. What sums a session up is told for readers and made anew
+//! on the way in.
+
+mod import;
+
+use std::io::Write;
+
+use rethread_domain::message::Body;
+use rethread_domain::session::FactRecord;
+use rethread_domain::{Message, Role, Seq, Session, SessionId};
+use rethread_store::{self as store, Order, Span};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{Engine, Error, Result};
+
+const VERSION: u32 = 1;
+const PAGE: u32 = 500;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Jsonl,
+    Json,
+}
+
+/// A message as programs see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct MessageView<'a> {
+    pub seq: Seq,
+    pub id: String,
+    pub role: Role,
+    pub content: &'a str,
+    pub timestamp: jiff::Timestamp,
+    pub conversation: &'a str,
+    pub tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<&'a rethread_domain::Usage>,
+    /// Fields that we do not know, as they came.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purged_at: Option<jiff::Timestamp>,
+}
+
+impl<'a> MessageView<'a> {
+    pub fn of(session: SessionId, message: &'a Message) -> Self {
+        Self {
+            seq: message.seq,
+            id: message.given_id.clone().unwrap_or_else(|| session.message(message.seq)),
+            role: message.role,
+            content: match &message.body {
+                Body::Whole(text) => text,
+                Body::Ends { head, .. } => head,
+            },
+            timestamp: message.at,
+            conversation: &message.conversation,
+            tokens: message.price.tokens,
+            agent: message.extras.agent.as_deref(),
+            model: message.extras.model.as_deref(),
+            tool_calls: message.extras.tool_calls.as_ref(),
+            usage: message.extras.usage.as_ref(),
+            extra: &message.extras.other,
+            purged_at: message.purged_at,
+        }
+    }
+}
+
+/// A session as programs see it: what a list shows of it.
+pub fn session_view(session: &Session) -> Value {
+    json!({
+        "session_id": session.id,
+        "user_id": session.user,
+        "project_id": session.project,
+        "kind": session.kind,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "status": session.status,
+        "created_at": session.started_at,
+        "last_active_at": session.last_active_at,
+        "session_summary": session.summary,
+        "conversation_count": session.counters.conversations,
+        "message_count": session.last_seq,
+        "total_tokens": session.counters.tokens,
+        "forked_from": session.forked_from,
+        "deleted_at": session.deleted_at,
+    })
+}
+
+impl Engine {
+    /// Writes a session out, a page of messages at a time.
+    pub async fn export(
+        &self,
+        id: SessionId,
+        format: Format,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
+        let (session, facts) = self.log_of(id).await?;
+        let head = json!({"type": "session", "version": VERSION, "id": id, "view": session_view(&session)});
+        if format == Format::Jsonl {
+            line(out, &head)?;
+            for fact in &facts {
+                line(out, &typed("fact", fact)?)?;
+            }
+        } else {
+            let facts = serde_json::to_string(&facts).map_err(failed)?;
+            let view = &head["view"];
+            write!(out, "{{\"version\":{VERSION},\"id\":\"{id}\",\"view\":{view},\"facts\":{facts},\"messages\":[")
+                .map_err(unwritten)?;
+        }
+        let mut from = 1;
+        loop {
+            // What is said meanwhile belongs to the next export.
+            let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
+            let page = self.messages(id, span).await?;
+            let Some(last) = page.last().map(|message| message.seq) else { break };
+            for message in &page {
+                let view = MessageView::of(id, message);
+                if format == Format::Jsonl {
+                    line(out, &typed("message", &view)?)?;
+                } else {
+                    let comma = if message.seq > 1 { "," } else { "" };
+                    let text = serde_json::to_string(&view).map_err(failed)?;
+                    write!(out, "{comma}\n{text}").map_err(unwritten)?;
+                }
+            }
+            from = last + 1;
+        }
+        if format == Format::Json {
+            out.write_all(b"]}\n").map_err(unwritten)?;
+        }
+        out.flush().map_err(unwritten)
+    }
+
+    /// A session with the facts that it was made of: as many as its row counts, whoever writes meanwhile.
+    async fn log_of(&self, id: SessionId) -> Result<(Session, Vec<FactRecord>)> {
+        loop {
+            let session = self.session(id).await?;
+            let facts = self.facts(id).await?;
+            if facts.len() == session.facts as usize {
+                return Ok((session, facts));
+            }
+        }
+    }
+}
+
+fn typed(kind: &str, value: &impl Serialize) -> Result<Value> {
+    let mut out = Map::new();
+    out.insert("type".to_owned(), kind.into());
+    if let Value::Object(fields) = serde_json::to_value(value).map_err(failed)? {
+        out.extend(fields);
+    }
+    Ok(Value::Object(out))
+}
+
+fn line(out: &mut (dyn Write + Send), value: &Value) -> Result<()> {
+    writeln!(out, "{value}").map_err(unwritten)
+}
+
+fn failed(error: serde_json::Error) -> Error {
+    Error::Store(store::Error::Failed(error.to_string()))
+}
+
+fn unwritten(error: std::io::Error) -> Error {
+    Error::Store(error.into())
+}
