@@ -187,7 +187,13 @@ impl Engine {
     }
 
     pub async fn check(&self) -> Result<Checked> {
-        Ok(Checked { health: self.store.check().await?, usage: self.store.usage().await? })
+        let health = self.store.check().await?;
+        let usage = match self.store.usage().await {
+            // What is damaged cannot be counted.
+            Err(_) if !health.damage.is_empty() => Usage::default(),
+            usage => usage?,
+        };
+        Ok(Checked { health, usage })
     }
 
     pub async fn rebuild(&self) -> Result<()> {

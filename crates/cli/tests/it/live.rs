@@ -1,7 +1,7 @@
 //! A recorder that runs while a test does something else.
 
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 
@@ -42,6 +42,24 @@ impl Live {
     pub(crate) fn finish(mut self) {
         self.say = None;
         assert!(self.child.wait().expect("it ends").success());
+    }
+
+    /// Ends its input, however it takes that.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        self.say = None;
+        self.child.wait().expect("it ends")
+    }
+
+    /// Says the rest while nobody reads its answers any more, and waits for its end.
+    pub(crate) fn go_on_unheard(self, lines: &[Value]) {
+        let Self { mut child, say, hear, .. } = self;
+        drop(hear);
+        let mut say = say.expect("a pipe");
+        for line in lines {
+            writeln!(say, "{line}").expect("the recorder listens");
+        }
+        drop(say);
+        assert!(child.wait().expect("it ends").success());
     }
 
     pub(crate) fn kill(mut self) {

@@ -23,6 +23,7 @@ mod json_errors;
 mod list;
 mod long_texts;
 mod manual;
+mod once_wrong;
 mod processes;
 mod prune;
 mod purge;

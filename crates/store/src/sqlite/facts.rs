@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::append::count_run;
 use super::index;
 use super::rows::{self, MessageRow, SessionRow};
-use super::scope::Scope;
+use super::scope::{Scope, Segment};
 use crate::error::{Error, Result};
 use crate::types::{Order, Span};
 
@@ -177,17 +177,28 @@ pub(super) fn fork(
         }
         rows::write_conversation(connection, no, conversation)?;
     }
-    for (agent, runs) in &fold.runs {
+    share(connection, no, &fold.runs, &scope.clipped(at_seq))?;
+    rows::write_session(connection, no, &row.session)?;
+    Ok(row.session)
+}
+
+/// Writes down what a fork shares.
+fn share(
+    connection: &Connection,
+    no: i64,
+    runs: &BTreeMap<String, u32>,
+    segments: &[Segment],
+) -> Result<()> {
+    for (agent, runs) in runs {
         count_run(connection, no, agent, *runs)?;
     }
-    for segment in scope.clipped(at_seq) {
+    for segment in segments {
         connection.execute(
             "insert into segment (session, lo, hi, source) values (?1, ?2, ?3, ?4)",
             (no, segment.lo, segment.hi, segment.source),
         )?;
     }
-    rows::write_session(connection, no, &row.session)?;
-    Ok(row.session)
+    Ok(())
 }
 
 /// The view of a session, made from its log.

@@ -256,7 +256,11 @@ fn integrity(connection: &Connection) -> Result<Vec<String>> {
 }
 
 pub(super) fn check(connection: &Connection) -> Result<Health> {
-    let mut health = Health { damage: integrity(connection)?, ..Health::default() };
+    let damage = match integrity(connection) {
+        Err(Error::Damaged(why)) => vec![why],
+        damage => damage?,
+    };
+    let mut health = Health { damage, ..Health::default() };
     if let Err(error) = check_derived(connection, &mut health) {
         if health.damage.is_empty() {
             return Err(error);
