@@ -27,9 +27,12 @@ fn push_safe(out: &mut String, c: char) {
     }
 }
 
-/// Whether `text` can be shown as it is. The common case, and a fast one.
+/// Whether `text` can be shown as it is. The common case, and a fast one: no branch inside a block.
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n'))
+    let is_other = |byte: &u8| !(b' '..=b'~').contains(byte) && *byte != b'\t' && *byte != b'\n';
+    text.as_bytes()
+        .chunks(64)
+        .all(|block| !block.iter().fold(false, |other, byte| other | is_other(byte)))
 }
 
 /// The text with everything unsafe spelled out; its lines stay lines.
@@ -44,14 +47,16 @@ fn push_safe_text(out: &mut String, text: &str) {
         out.push_str(text);
         return;
     }
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c == '\r' && chars.peek() == Some(&'\n') {
-            out.push(c);
-        } else {
+    let mut shown = 0;
+    for (at, c) in text.char_indices() {
+        let is_line_end = c == '\r' && text[at + 1..].starts_with('\n');
+        if c == ESCAPE || is_unsafe(c) && !is_line_end {
+            out.push_str(&text[shown..at]);
             push_safe(out, c);
+            shown = at + c.len_utf8();
         }
     }
+    out.push_str(&text[shown..]);
 }
 
 /// Undoes [`safe`].

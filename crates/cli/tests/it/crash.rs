@@ -9,7 +9,11 @@ use serde_json::Value;
 
 use crate::env::{TestEnv, user};
 
-const KILLS: u64 = 300;
+/// More of them, for a long run: `KILLS=20000 cargo test …`.
+fn kills() -> u64 {
+    option_env!("KILLS").map_or(300, |text| text.parse().expect("KILLS is a number"))
+}
+
 const AT_ONCE: usize = 2;
 /// Lines that a recorder is given, so that there is always more to say when it dies.
 const LINES: u64 = 600;
@@ -117,14 +121,14 @@ fn three_hundred_kills_lose_no_acknowledged_message() {
     let env = TestEnv::new();
     let plans = Mutex::new({
         let mut chance = Chance(seed);
-        let runs: Vec<(Run, u64)> = (0..KILLS)
+        let runs: Vec<(Run, u64)> = (0..kills())
             .map(|number| (Run::plan(number, &mut chance), chance.below(1 << 32)))
             .collect();
         runs.into_iter().rev().collect::<Vec<_>>()
     });
     let acked: Mutex<Acked> = Mutex::default();
     let fresh =
-        Mutex::new((0..KILLS).map(|_| env.command(["record", "--ack"])).collect::<Vec<_>>());
+        Mutex::new((0..kills()).map(|_| env.command(["record", "--ack"])).collect::<Vec<_>>());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -151,8 +155,8 @@ fn three_hundred_kills_lose_no_acknowledged_message() {
     });
     let acked = acked.into_inner().unwrap();
     let count: usize = acked.values().map(BTreeMap::len).sum();
-    eprintln!("{KILLS} kills, {count} acknowledged messages in {} sessions", acked.len());
-    assert!(count as u64 > KILLS, "hardly anything was acknowledged");
+    eprintln!("{} kills, {count} acknowledged messages in {} sessions", kills(), acked.len());
+    assert!(count as u64 > kills(), "hardly anything was acknowledged");
     audit(&env, &acked);
 }
 

@@ -223,7 +223,8 @@ impl<'a> Page<'a> {
     pub(super) fn finish(mut self) -> Telling {
         let shown = u32::try_from(self.recent.len() + self.related.len()).unwrap_or(u32::MAX);
         let omitted = self.story.session.last_seq.saturating_sub(shown);
-        let mut text = String::with_capacity(self.limit.min(64 * 1024) as usize * 5);
+        let mut text =
+            String::with_capacity((self.limit - self.left).min(64 * 1024) as usize * 4 + 512);
         if self.framed {
             text.push_str(lines::OPENING.text);
         }

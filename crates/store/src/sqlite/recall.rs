@@ -1,5 +1,7 @@
 //! What a context is made of, read in a few bounded steps: its cost does not follow the length of the session.
 
+use std::sync::LazyLock;
+
 use rethread_domain::rank::{self, Places, Related, Wanted};
 use rethread_domain::{Conversation, Seq, terms};
 use rusqlite::Connection;
@@ -57,8 +59,10 @@ fn recent_conversations(
     session: i64,
     limit: u32,
 ) -> Result<Vec<Conversation>> {
-    let sql = rows::select_conversation("where session = ?1 order by turn desc limit ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        rows::select_conversation("where session = ?1 order by turn desc limit ?2")
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
     let found = statement.query_map((session, limit), rows::conversation)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }

@@ -1,5 +1,7 @@
 //! Rows and domain types.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use rethread_domain::conversation::{LabelPrices, TitleFrom};
 use rethread_domain::message::{Body, Extras};
@@ -35,7 +37,8 @@ pub(super) fn select_session(rest: &str) -> String {
 }
 
 pub(super) fn session_by_id(connection: &Connection, id: SessionId) -> Result<SessionRow> {
-    let mut statement = connection.prepare_cached(&select_session("where id = ?1"))?;
+    static SQL: LazyLock<String> = LazyLock::new(|| select_session("where id = ?1"));
+    let mut statement = connection.prepare_cached(&SQL)?;
     statement.query_row([id.to_string()], session).optional()?.ok_or(Error::NotFound(id))
 }
 

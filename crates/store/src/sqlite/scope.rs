@@ -1,5 +1,7 @@
 //! The messages of a session, wherever they are: its own, and those that a fork shares.
 
+use std::sync::LazyLock;
+
 use rethread_domain::{Conversation, Seq};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -7,6 +9,12 @@ use super::blob;
 use super::rows::{self, MessageRow, SessionRow, key};
 use crate::error::Result;
 use crate::types::{Order, Span};
+
+static NEWEST_FIRST: LazyLock<String> =
+    LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id desc"));
+static OLDEST_FIRST: LazyLock<String> =
+    LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id"));
+static ONE: LazyLock<String> = LazyLock::new(|| rows::select_message("where id = ?1"));
 
 /// A stretch of numbers whose messages are those of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,17 +68,13 @@ impl Scope {
         mut visit: impl FnMut(MessageRow) -> Result<bool>,
     ) -> Result<()> {
         let newest_first = span.order == Order::NewestFirst;
-        let sql = if newest_first {
-            rows::select_message("where id between ?1 and ?2 order by id desc")
-        } else {
-            rows::select_message("where id between ?1 and ?2 order by id")
-        };
+        let sql: &str = if newest_first { &NEWEST_FIRST } else { &OLDEST_FIRST };
         let mut keys: Vec<_> = self.keys(span.from, span.to).collect();
         if newest_first {
             keys.reverse();
         }
         let mut left = span.limit;
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         for (lo, hi) in keys {
             let mut found = statement.query((lo, hi))?;
             while left > 0 {
@@ -86,7 +90,7 @@ impl Scope {
 
     pub(super) fn message(&self, connection: &Connection, seq: Seq) -> Result<Option<MessageRow>> {
         let Some(key) = self.key(seq) else { return Ok(None) };
-        let mut statement = connection.prepare_cached(&rows::select_message("where id = ?1"))?;
+        let mut statement = connection.prepare_cached(&ONE)?;
         Ok(statement.query_row([key], rows::message).optional()?)
     }
 
