@@ -10,6 +10,7 @@ use rethread_store::StoreUrl;
 
 use crate::commands;
 use crate::config::Config;
+use crate::error::Refused;
 
 /// Session continuity for AI agents
 ///
@@ -74,6 +75,24 @@ impl App {
     }
 }
 
+/// A store in a folder that is not there is a typo, unless it is to be written to or is the usual one.
+fn refuse_missing_folder(url: &StoreUrl, config: &Config) -> anyhow::Result<()> {
+    let StoreUrl::Sqlite(path) = url;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.exists()) {
+        Some(folder) if config.store_url(None).ok().as_ref() != Some(url) => Err(Refused {
+            code: "store_not_open",
+            message: format!(
+                "there is no store at {url}: the folder {} is not there",
+                folder.display()
+            ),
+            hint: Some("check the path; `rethread record` makes a new store".to_owned()),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 impl Cli {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { store, json, command } = self;
@@ -88,6 +107,9 @@ impl Cli {
         let url = config.store_url(store.as_deref())?;
         if let Command::Restore(args) = command {
             return args.run(&url);
+        }
+        if !matches!(command, Command::Record(_) | Command::Import(_)) {
+            refuse_missing_folder(&url, &config)?;
         }
         let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall);
         let app = App { engine, config, url, json };

@@ -130,6 +130,11 @@ pub fn parse(quotation: &str) -> Option<String> {
 
 /// The text on one line of at most `chars` characters, safe to stand inside a line of ours.
 pub fn one_line(text: &str, chars: usize) -> String {
+    safe(&cut_line(text, chars))
+}
+
+/// The text on one line of at most `chars` characters, as it is.
+pub fn cut_line(text: &str, chars: usize) -> String {
     let mut out = String::new();
     let mut room = chars;
     for word in text.split_whitespace() {
@@ -137,7 +142,7 @@ pub fn one_line(text: &str, chars: usize) -> String {
         let length = word.chars().count();
         if length + gap > room {
             if out.is_empty() {
-                word.chars().take(room.saturating_sub(1)).for_each(|c| push_safe(&mut out, c));
+                out.extend(word.chars().take(room.saturating_sub(1)));
             }
             out.push('…');
             break;
@@ -145,7 +150,7 @@ pub fn one_line(text: &str, chars: usize) -> String {
         if gap == 1 {
             out.push(' ');
         }
-        word.chars().for_each(|c| push_safe(&mut out, c));
+        out.push_str(word);
         room -= length + gap;
     }
     out

@@ -59,7 +59,7 @@ pub struct Point {
 impl Summary {
     fn new(upto: Seq, folded: u32, mut points: Vec<Point>) -> Self {
         points.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.seq.cmp(&b.seq)));
-        points.truncate(POINTS);
+        let mut points = unlike_each_other(points);
         points.sort_by_key(|point| point.seq);
         let lines: Vec<String> = points.iter().map(Point::line).collect();
         Self { by: Author::Rules, upto, folded, text: lines.join("\n"), points }
@@ -84,14 +84,37 @@ impl Point {
     }
 }
 
+/// The first points that say something else than those before them.
+fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
+    let mut chosen: Vec<(Point, HashSet<String>)> = Vec::new();
+    for point in points {
+        if chosen.len() == POINTS {
+            break;
+        }
+        let words: HashSet<String> =
+            terms::all(&point.text).into_iter().filter(|term| !terms::is_stop(term)).collect();
+        let is_like = |(_, other): &(Point, HashSet<String>)| {
+            3 * words.intersection(other).count() > 2 * words.len().min(other.len())
+        };
+        if !chosen.iter().any(is_like) {
+            chosen.push((point, words));
+        }
+    }
+    chosen.into_iter().map(|(point, _)| point).collect()
+}
+
 /// Folds messages, oldest first, into the summary of those before them.
 pub fn fold(before: Option<&Summary>, messages: &[Message]) -> Summary {
+    gather(before, messages, before.is_none())
+}
+
+/// The same, told whether the messages are the first of what is summed up.
+fn gather(before: Option<&Summary>, messages: &[Message], is_beginning: bool) -> Summary {
     let mut points: Vec<Point> = before.map_or_else(Vec::new, |summary| summary.points.clone());
     for point in &mut points {
         point.weight *= FADING;
     }
     let frequent = frequencies(messages);
-    let is_beginning = before.is_none();
     for (index, message) in messages.iter().enumerate() {
         let mut own = sentences(message, &frequent);
         if is_beginning && index == 0 {
@@ -112,7 +135,8 @@ pub fn fold(before: Option<&Summary>, messages: &[Message]) -> Summary {
 pub fn session(conversations: &[&Summary], latest: &[Message]) -> Summary {
     let mut points: Vec<Point> =
         conversations.iter().flat_map(|summary| summary.points.iter().cloned()).collect();
-    let latest = fold(None, latest);
+    let is_beginning = latest.first().is_some_and(|first| first.seq == 1);
+    let latest = gather(None, latest, is_beginning);
     let upto = points.iter().map(|point| point.seq).max().unwrap_or(0).max(latest.upto);
     points.extend(latest.points);
     Summary::new(upto, 0, without_repeats(points))
@@ -160,7 +184,7 @@ fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
                 seq: message.seq,
                 at: message.at,
                 role: message.role,
-                text: quote::one_line(sentence, POINT_CHARS),
+                text: quote::cut_line(sentence, POINT_CHARS),
                 weight: weight(message.role, sentence, frequent),
             });
         }
@@ -259,7 +283,7 @@ pub fn title(request: &str) -> Option<String> {
     let line = line.trim_start_matches(['#', '>', '-', '*', ' ']);
     let sentence = split_sentences(line).next()?;
     let sentence = if sentence.chars().count() < 8 { line } else { sentence };
-    let title = quote::one_line(sentence, TITLE_CHARS);
+    let title = quote::cut_line(sentence, TITLE_CHARS);
     (!title.is_empty()).then_some(title)
 }
 
@@ -333,6 +357,18 @@ mod tests {
         assert_eq!(second.upto, 199);
         assert!(second.points.len() <= POINTS);
         assert!(second.text.contains("decided to keep the old cookie"), "{}", second.text);
+    }
+
+    #[test]
+    fn what_is_said_over_and_over_is_said_once() {
+        let mut messages = talk();
+        let rounds = (6..80).map(|seq| {
+            message(seq, Role::User, &format!("Fuzz round {seq}: the error is still there, next?"))
+        });
+        messages.extend(rounds);
+        let summary = fold(None, &messages);
+        assert_eq!(summary.text.matches("Fuzz round").count(), 1, "{}", summary.text);
+        assert!(summary.text.contains("decided to keep the old cookie"), "{}", summary.text);
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Args {
                 config::set(&path, &key, &value)?;
                 output::note(format_args!("Set {key} in {}.", path.display()));
             }
+            Action::Path if json => output::json(&serde_json::json!({"path": config::path()?})),
             Action::Path => output::data(&format!("{}\n", config::path()?.display())),
         }
         Ok(ExitCode::SUCCESS)

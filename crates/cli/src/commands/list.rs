@@ -12,6 +12,8 @@ use super::{positive, project};
 use crate::cli::App;
 use crate::output::{self, table, time};
 
+const NONE: &str = "No sessions. `rethread record` starts one, `rethread tour` shows how.";
+
 /// List sessions, the most recent first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -48,6 +50,12 @@ impl Args {
             // The folder may be gone while its sessions are not.
             Err(_) => folder.to_string_lossy().into_owned(),
         });
+        let is_filtered = self.user.is_some()
+            || self.project.is_some()
+            || self.kind.is_some()
+            || self.agent.is_some()
+            || self.status.is_some()
+            || self.deleted;
         let filter = ListFilter {
             user: self.user,
             project: folder,
@@ -64,9 +72,7 @@ impl Args {
         if app.json {
             output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
         } else if sessions.is_empty() {
-            output::note(format_args!(
-                "No sessions. `rethread record` starts one, `rethread tour` shows how."
-            ));
+            output::note(format_args!("{}", if is_filtered { "No sessions match." } else { NONE }));
         } else {
             output::data(&render(&sessions, app));
         }

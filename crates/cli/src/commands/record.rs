@@ -4,6 +4,7 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rethread_domain::id::SessionRef;
@@ -22,6 +23,8 @@ use crate::output;
 const IDLE: Duration = Duration::from_millis(100);
 /// Lines that wait to be written; past them the writer of the pipe waits.
 const QUEUE: usize = 1024;
+/// The most bytes of them.
+const MOST_WAITING: usize = 16 << 20;
 /// The most lines, and bytes, that are written in one go.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 4 << 20;
@@ -62,10 +65,37 @@ pub(crate) struct Args {
     ack: bool,
 }
 
-/// A line with its number.
+/// A line with its number, and its share of what may wait.
 struct Line {
     number: u64,
     bytes: Vec<u8>,
+    _waiting: Waiting,
+}
+
+/// Bytes that wait to be written; past a bound the reader of standard input waits.
+struct Waiting {
+    sum: Arc<(Mutex<usize>, Condvar)>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn new(sum: &Arc<(Mutex<usize>, Condvar)>, bytes: usize) -> Self {
+        let (held, freed) = &**sum;
+        let held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        // A line that is longer than all that may wait is let in by itself.
+        let full = |held: &mut usize| *held > 0 && *held + bytes > MOST_WAITING;
+        let mut held = freed.wait_while(held, full).unwrap_or_else(PoisonError::into_inner);
+        *held += bytes;
+        Self { sum: sum.clone(), bytes }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (held, freed) = &*self.sum;
+        *held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        freed.notify_one();
+    }
 }
 
 /// What comes from standard input.
@@ -288,13 +318,14 @@ fn read_lines(most: u64) -> Receiver<Input> {
     // Every byte of a message may be written as up to six, and some more go around it.
     let longest = most.saturating_mul(6).saturating_add(1 << 20);
     std::thread::spawn(move || {
+        let sum = Arc::default();
         let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
         for number in 1.. {
             let mut bytes = Vec::new();
             let next = match (&mut input).take(longest + 1).read_until(b'\n', &mut bytes) {
                 Ok(0) => return,
                 Ok(read) if read as u64 > longest => Input::TooLong(number),
-                Ok(_) => Input::Line(Line { number, bytes }),
+                Ok(read) => Input::Line(Line { number, bytes, _waiting: Waiting::new(&sum, read) }),
                 Err(error) => Input::Failed(error),
             };
             let is_last = !matches!(next, Input::Line(_));

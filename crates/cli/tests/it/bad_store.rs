@@ -294,6 +294,13 @@ fn a_store_in_a_folder_that_cannot_be_made_is_refused() {
     exit: 1
     --- stdout
     --- stderr
+    error: there is no store at sqlite:[ROOT]/file/below/sessions.db: the folder [ROOT]/file/below is not there
+    hint: check the path; `rethread record` makes a new store
+    ");
+    assert_output!(env.feed(["record", "--store", &store], "{}"), @"
+    exit: 1
+    --- stdout
+    --- stderr
     error: the store could not be opened: [ROOT]/file/below/sessions.db: Not a directory (os error 20)
     hint: check that the folder exists and that you may read and write it
     ");

@@ -33,8 +33,7 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
     let mut related = Vec::new();
     if let Some(prompt) = &request.prompt {
         wanted = understood(prompt, &row);
-        let shown: Vec<Seq> = recent.iter().map(|message| message.seq).collect();
-        related = related_messages(connection, &row, &scope, &wanted, &shown, &mut names)?;
+        related = related_messages(connection, &row, &scope, &wanted, &mut names)?;
     }
     let others = names.known.split_off(conversations.len());
     Ok(Recalled {
@@ -103,7 +102,6 @@ fn related_messages(
     row: &SessionRow,
     scope: &Scope,
     wanted: &Wanted,
-    shown: &[Seq],
     names: &mut Names<'_>,
 ) -> Result<Vec<Related>> {
     if wanted.is_empty() {
@@ -127,8 +125,8 @@ fn related_messages(
             index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?.seqs,
         );
     }
-    let mut list = rank::shortlist(&places, &on_days, newest);
-    list.retain(|(seq, _)| !shown.contains(seq));
+    // Recent ones too: those that find no place among the last messages may matter all the same.
+    let list = rank::shortlist(&places, &on_days, newest);
     let mut seqs: Vec<Seq> = list.iter().map(|(seq, _)| *seq).collect();
     seqs.sort_unstable();
     let mut messages = Vec::with_capacity(seqs.len());
