@@ -6,7 +6,7 @@
 use rethread_domain::message::NewMessage;
 use rethread_domain::price::Price;
 use rethread_domain::session::Move;
-use rethread_domain::{Fact, SessionId, Status};
+use rethread_domain::{Fact, SessionId};
 use rethread_store::{Append, Appended, Claim, Command};
 
 use crate::pruning::Pruning;
@@ -93,12 +93,6 @@ impl Recorder {
             }
         }
         Ok(())
-    }
-
-    pub fn status(&self) -> impl Future<Output = Result<Status>> {
-        let engine = self.engine.clone();
-        let session = self.session;
-        async move { Ok(engine.store.session(session).await?.status) }
     }
 
     /// Ends the recording: index, summaries and the state of the repository are brought up to date.

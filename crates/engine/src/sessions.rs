@@ -205,11 +205,6 @@ impl Engine {
         Ok(self.store.compact().await?)
     }
 
-    /// Brings up to `most` messages into the search index; gives how many are left.
-    pub async fn index(&self, most: u32) -> Result<u64> {
-        Ok(self.store.index(most).await?)
-    }
-
     /// Reads, decides and adds the fact. Starts over when somebody else was quicker.
     pub(crate) async fn change(
         &self,

@@ -11,8 +11,6 @@ const MOST_FILES: usize = 200;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The branch before, where it is another one now.
-    pub branch_before: Option<String>,
     /// Newest first: short id and subject.
     pub commits: Vec<String>,
     /// There are more commits than were read.
@@ -23,9 +21,6 @@ pub struct Changes {
 /// What happened between `before` and `now`; `None` where the repository cannot tell.
 pub fn changes(project: &Path, before: &Head, now: &Head) -> Option<Changes> {
     let mut changes = Changes::default();
-    if before.branch != now.branch {
-        changes.branch_before.clone_from(&before.branch);
-    }
     if before.commit == now.commit || !is_commit(&before.commit) || !is_commit(&now.commit) {
         return Some(changes);
     }
