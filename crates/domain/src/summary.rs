@@ -388,6 +388,11 @@ mod tests {
         assert_eq!(title("Hi. Fix the login").as_deref(), Some("Hi. Fix the login"));
         assert_eq!(title(&"word ".repeat(100)).unwrap().chars().count(), 70);
         assert_eq!(title("…\n\n"), None);
+        assert_eq!(
+            title("red \u{1b}[31m text").as_deref(),
+            Some("red \u{1b}[31m text"),
+            "spelled out when shown"
+        );
     }
 
     #[test]

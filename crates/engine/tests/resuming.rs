@@ -209,3 +209,20 @@ fn with_the_next_prompt_what_it_needs_comes_from_anywhere() {
     assert!(told.contains("On 2026-11-15:"), "{told}");
     assert!(told.contains("Step 400"), "the last message is there as well");
 }
+
+#[test]
+fn a_recent_message_that_finds_no_place_is_told_when_the_prompt_needs_it() {
+    let (_dir, engine, id) = session();
+    let long = "Nothing of interest happened in this round of the long run. ".repeat(8);
+    let mut lines: Vec<String> = (0..30).map(|_| said("assistant", &long)).collect();
+    lines[14] = said("user", "The rollout must not touch us-east before Monday.");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 900, messages: 20, conversations: 1 };
+    let context = |prompt: Option<&str>| {
+        let options = ContextOptions { limits, prompt: prompt.map(str::to_owned), margin: 0.0 };
+        block_on(engine.context(id, &options)).unwrap().context
+    };
+    let rule = "\n> The rollout must not touch us-east before Monday.\n";
+    assert!(!context(None).contains(rule), "it is among the last 20, but they do not all fit");
+    assert!(context(Some("When may the rollout touch us-east?")).contains(rule));
+}

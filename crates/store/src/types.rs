@@ -7,7 +7,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use rethread_domain::context::{AgentUse, Limits};
 use rethread_domain::message::NewMessage;
-use rethread_domain::rank::{Related, Wanted};
+use rethread_domain::rank::Related;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Message, Seq, Session, SessionId, Status};
 
@@ -119,7 +119,6 @@ pub struct Recalled {
     /// Newest first.
     pub recent: Vec<Message>,
     pub related: Vec<Related>,
-    pub wanted: Wanted,
     /// The most used first.
     pub agents: Vec<AgentUse>,
     /// How many messages the search index lacks.

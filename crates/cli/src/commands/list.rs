@@ -8,7 +8,7 @@ use rethread_domain::{Session, Status};
 use rethread_engine::exchange::session_view;
 use rethread_store::ListFilter;
 
-use super::{positive, project};
+use super::{positive, project_filter};
 use crate::cli::App;
 use crate::output::{self, table, time};
 
@@ -45,11 +45,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
-        let folder = self.project.as_deref().map(|folder| match project(Some(folder)) {
-            Ok(real) => real.to_string_lossy().into_owned(),
-            // The folder may be gone while its sessions are not.
-            Err(_) => folder.to_string_lossy().into_owned(),
-        });
+        let folder = self.project.as_deref().map(project_filter);
         let is_filtered = self.user.is_some()
             || self.project.is_some()
             || self.kind.is_some()

@@ -60,6 +60,11 @@ pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
+/// The folder that sessions are looked for by. It may be gone while its sessions are not.
+pub(crate) fn project_filter(folder: &Path) -> String {
+    project(Some(folder)).unwrap_or_else(|_| folder.to_owned()).to_string_lossy().into_owned()
+}
+
 /// How a session is called in a sentence.
 pub(crate) fn named(session: &Session) -> String {
     match &session.title {

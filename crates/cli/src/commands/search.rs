@@ -10,7 +10,7 @@ use rethread_domain::search::{Filter, Hit, Place};
 use rethread_domain::{Role, Status};
 use serde_json::{Value, json};
 
-use super::{positive, project};
+use super::{positive, project_filter};
 use crate::cli::App;
 use crate::error::BadInput;
 use crate::output::{self, time};
@@ -64,10 +64,7 @@ impl Args {
             Some(reference) => Some(app.session(reference).await?),
             None => None,
         };
-        let folder = self.project.as_deref().map(|folder| match project(Some(folder)) {
-            Ok(real) => real.to_string_lossy().into_owned(),
-            Err(_) => folder.to_string_lossy().into_owned(),
-        });
+        let folder = self.project.as_deref().map(project_filter);
         let filter = Filter {
             session,
             user: self.user,

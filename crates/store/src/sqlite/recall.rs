@@ -29,10 +29,9 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         .into_iter()
         .map(|message| Ok(names.name(message)?.message))
         .collect::<Result<Vec<_>>>()?;
-    let mut wanted = Wanted::default();
     let mut related = Vec::new();
     if let Some(prompt) = &request.prompt {
-        wanted = understood(prompt, &row);
+        let wanted = understood(prompt, &row);
         related = related_messages(connection, &row, &scope, &wanted, &mut names)?;
     }
     let others = names.known.split_off(conversations.len());
@@ -44,7 +43,6 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         others,
         recent,
         related,
-        wanted,
     })
 }
 
