@@ -53,16 +53,16 @@ fn an_export_of_a_session_that_is_being_recorded_comes_back_in() {
 /// The second session's line begins near the end of what is read at once (8 KiB).
 #[test]
 fn sessions_of_any_length_follow_each_other_in_an_export() {
-    let export = |bytes: usize| {
+    let export = |text: &str| {
         let env = TestEnv::new();
-        env.record(["--title", "t"], &[user(&"x".repeat(bytes))]);
+        env.record(["--title", "t"], &[user(text)]);
         env.data(["export", "--all"])
     };
-    let around = export(4_000).len() - 4_000;
-    let second = export(10);
-    for before_the_end in 0..18 {
-        let first = export(8_192 - around - before_the_end);
-        assert!((8_170..=8_195).contains(&first.len()), "{}", first.len());
+    let (first, second) = (export("THE TEXT"), export("hello"));
+    for length in 8_192 - 18..=8_192 {
+        let text = "x".repeat(length - first.len() + "THE TEXT".len());
+        let first = first.replacen("THE TEXT", &text, 1);
+        assert_eq!(first.len(), length);
         TestEnv::new().feed(["import"], format!("{first}{second}")).succeeded();
     }
 }
