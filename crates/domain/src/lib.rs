@@ -4,9 +4,11 @@
 
 pub mod context;
 pub mod conversation;
+pub mod fact;
 pub mod id;
 pub mod message;
 pub mod number;
+pub mod opening;
 pub mod price;
 pub mod quote;
 pub mod rank;
@@ -16,6 +18,7 @@ pub mod session;
 pub mod summary;
 pub mod terms;
 pub mod tokens;
+pub mod turn;
 mod words;
 
 pub use conversation::Conversation;

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::{Conversation, TitleFrom};
+pub use crate::fact::{Fact, FactRecord};
 use crate::id::{Seq, SessionId};
 use crate::message::{NewMessage, Role};
 use crate::retell;
-use crate::summary::{self, Summary};
+use crate::summary;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -114,50 +115,6 @@ pub struct Beginning {
     pub tools: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Origin>,
-}
-
-/// Everything that can happen to a session, beside what is said in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub enum Fact {
-    Started(Beginning),
-    Moved {
-        to: Status,
-    },
-    /// A conversation began: messages know it by its number.
-    Opened {
-        n: u32,
-        name: String,
-    },
-    Titled {
-        title: String,
-        from: TitleFrom,
-    },
-    /// A conversation was folded up to a message, or the session as a whole was summed up.
-    Summarised {
-        conversation: Option<String>,
-        summary: Summary,
-    },
-    /// The repository stood here when the session was last active.
-    Repository(Repository),
-    /// The text of one message was removed everywhere.
-    Purged {
-        seq: Seq,
-    },
-    Deleted,
-    Undeleted,
-    /// Written by a newer version: kept as it came.
-    #[serde(untagged)]
-    Unknown(serde_json::Map<String, serde_json::Value>),
-}
-
-/// A fact with its place in the log: it came after message `after`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FactRecord {
-    pub after: Seq,
-    pub at: Timestamp,
-    #[serde(flatten)]
-    pub fact: Fact,
 }
 
 /// Sums kept with every append, so that nobody has to add them up.
@@ -341,6 +298,9 @@ impl Session {
             | Fact::Opened { .. }
             | Fact::Titled { .. }
             | Fact::Summarised { .. }
+            | Fact::Attached(_)
+            | Fact::Holds(_)
+            | Fact::Forgot { .. }
             | Fact::Purged { .. }
             | Fact::Unknown(_) => (),
         }
@@ -484,13 +444,5 @@ mod tests {
         session.apply(&titled("by hand", TitleFrom::Person), Timestamp::UNIX_EPOCH);
         session.apply(&titled("by agent", TitleFrom::Agent), Timestamp::UNIX_EPOCH);
         assert_eq!(session.title.as_deref(), Some("by hand"));
-    }
-
-    #[test]
-    fn a_fact_of_a_newer_version_is_kept_as_it_came() {
-        let text = r#"{"after":3,"at":"2026-11-15T10:00:00Z","what":"teleported","to":"mars"}"#;
-        let record: FactRecord = serde_json::from_str(text).unwrap();
-        assert!(matches!(record.fact, Fact::Unknown(_)));
-        assert_eq!(serde_json::to_string(&record).unwrap(), text);
     }
 }

@@ -15,6 +15,8 @@ use crate::{number, quote, terms};
 /// The most points that a summary holds.
 const POINTS: usize = 12;
 const POINT_CHARS: usize = 140;
+/// The longest line of a model's summary.
+const LINE_CHARS: usize = 300;
 /// A message gives at most so many points.
 const POINTS_EACH: usize = 2;
 /// What was said long ago weighs less at each folding.
@@ -70,6 +72,23 @@ impl Summary {
     pub fn without(&self, seq: Seq) -> Self {
         let points = self.points.iter().filter(|point| point.seq != seq).cloned().collect();
         Self::new(self.upto, self.folded, points)
+    }
+
+    /// The same as a model tells it. The points stay: the next folding goes on from them.
+    #[must_use]
+    pub fn told_by_model(self, text: &str) -> Self {
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| {
+                quote::one_line(line.trim().trim_start_matches(['-', '*', ' ']), LINE_CHARS)
+            })
+            .filter(|line| !line.is_empty())
+            .take(POINTS)
+            .collect();
+        if lines.is_empty() {
+            return self;
+        }
+        Self { by: Author::Model, text: lines.join("\n"), ..self }
     }
 
     pub fn speaks_of(&self, seq: Seq) -> bool {

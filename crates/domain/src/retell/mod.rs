@@ -22,6 +22,7 @@ pub const CHEAPEST_MESSAGE: u32 = lines::RECENT_ROLE;
 
 pub use lines::{head_price, heading_price, name_price, summary_prices, title_price};
 use page::Page;
+pub use page::{whole_frame, whole_price};
 
 /// What there is to tell.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,31 @@ pub struct Story<'a> {
     pub related: &'a [Related],
     /// What changed in the project's repository.
     pub repository: Option<&'a str>,
+    pub frame: Frame,
+    /// How many messages there are to tell.
+    pub messages: u32,
+}
+
+/// What the story is told for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// A session, for whoever takes it up.
+    Session,
+    /// One conversation, for an agent that knows nothing of it. Given whole, or in part.
+    Conversation { is_whole: bool },
+    /// What an agent missed of a conversation that it knows.
+    Missed { is_whole: bool },
+}
+
+impl Frame {
+    /// Told in part, no message is longer than this.
+    const MOST_CHARS: usize = 2_000;
+    /// Told in part, there are no more messages than this.
+    const MOST_MESSAGES: usize = 50;
+
+    const fn is_part(self) -> bool {
+        matches!(self, Self::Conversation { is_whole: false } | Self::Missed { is_whole: false })
+    }
 }
 
 /// The story as it is told.
@@ -77,6 +103,16 @@ pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
 fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
     let mut page = Page::new(story, tokens);
     page.take_frame();
+    match story.frame {
+        Frame::Missed { .. } => {
+            page.take_recent(page.left());
+            page.take_related();
+            return page;
+        }
+        // What fits whole comes before anything about it.
+        Frame::Conversation { is_whole: true } => page.take_recent(page.left()),
+        Frame::Session | Frame::Conversation { is_whole: false } => (),
+    }
     page.take_header();
     let for_summaries = page.left() * 15 / 100;
     page.take_summaries(for_summaries);

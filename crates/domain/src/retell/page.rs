@@ -1,9 +1,9 @@
 //! A context being filled: what was chosen so far, and what is left of the budget.
 
-use super::lines;
+use super::lines::{self, Line};
 use super::related::Choice;
 use super::shorten::{self, Form, Offer};
-use super::{Story, Telling};
+use super::{Frame, Story, Telling};
 use crate::context::{Included, Omitted};
 use crate::conversation::{self, Conversation};
 use crate::id::Seq;
@@ -13,6 +13,22 @@ use crate::tokens;
 
 /// With less than this left, no further message is tried.
 const LEAST_MESSAGE: u32 = 40;
+
+/// What stands around the messages of a conversation that is told whole costs no more than this.
+pub fn whole_frame(conversation: &Conversation) -> u32 {
+    lines::MISSED.price
+        + lines::NEXT.price
+        + lines::RECENT.price
+        + conversation.prices.name
+        + lines::left_out_price(u32::MAX, u32::MAX)
+        + LEAST_MESSAGE
+}
+
+/// What a message costs that is told whole, with what stands around it; `None` where only its ends were read.
+pub fn whole_price(message: &Message) -> Option<u32> {
+    let price = shorten::whole(message, u32::MAX)?.price;
+    Some(price.saturating_add(lines::RECENT_ROLE + shorten::mark_price(message)))
+}
 
 pub(super) struct Page<'a> {
     pub(super) story: &'a Story<'a>,
@@ -71,13 +87,23 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn take_frame(&mut self) {
-        self.framed = self.take(lines::OPENING.price + lines::CLOSING.price);
+        let (opening, closing) = self.frame();
+        self.framed = self.take(opening.price + closing.price);
         self.take_count();
+    }
+
+    /// The first and the last line.
+    fn frame(&self) -> (Line, Line) {
+        match self.story.frame {
+            Frame::Session => (lines::OPENING, lines::CLOSING),
+            Frame::Conversation { .. } => (lines::OPENING, lines::NEXT),
+            Frame::Missed { .. } => (lines::MISSED, lines::NEXT),
+        }
     }
 
     /// Sets the price of the line aside that counts what is left out.
     pub(super) fn take_count(&mut self) {
-        let all = self.story.session.last_seq;
+        let all = self.story.messages;
         let price = lines::left_out_price(all, all);
         if self.take(price) {
             self.reserve = price;
@@ -153,6 +179,9 @@ impl<'a> Page<'a> {
     pub(super) fn take_recent(&mut self, allowed: u32) {
         let mut room = allowed.min(self.left);
         while let Some(message) = self.story.recent.get(self.next_recent) {
+            if self.story.frame.is_part() && self.recent.len() >= Frame::MOST_MESSAGES {
+                break;
+            }
             if self.related.iter().any(|choice| choice.message.seq == message.seq) {
                 self.next_recent += 1;
                 continue;
@@ -160,9 +189,8 @@ impl<'a> Page<'a> {
             let frame = self.recent_frame(message);
             let inner = room.saturating_sub(frame);
             let is_last = self.next_recent + 1 == self.story.recent.len();
-            let offer = shorten::whole(message, inner).or_else(|| {
-                let share = if is_last || inner < 2 * LEAST_MESSAGE { inner } else { inner / 2 };
-                shorten::ends(message, share)
+            let offer = self.offer(message, inner, |inner| {
+                if is_last || inner < 2 * LEAST_MESSAGE { inner } else { inner / 2 }
             });
             let Some(Offer { form, price, exact }) = offer else { break };
             if !self.take_within(frame + price, &mut room) {
@@ -176,6 +204,25 @@ impl<'a> Page<'a> {
                 break;
             }
         }
+    }
+
+    /// The whole message, or as much of it as its share allows; with its mark.
+    pub(super) fn offer(
+        &self,
+        message: &Message,
+        room: u32,
+        share: impl FnOnce(u32) -> u32,
+    ) -> Option<Offer> {
+        let mark = shorten::mark_price(message);
+        let room = room.checked_sub(mark)?;
+        let is_part = self.story.frame.is_part();
+        let offer = if is_part && shorten::is_longer(message, Frame::MOST_CHARS) {
+            shorten::ends(message, share(room), Frame::MOST_CHARS)
+        } else {
+            shorten::whole(message, room)
+                .or_else(|| shorten::ends(message, share(room), usize::MAX))
+        };
+        offer.map(|offer| Offer { price: offer.price + mark, ..offer })
     }
 
     pub(super) fn has_recent(&self) -> bool {
@@ -222,11 +269,12 @@ impl<'a> Page<'a> {
 
     pub(super) fn finish(mut self) -> Telling {
         let shown = u32::try_from(self.recent.len() + self.related.len()).unwrap_or(u32::MAX);
-        let omitted = self.story.session.last_seq.saturating_sub(shown);
+        let omitted = self.story.messages.saturating_sub(shown);
         let mut text =
             String::with_capacity((self.limit - self.left).min(64 * 1024) as usize * 4 + 512);
+        let (opening, closing) = self.frame();
         if self.framed {
-            text.push_str(lines::OPENING.text);
+            text.push_str(opening.text);
         }
         self.push_header(&mut text);
         self.push_conversations(&mut text);
@@ -238,12 +286,13 @@ impl<'a> Page<'a> {
         self.push_recent(&mut text);
         self.left += self.reserve;
         if omitted > 0 && self.reserve > 0 {
-            let (line, price) = lines::left_out(omitted, self.story.session.last_seq);
+            let whole = if self.story.frame == Frame::Session { "session" } else { "conversation" };
+            let (line, price) = lines::left_out(omitted, self.story.messages, whole);
             text.push_str(&line);
             self.left -= price;
         }
         if self.framed {
-            text.push_str(lines::CLOSING.text);
+            text.push_str(closing.text);
         }
         Telling {
             tokens: self.limit - self.left,

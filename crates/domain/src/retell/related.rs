@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::Frame;
 use super::lines;
 use super::page::Page;
 use super::shorten::{self, Form, Offer};
@@ -35,10 +36,17 @@ impl<'a> Page<'a> {
             .sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.message.seq.cmp(&a.message.seq)));
         let mut chosen: BTreeMap<Seq, Choice<'a>> = BTreeMap::new();
         let mut total = 0;
+        let most = match self.story.frame {
+            Frame::Session => usize::MAX,
+            _ => Frame::MOST_MESSAGES.saturating_sub(self.story.recent.len()),
+        };
         for candidate in candidates {
+            if chosen.len() >= most {
+                break;
+            }
             let message = &candidate.message;
             let cap = (room / LARGEST_SHARE).max(lines::role(message.role).price);
-            let offer = shorten::whole(message, cap).or_else(|| shorten::ends(message, cap));
+            let offer = self.offer(message, cap, |cap| cap);
             let Some(Offer { form, price, exact }) = offer else { continue };
             // What it costs at the least, before the whole is counted anew.
             if total + price > room {

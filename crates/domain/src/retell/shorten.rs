@@ -2,7 +2,7 @@
 
 use super::lines;
 use crate::message::Message;
-use crate::{price, quote, tokens};
+use crate::{price, quote, tokens, turn};
 
 /// How a message is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,15 +41,31 @@ pub(super) fn whole(message: &Message, room: u32) -> Option<Offer> {
     (price <= room).then_some(Offer { form: Form::Whole, price, exact })
 }
 
-/// As much of a message as `room` allows.
-pub(super) fn ends(message: &Message, room: u32) -> Option<Offer> {
+/// Whether a message has more characters than that.
+pub(super) fn is_longer(message: &Message, chars: usize) -> bool {
+    message.purged_at.is_none()
+        && message.body.bytes() > chars as u64
+        && message.body.head().chars().count() > chars
+}
+
+fn is_interrupted(message: &Message) -> bool {
+    message.extras.other.get(turn::INTERRUPTED).is_some_and(|mark| mark == true)
+}
+
+/// The price of what stands after a message that was interrupted.
+pub(super) fn mark_price(message: &Message) -> u32 {
+    if is_interrupted(message) { lines::INTERRUPTED.price } else { 0 }
+}
+
+/// As much of a message as `room` allows, and no more than `most` characters.
+pub(super) fn ends(message: &Message, room: u32, most: usize) -> Option<Offer> {
     if message.purged_at.is_some() {
         return None;
     }
-    counted_ends(message, room).or_else(|| estimated_ends(message, room))
+    counted_ends(message, room, most).or_else(|| estimated_ends(message, room, most))
 }
 
-fn counted_ends(message: &Message, room: u32) -> Option<Offer> {
+fn counted_ends(message: &Message, room: u32, most: usize) -> Option<Offer> {
     let cuts = &message.price.cuts;
     let bytes = message.body.bytes();
     let left_out = |head: u32, tail: u32| bytes.checked_sub(u64::from(head) + u64::from(tail));
@@ -62,8 +78,8 @@ fn counted_ends(message: &Message, room: u32) -> Option<Offer> {
             let price = head.tokens + tail.tokens + lines::shortened(gap).1;
             let shown = head.bytes + tail.bytes;
             // The end of a message says more about where it stopped than its middle; the beginning, what it is.
-            let better = best.as_ref().is_none_or(|(most, _)| shown > *most);
-            if price <= room && better && fits(message, head.bytes, tail.bytes) {
+            let better = best.as_ref().is_none_or(|(before, _)| shown > *before);
+            if price <= room && better && fits(message, head.bytes, tail.bytes, most) {
                 let form = Form::Ends { head: head.bytes as usize, tail: tail.bytes as usize };
                 best = Some((shown, Offer { form, price, exact: true }));
             }
@@ -72,26 +88,36 @@ fn counted_ends(message: &Message, room: u32) -> Option<Offer> {
     best.map(|(_, offer)| offer)
 }
 
-/// Whether the cuts are within what was read, on whole characters: they come from the disk.
-fn fits(message: &Message, head: u32, tail: u32) -> bool {
+/// Whether the cuts are within what was read, on whole characters: they come from the disk. And whether they have
+/// no more than `most` of them.
+fn fits(message: &Message, head: u32, tail: u32, most: usize) -> bool {
     let end = message.body.tail();
-    message.body.head().is_char_boundary(head as usize)
-        && end.len().checked_sub(tail as usize).is_some_and(|at| end.is_char_boundary(at))
+    let head = message.body.head().get(..head as usize);
+    let tail = end.len().checked_sub(tail as usize).and_then(|at| end.get(at..));
+    head.zip(tail).is_some_and(|(head, tail)| have_at_most(head, tail, most))
+}
+
+/// Whether both together have no more characters than that.
+fn have_at_most(head: &str, tail: &str, chars: usize) -> bool {
+    let bytes = head.len() + tail.len();
+    // A character has one to four bytes: mostly there is nothing to count.
+    bytes <= chars || bytes / 4 <= chars && head.chars().count() + tail.chars().count() <= chars
 }
 
 /// For texts without known cuts: as many bytes as there are tokens are always affordable.
-fn estimated_ends(message: &Message, room: u32) -> Option<Offer> {
+fn estimated_ends(message: &Message, room: u32, most: usize) -> Option<Offer> {
     let marker = lines::shortened(message.body.bytes()).1;
     let mut bytes = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
-    let most = usize::try_from(message.body.bytes()).unwrap_or(usize::MAX).saturating_sub(1);
-    bytes = bytes.min(most).min(2 * price::LONGEST_CUT);
+    let all = usize::try_from(message.body.bytes()).unwrap_or(usize::MAX);
+    bytes =
+        bytes.min(all.saturating_sub(1)).min(2 * price::LONGEST_CUT).min(most.saturating_mul(4));
     for _ in 0..8 {
         let tail_bytes = bytes / 3;
         let head = price::head(message.body.head(), bytes - tail_bytes);
         let tail = price::tail(message.body.tail(), tail_bytes);
         let price =
             marker + tokens::at_most(&quote::quoted(head)) + tokens::at_most(&quote::quoted(tail));
-        if price <= room {
+        if price <= room && have_at_most(head, tail, most) {
             let form = Form::Ends { head: head.len(), tail: tail.len() };
             return Some(Offer { form, price, exact: false });
         }
@@ -100,7 +126,7 @@ fn estimated_ends(message: &Message, room: u32) -> Option<Offer> {
     None
 }
 
-/// Appends the message's text in the form that was chosen.
+/// Appends the message's text in the form that was chosen, and its mark.
 pub(super) fn push(out: &mut String, message: &Message, form: Form) {
     match form {
         Form::Purged => out.push_str(lines::PURGED.text),
@@ -112,5 +138,8 @@ pub(super) fn push(out: &mut String, message: &Message, form: Form) {
             out.push_str(&lines::shortened(gap).0);
             quote::push_quoted(out, &end[end.len() - tail..]);
         }
+    }
+    if is_interrupted(message) {
+        out.push_str(lines::INTERRUPTED.text);
     }
 }

@@ -1,12 +1,14 @@
 //! The budget holds, whatever the history; the order is that of the specification.
 
+mod frames;
 mod history;
-
-use std::cmp::Reverse;
+mod reader;
 
 use proptest::prelude::*;
 
-use self::history::{History, history, minute, plan, talk};
+use self::history::{History, history, minute, plan, small_plan, talk};
+use self::reader::Piece::{self, Ours, Stored};
+use self::reader::{check_reading, find, from, pieces, sections};
 use super::*;
 use crate::message::Role;
 use crate::price::Price;
@@ -14,126 +16,15 @@ use crate::session::Fact;
 use crate::summary::{Author, Summary};
 use crate::{Seq, number, quote, tokens};
 
-/// A context as a reader takes it apart.
-#[derive(Debug, PartialEq)]
-enum Piece<'a> {
-    Ours(&'a str),
-    Stored(String),
-}
-use Piece::{Ours, Stored};
-
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    let mut quotation = String::new();
-    for line in text.split_inclusive('\n') {
-        if line.starts_with('>') {
-            quotation.push_str(line);
-        } else if !quotation.is_empty() {
-            quotation.push_str(line);
-            pieces.push(Stored(quote::parse(&quotation).expect("a quotation and an empty line")));
-            quotation.clear();
-        } else if line != "\n" {
-            pieces.push(Ours(line.strip_suffix('\n').expect("a whole line")));
-        }
-    }
-    assert!(quotation.is_empty(), "{text}");
-    pieces
-}
-
-/// The beginnings of the sections, in the order of the specification.
-const SECTIONS: [&str; 9] = [
-    "This is the earlier history of a session, ",
-    "## Session",
-    "### Session summary",
-    "## Recent conversations",
-    "## Changes in the repository since then",
-    "## Earlier messages that matter here",
-    "## Recent messages",
-    "Left out here: ",
-    "Acknowledge briefly that you know this, ",
-];
-
-fn section(line: &str) -> Option<usize> {
-    SECTIONS
-        .iter()
-        .position(|start| line == *start || start.ends_with(' ') && line.starts_with(start))
-}
-
-/// Whether a message is told as it was said: whole, purged, or by its ends, the rest counted.
-fn is_told(message: &Message, content: &str, pieces: &[Piece<'_>]) -> bool {
-    match pieces {
-        [Ours("[This message was purged.]"), ..] => message.purged_at.is_some(),
-        [Stored(head), Ours(marker), Stored(tail), ..] if marker.starts_with("[shortened") => {
-            let gap = content.len().saturating_sub(head.len() + tail.len());
-            content.starts_with(head)
-                && content.ends_with(tail)
-                && *marker == format!("[shortened here: {gap} bytes left out]")
-        }
-        [Stored(whole), ..] => whole == content && message.purged_at.is_none(),
-        _ => false,
-    }
-}
-
-/// The recent and the related messages that a reader finds, recent ones by their number.
-fn find(history: &History, pieces: &[Piece<'_>]) -> (Vec<Seq>, usize) {
-    let content = |message: &Message| history.contents[message.seq as usize - 1].as_str();
-    let (mut recent, mut related) = (Vec::new(), 0);
-    for (at, piece) in pieces.iter().enumerate() {
-        let Ours(line) = piece else { continue };
-        let told = |message: &Message| is_told(message, content(message), &pieces[at + 1..]);
-        if line.starts_with("**") {
-            let stands = |message: &&Message| {
-                *line
-                    == format!("**{}** ({} UTC):", message.role.label(), number::minute(message.at))
-            };
-            let message =
-                history.recent.iter().find(stands).expect("a line before a recent message");
-            assert!(told(message), "{message:?} in {pieces:?}");
-            recent.push(message.seq);
-        } else if Role::ALL.iter().any(|role| line.strip_suffix(':') == Some(role.label())) {
-            assert!(
-                history.related.iter().any(|related| told(&related.message)),
-                "{line} in {pieces:?}"
-            );
-            related += 1;
-        }
-    }
-    (recent, related)
-}
-
-fn check_reading(history: &History, limit: u32, telling: &Telling) {
-    let pieces = pieces(&telling.text);
-    let ours = || {
-        pieces.iter().filter_map(|piece| if let Ours(line) = piece { Some(*line) } else { None })
-    };
-    let (recent, related) = find(history, &pieces);
-
-    assert!(ours().filter_map(section).is_sorted_by(|a, b| a < b), "{}", telling.text);
-    let names_something = |line: &str| line.starts_with("- ") || line.starts_with("### ");
-    assert!(
-        ours().all(|line| names_something(line) || !line.contains("FORGED")),
-        "{}",
-        telling.text
-    );
-
-    let mut expected: Vec<&Message> =
-        history.recent.iter().filter(|one| recent.contains(&one.seq)).collect();
-    let newest_first = expected.clone();
-    let spoken = |one: &Message| {
-        newest_first.iter().position(|other| other.conversation == one.conversation)
-    };
-    expected.sort_by_key(|one| (Reverse(spoken(one)), one.seq));
-    assert_eq!(recent, expected.iter().map(|one| one.seq).collect::<Vec<_>>());
-    let passed_over =
-        history.recent.iter().rposition(|one| recent.contains(&one.seq)).map_or(0, |last| last + 1);
-    assert!(passed_over - recent.len() <= related, "{}", telling.text);
-
-    let shown = u32::try_from(recent.len() + related).unwrap();
-    let (all, left_out) = (history.session.last_seq, history.session.last_seq - shown);
-    assert_eq!((telling.included.messages, telling.omitted.messages), (shown, left_out));
-    let is_counted = limit >= super::SMALLEST_COUNT;
-    let line = format!("Left out here: {left_out} of the {all} messages of this session.");
-    assert_eq!(ours().any(|other| other == line), is_counted && left_out > 0, "{}", telling.text);
+fn check_budget(history: &History, telling: &Telling) {
+    let limit = history.limit;
+    let counted = tokens::count(&telling.text);
+    assert!(counted <= telling.tokens, "{counted}: {telling:?}");
+    assert!(telling.tokens <= limit, "{telling:?}");
+    assert!(!telling.exact || counted == telling.tokens, "{counted}: {telling:?}");
+    assert!(telling.included.tokens <= telling.tokens, "{telling:?}");
+    let must_tell = limit >= 60 && !history.recent.is_empty();
+    assert!(!must_tell || telling.included.messages > 0, "{telling:?}");
 }
 
 proptest! {
@@ -141,39 +32,33 @@ proptest! {
 
     #[test]
     fn no_history_breaks_the_budget(plan in plan()) {
-        let limit = plan.limits.tokens;
         let history = history(&plan);
-        let telling = history.tell(limit);
-        let counted = tokens::count(&telling.text);
-        prop_assert!(counted <= telling.tokens, "{counted}: {telling:?}");
-        prop_assert!(telling.tokens <= limit, "{telling:?}");
-        prop_assert!(!telling.exact || counted == telling.tokens, "{counted}: {telling:?}");
-        prop_assert!(telling.included.tokens <= telling.tokens, "{telling:?}");
-        let must_tell = limit >= 60 && !history.recent.is_empty();
-        prop_assert!(!must_tell || telling.included.messages > 0, "{telling:?}");
+        check_budget(&history, &history.tell(history.limit));
     }
 
     #[test]
     fn a_reader_finds_every_message_as_it_was_said_and_nothing_else(plan in plan()) {
         let history = history(&plan);
-        let limit = plan.limits.tokens;
-        check_reading(&history, limit, &history.tell(limit));
+        check_reading(&history, history.limit, &history.tell(history.limit));
     }
 }
 
-/// The lines of ours that begin sections, by their places in [`SECTIONS`].
-fn sections(telling: &Telling) -> Vec<usize> {
-    let pieces = pieces(&telling.text);
-    pieces
-        .iter()
-        .filter_map(|piece| if let Ours(line) = piece { section(line) } else { None })
-        .collect()
-}
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50_000))]
 
-/// From the first line of ours that is `heading` on.
-fn from<'a>(pieces: &'a [Piece<'a>], heading: &str) -> &'a [Piece<'a>] {
-    let at = pieces.iter().position(|piece| *piece == Ours(heading)).expect("the heading");
-    &pieces[at + 1..]
+    #[test]
+    fn a_reader_of_a_few_messages_finds_them_as_they_were_said(plan in small_plan()) {
+        let history = history(&plan);
+        check_reading(&history, history.limit, &history.tell(history.limit));
+    }
+
+    #[test]
+    fn a_few_messages_break_no_budget_and_are_found(plan in small_plan()) {
+        let history = history(&plan);
+        let telling = history.tell(history.limit);
+        check_budget(&history, &telling);
+        check_reading(&history, history.limit, &telling);
+    }
 }
 
 fn stored(text: &str) -> Piece<'_> {
@@ -239,7 +124,7 @@ fn the_newest_messages_are_chosen_and_the_others_counted() {
     let said: Vec<_> = (0..30).map(|_| ("main", long.as_str())).collect();
     let history = talk(&said);
     let telling = history.tell(600);
-    let (recent, _) = find(&history, &pieces(&telling.text));
+    let recent = find(&history, &pieces(&telling.text)).recent;
     assert!((3..10).contains(&recent.len()), "{}", telling.text);
     assert_eq!(recent.last(), Some(&30));
     assert_eq!(telling.omitted.messages, 30 - telling.included.messages);

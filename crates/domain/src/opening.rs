@@ -1,0 +1,280 @@
+//! Opening a conversation in an agent: which way to try first, and what is known afterwards.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Seq;
+
+/// What the user set in an agent, to be set again in every native session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These, with what `over` says otherwise.
+    #[must_use]
+    pub fn with(&self, over: &Self) -> Self {
+        let mut options = self.options.clone();
+        options.extend(over.options.clone());
+        Self {
+            model: over.model.clone().or_else(|| self.model.clone()),
+            mode: over.mode.clone().or_else(|| self.mode.clone()),
+            options,
+        }
+    }
+}
+
+/// An agent's own session holds a conversation up to a message: the watermark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Holding {
+    pub conversation: String,
+    pub agent: String,
+    /// The id that the agent knows the conversation by.
+    pub native: String,
+    pub upto: Seq,
+    /// How many messages of the conversation that is.
+    pub messages: u32,
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
+    /// What the native session has cost, by the agent's own count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_usd: Option<f64>,
+}
+
+/// A turn that has begun: what has to be known if nobody ends it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Underway {
+    pub conversation: String,
+    pub agent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The message that is being answered.
+    pub request: Seq,
+    /// What the agent's own session holds once it has begun to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holding: Option<Holding>,
+}
+
+/// How far to go for an agent that forgot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Its own session if it can be had, the story retold otherwise.
+    #[default]
+    Auto,
+    /// Its own session, or none.
+    Required,
+    /// Always a new session that is told nothing.
+    Off,
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "required" => Ok(Self::Required),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("not a policy: {text:?} (expected auto, required or off)")),
+        }
+    }
+}
+
+/// One way into a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    Resume,
+    Load,
+    New,
+}
+
+/// How a conversation was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// Nothing had been said yet.
+    Fresh,
+    /// The agent took up its own session.
+    Resumed,
+    /// The agent read its own session back.
+    Loaded,
+    /// A new session of the agent was told the story so far.
+    Retold,
+    /// A new session of the agent that was told nothing, as asked.
+    Untold,
+}
+
+impl How {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Resumed => "resumed",
+            Self::Loaded => "loaded",
+            Self::Retold => "retold",
+            Self::Untold => "untold",
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The outcome of one open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    pub conversation: String,
+    pub agent: String,
+    pub how: How,
+    /// Why not better, by a short name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How long it took, the agent's own time included.
+    pub ms: u64,
+}
+
+impl Opening {
+    /// What a person is told: one line.
+    pub fn told(&self) -> String {
+        let agent = &self.agent;
+        let how = match self.how {
+            How::Fresh => format!("{agent}: a new conversation"),
+            How::Resumed => format!("{agent}: resumed in its own session"),
+            How::Loaded => format!("{agent}: loaded from its own session"),
+            How::Retold => format!("{agent}: told the story so far in a new session"),
+            How::Untold => format!("{agent}: a new session that was told nothing"),
+        };
+        match self.why.as_deref() {
+            Some(why) if self.how != How::Fresh => format!("{how}, because {}", reason(why)),
+            _ => how,
+        }
+    }
+}
+
+/// A reason in words.
+pub fn reason(name: &str) -> &str {
+    match name {
+        OTHER_AGENT => "it never held this conversation",
+        FIRST_TURN => "no turn of it was completed yet",
+        UNABLE => "it can neither resume nor load",
+        HOLLOW => "its load brought nothing back",
+        MIXED_UP => "it loaded another conversation",
+        POLICY => "the policy says so",
+        "session_gone" => "it does not know its session any more",
+        "timed_out" => "it did not answer in time",
+        "agent_ended" => "it ended while it was opening",
+        "unsupported" => "it does not do what it offered",
+        "nonsense" => "its answer could not be understood",
+        "refused" => "it refused",
+        other => other,
+    }
+}
+
+pub const OTHER_AGENT: &str = "other_agent";
+pub const FIRST_TURN: &str = "first_turn";
+pub const UNABLE: &str = "unable";
+pub const HOLLOW: &str = "hollow";
+pub const MIXED_UP: &str = "mixed_up";
+pub const POLICY: &str = "policy";
+
+/// The ways to try, in order, with the reason why the first is not a better one.
+pub fn tiers(
+    policy: Policy,
+    is_held: bool,
+    can_resume: bool,
+    can_load: bool,
+) -> (Vec<Tier>, Option<&'static str>) {
+    if policy == Policy::Off {
+        return (vec![Tier::New], Some(POLICY));
+    }
+    if !is_held {
+        return (vec![Tier::New], Some(OTHER_AGENT));
+    }
+    let mut tiers = Vec::new();
+    if can_resume {
+        tiers.push(Tier::Resume);
+    }
+    if can_load {
+        tiers.push(Tier::Load);
+    }
+    let why = tiers.is_empty().then_some(UNABLE);
+    tiers.push(Tier::New);
+    (tiers, why)
+}
+
+/// Whether what a load replayed can be the conversation that was asked for: at least one of the requests that
+/// we know of has to be among those that it replayed.
+pub fn is_same_conversation(replayed: &[String], ours: &[String]) -> bool {
+    let plain = |text: &String| -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
+    };
+    let known: Vec<String> = ours.iter().map(plain).filter(|text| !text.is_empty()).collect();
+    known.is_empty()
+        || replayed
+            .iter()
+            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+            .any(|replayed| known.iter().any(|known| replayed.contains(known.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(
+        policy: Policy,
+        held: bool,
+        resume: bool,
+        load: bool,
+        expected: &[Tier],
+        why: Option<&str>,
+    ) {
+        assert_eq!(tiers(policy, held, resume, load), (expected.to_vec(), why));
+    }
+
+    #[test]
+    fn the_best_way_comes_first_and_a_new_session_last() {
+        use Tier::{Load, New, Resume};
+        check(Policy::Auto, true, true, true, &[Resume, Load, New], None);
+        check(Policy::Auto, true, false, true, &[Load, New], None);
+        check(Policy::Auto, true, false, false, &[New], Some(UNABLE));
+        check(Policy::Auto, false, true, true, &[New], Some(OTHER_AGENT));
+        check(Policy::Required, true, true, false, &[Resume, New], None);
+        check(Policy::Off, true, true, true, &[New], Some(POLICY));
+    }
+
+    #[test]
+    fn another_conversation_is_recognised() {
+        let text = |text: &str| vec![text.to_owned()];
+        assert!(is_same_conversation(&text("context\n fix  the basket"), &text("fix the basket")));
+        assert!(!is_same_conversation(&text("paint the fence"), &text("fix the basket")));
+        assert!(is_same_conversation(&[], &[]));
+        assert!(!is_same_conversation(&[], &text("fix the basket")));
+    }
+
+    #[test]
+    fn what_was_set_last_wins() {
+        let before = Settings {
+            model: Some("small".into()),
+            mode: Some("plan".into()),
+            ..Settings::default()
+        };
+        let over = Settings { model: Some("large".into()), ..Settings::default() };
+        let both = before.with(&over);
+        assert_eq!((both.model.as_deref(), both.mode.as_deref()), (Some("large"), Some("plan")));
+    }
+}

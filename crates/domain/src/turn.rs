@@ -1,0 +1,414 @@
+//! A turn: what an agent says and does from one request to the next, folded from a stream of updates.
+//!
+//! Updates are written down while they stream; when the turn ends, or when it turns out that nobody will end it,
+//! they become messages. Both ways lead through [`Turn`], so a crash changes nothing but the mark.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::message::{Extras, NewMessage, Role, Usage};
+use crate::price::Price;
+
+/// The mark on the last message of a turn that nobody ended.
+pub const INTERRUPTED: &str = "interrupted";
+/// What is kept of raw updates and of a tool's raw fields.
+const MOST_RAW_BYTES: usize = 64 * 1024;
+/// What is kept of the output of one tool call.
+const MOST_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+
+/// One thing that an agent says or does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Update {
+    Text {
+        text: String,
+    },
+    Thought {
+        text: String,
+    },
+    /// A tool call begins or goes on: fields that are there replace those from before.
+    Tool(Tool),
+    /// The whole plan, as the agent gave it.
+    Plan {
+        entries: Value,
+    },
+    /// Tokens and cost of the turn.
+    Usage {
+        #[serde(default)]
+        input_tokens: u64,
+        #[serde(default)]
+        output_tokens: u64,
+    },
+    /// How full the context is, and what the native session has cost so far.
+    Context {
+        used: u64,
+        size: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent_usd: Option<f64>,
+    },
+    Title {
+        title: String,
+    },
+    Mode {
+        mode: String,
+    },
+    /// A question of the agent, and what it was told.
+    Permission(Permission),
+    /// Of a kind that we do not know: kept as it came.
+    Other {
+        raw: Value,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// All of its output so far, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Everything else that the agent sent of it: arguments, places, unknown fields.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub raw: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permission {
+    /// The tool call that it is about.
+    pub tool: String,
+    pub title: String,
+    pub kind: String,
+    /// What was answered: the kind of the chosen option, or `cancelled`.
+    pub answer: String,
+    /// Who answered: `user`, `grant`, `policy`.
+    pub by: String,
+}
+
+impl Update {
+    /// Takes up what follows, where both together are one piece of text.
+    pub fn join(&mut self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Text { text }, Self::Text { text: more })
+            | (Self::Thought { text }, Self::Thought { text: more }) => {
+                text.push_str(more);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it shows that the agent has begun to answer.
+    pub fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::Text { .. }
+                | Self::Thought { .. }
+                | Self::Tool(_)
+                | Self::Plan { .. }
+                | Self::Permission(_)
+        )
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The agent said so, with its reason.
+    Stopped(String),
+    /// The agent refused to go on, and said why.
+    Failed(String),
+    /// The agent or we were gone before it was over.
+    Interrupted,
+}
+
+#[derive(Debug, Clone)]
+struct Piece {
+    at: Timestamp,
+    what: What,
+    thoughts: String,
+    permissions: Vec<Permission>,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Text(String),
+    Tool(Tool),
+}
+
+/// The turn so far.
+#[derive(Debug, Clone, Default)]
+pub struct Turn {
+    pieces: Vec<Piece>,
+    /// Thoughts that nothing has followed yet.
+    thoughts: Option<(Timestamp, String)>,
+    plan: Option<Value>,
+    raw: Vec<Value>,
+    raw_bytes: usize,
+    /// Updates of unknown kinds that were too many to keep.
+    dropped: u32,
+    usage: Option<(u64, u64)>,
+    context: Option<(u64, u64)>,
+    spent_usd: Option<f64>,
+    title: Option<String>,
+    mode: Option<String>,
+}
+
+impl Turn {
+    pub fn take(&mut self, update: Update, at: Timestamp) {
+        match update {
+            Update::Text { text } => self.say(&text, at),
+            Update::Thought { text } => {
+                self.thoughts.get_or_insert_with(|| (at, String::new())).1.push_str(&text);
+            }
+            Update::Tool(tool) => self.call(tool, at),
+            Update::Plan { entries } => self.plan = Some(entries),
+            Update::Usage { input_tokens, output_tokens } => {
+                self.usage = Some((input_tokens, output_tokens));
+            }
+            Update::Context { used, size, spent_usd } => {
+                self.context = Some((used, size));
+                self.spent_usd = spent_usd.or(self.spent_usd);
+            }
+            Update::Title { title } => self.title = Some(title),
+            Update::Mode { mode } => self.mode = Some(mode),
+            Update::Permission(permission) => self.permitted(permission, at),
+            Update::Other { raw } => self.keep(raw),
+        }
+    }
+
+    fn say(&mut self, text: &str, at: Timestamp) {
+        let thoughts = self.thoughts.take();
+        match self.pieces.last_mut() {
+            Some(Piece { what: What::Text(said), .. }) if thoughts.is_none() => said.push_str(text),
+            _ => {
+                let thoughts = thoughts.map_or_else(String::new, |(_, thoughts)| thoughts);
+                self.push(What::Text(text.to_owned()), at, thoughts);
+            }
+        }
+    }
+
+    fn push(&mut self, what: What, at: Timestamp, thoughts: String) {
+        self.pieces.push(Piece { at, what, thoughts, permissions: Vec::new() });
+    }
+
+    fn called(&mut self, id: &str) -> Option<&mut Piece> {
+        self.pieces
+            .iter_mut()
+            .rev()
+            .find(|piece| matches!(&piece.what, What::Tool(tool) if tool.id == id))
+    }
+
+    fn call(&mut self, tool: Tool, at: Timestamp) {
+        if let Some(Piece { what: What::Tool(known), .. }) = self.called(&tool.id) {
+            known.title = tool.title.or(known.title.take());
+            known.kind = tool.kind.or(known.kind.take());
+            known.status = tool.status.or(known.status.take());
+            known.output = tool.output.or(known.output.take());
+            known.raw.extend(tool.raw);
+            return;
+        }
+        let thoughts = self.thoughts.take().map_or_else(String::new, |(_, thoughts)| thoughts);
+        self.push(What::Tool(tool), at, thoughts);
+    }
+
+    fn permitted(&mut self, permission: Permission, at: Timestamp) {
+        if self.called(&permission.tool).is_none() {
+            let tool = Tool {
+                id: permission.tool.clone(),
+                title: Some(permission.title.clone()),
+                kind: Some(permission.kind.clone()),
+                ..Tool::default()
+            };
+            self.call(tool, at);
+        }
+        if let Some(piece) = self.called(&permission.tool) {
+            piece.permissions.push(permission);
+        }
+    }
+
+    fn keep(&mut self, raw: Value) {
+        let bytes = raw.to_string().len();
+        if self.raw_bytes + bytes > MOST_RAW_BYTES {
+            self.dropped += 1;
+            return;
+        }
+        self.raw_bytes += bytes;
+        self.raw.push(raw);
+    }
+
+    /// Whether the agent has said or done anything.
+    pub fn is_answered(&self) -> bool {
+        !self.pieces.is_empty() || self.thoughts.is_some() || self.plan.is_some()
+    }
+
+    /// What was said, without thoughts and tools.
+    pub fn text(&self) -> String {
+        let texts = self.pieces.iter().filter_map(|piece| match &piece.what {
+            What::Text(text) => Some(text.as_str()),
+            What::Tool(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The title that the agent gave the conversation.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What the native session has cost so far, by the agent's own count.
+    pub fn spent_usd(&self) -> Option<f64> {
+        self.spent_usd
+    }
+
+    pub fn mode(&self) -> Option<&str> {
+        self.mode.as_deref()
+    }
+
+    /// Tokens in the context and its size, as the agent last told.
+    pub fn context(&self) -> Option<(u64, u64)> {
+        self.context
+    }
+
+    /// The turn as messages, in the order in which its pieces began. `cost_usd` is what this turn cost.
+    pub fn messages(mut self, by: &Speaker<'_>, end: &End, now: Timestamp) -> Vec<NewMessage> {
+        let leftover = self.thoughts.take();
+        let is_bare = self.pieces.is_empty();
+        let is_cut = !matches!(end, End::Stopped(_));
+        if leftover.is_some() || (is_bare && (is_cut || self.has_extras())) {
+            let (at, thoughts) = leftover.unwrap_or((now, String::new()));
+            self.push(What::Text(String::new()), at, thoughts);
+        }
+        let mut messages: Vec<NewMessage> =
+            self.pieces.iter().map(|piece| piece.message(by)).collect();
+        let Some(last) = messages.last_mut() else { return messages };
+        self.finish(&mut last.extras, by, end);
+        messages
+    }
+
+    fn has_extras(&self) -> bool {
+        self.plan.is_some() || !self.raw.is_empty()
+    }
+
+    /// What is true of the turn as a whole goes with its last message.
+    fn finish(&mut self, extras: &mut Extras, by: &Speaker<'_>, end: &End) {
+        if self.usage.is_some() || by.cost_usd.is_some() {
+            let (input_tokens, output_tokens) = self.usage.unwrap_or_default();
+            extras.usage = Some(Usage { input_tokens, output_tokens, cost_usd: by.cost_usd });
+        }
+        let mut put = |name: &str, value: Value| drop(extras.other.insert(name.to_owned(), value));
+        if let Some(plan) = self.plan.take() {
+            put("plan", plan);
+        }
+        if let Some((used, size)) = self.context {
+            put("context", json!({ "used": used, "size": size }));
+        }
+        if !self.raw.is_empty() {
+            put("updates", Value::Array(std::mem::take(&mut self.raw)));
+        }
+        if self.dropped > 0 {
+            put("updates_dropped", self.dropped.into());
+        }
+        match end {
+            End::Interrupted => put(INTERRUPTED, true.into()),
+            End::Failed(why) => put("error", why.as_str().into()),
+            End::Stopped(reason) if reason != "end_turn" => put("stop", reason.as_str().into()),
+            End::Stopped(_) => (),
+        }
+    }
+}
+
+/// Who speaks, and in which conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Speaker<'a> {
+    pub agent: &'a str,
+    pub model: Option<&'a str>,
+    pub conversation: &'a str,
+    pub cost_usd: Option<f64>,
+}
+
+impl Piece {
+    fn message(&self, by: &Speaker<'_>) -> NewMessage {
+        let mut other = Map::new();
+        if !self.thoughts.is_empty() {
+            other.insert("thoughts".to_owned(), self.thoughts.as_str().into());
+        }
+        if !self.permissions.is_empty() {
+            let asked = serde_json::to_value(&self.permissions).unwrap_or_default();
+            other.insert("permissions".to_owned(), asked);
+        }
+        let (role, content, tool_calls) = match &self.what {
+            What::Text(text) => (Role::Assistant, text.clone(), None),
+            What::Tool(tool) => (Role::Tool, tool.told(), Some(tool.record())),
+        };
+        NewMessage {
+            id: None,
+            role,
+            content,
+            at: self.at,
+            conversation: by.conversation.to_owned(),
+            extras: Extras {
+                agent: Some(by.agent.to_owned()),
+                model: by.model.map(str::to_owned),
+                tool_calls,
+                usage: None,
+                other,
+            },
+            price: Price::default(),
+        }
+    }
+}
+
+impl Tool {
+    /// Name and title, then what came out; never the arguments.
+    fn told(&self) -> String {
+        let kind = self.kind.as_deref().filter(|kind| *kind != "other");
+        let title = self.title.as_deref().unwrap_or(&self.id);
+        let mut text = kind.map_or_else(|| title.to_owned(), |kind| format!("{kind}: {title}"));
+        if self.status.as_deref() == Some("failed") {
+            text.push_str(" (failed)");
+        }
+        if let Some(output) = self.output.as_deref().filter(|output| !output.is_empty()) {
+            text.push('\n');
+            text.push_str(cut(output, MOST_OUTPUT_BYTES));
+        }
+        text
+    }
+
+    /// All that is known of the call beside its output.
+    fn record(&self) -> Value {
+        let mut record = Map::new();
+        let mut put = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                record.insert(name.to_owned(), value.into());
+            }
+        };
+        put("id", Some(&self.id));
+        put("kind", self.kind.as_deref());
+        put("title", self.title.as_deref());
+        put("status", self.status.as_deref());
+        let mut room = MOST_RAW_BYTES;
+        for (name, value) in &self.raw {
+            let bytes = value.to_string().len();
+            if bytes <= room {
+                room -= bytes;
+                record.insert(name.clone(), value.clone());
+            } else {
+                record.insert(name.clone(), format!("[{bytes} bytes, not kept]").into());
+            }
+        }
+        Value::Array(vec![Value::Object(record)])
+    }
+}
+
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests;
