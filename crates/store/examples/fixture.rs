@@ -15,9 +15,11 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage, Usage};
+use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
 use rethread_domain::summary::{Author, Point, Summary};
+use rethread_domain::turn::{Permission, Tool, Update};
 use rethread_domain::{Fact, Role, SessionId, Status};
-use rethread_store::{Append, Store, StoreUrl, open};
+use rethread_store::{Append, Grant, Store, StoreUrl, open};
 use rethread_testkit::{Texts, assistant, at, beginning, tool, user};
 
 fn main() {
@@ -81,6 +83,97 @@ async fn fill(store: &Arc<dyn Store>) {
     add(store, id(6), vec![user("It is kept for its fork."), user("It is not.")]).await;
     store.fork(id(6), 1, id(7), at(71)).await.unwrap();
     store.erase(id(6)).await.unwrap();
+    converse(store, id(8)).await;
+}
+
+/// A conversation with an agent that was opened once: one turn has ended, one has not.
+async fn converse(store: &Arc<dyn Store>, session: SessionId) {
+    store.start(session, beginning(), at(80)).await.unwrap();
+    let attached = Opening {
+        conversation: "main".into(),
+        agent: "codex".into(),
+        how: How::Retold,
+        why: Some("session_gone".into()),
+        ms: 120,
+    };
+    let append = Append { facts: vec![Fact::Attached(attached)], ..request(session, 81) };
+    store.append(append).await.unwrap();
+    let answer = NewMessage { at: at(82), ..assistant("It is fixed.") };
+    let ends = Append {
+        ends: Some("main".into()),
+        holds: Some(holding()),
+        ..Append::new(session, vec![answer])
+    };
+    store.append(ends).await.unwrap();
+    store.append(request(session, 83)).await.unwrap();
+    let updates = (84..).map(at).zip(updates()).collect();
+    store.stream(session, "main", updates).await.unwrap();
+    let grant = Grant {
+        user: "anna".into(),
+        project: "/shop".into(),
+        agent: "codex".into(),
+        what: "execute: cargo test".into(),
+        allowed: true,
+    };
+    store.grant(grant, at(90)).await.unwrap();
+}
+
+fn request(session: SessionId, minute: i64) -> Append {
+    let begins = Underway {
+        conversation: "main".into(),
+        agent: "codex".into(),
+        model: Some("gpt-5".into()),
+        request: 0,
+        holding: Some(holding()),
+    };
+    let asked = NewMessage { at: at(minute), ..user("Please fix the total of the cart.") };
+    Append { begins: Some(begins), ..Append::new(session, vec![asked]) }
+}
+
+fn holding() -> Holding {
+    Holding {
+        conversation: "main".into(),
+        agent: "codex".into(),
+        native: "native-1".into(),
+        upto: 0,
+        messages: 0,
+        settings: Settings {
+            model: Some("gpt-5".into()),
+            mode: Some("plan".into()),
+            options: [("effort".to_owned(), "high".to_owned())].into(),
+        },
+        spent_usd: Some(0.25),
+    }
+}
+
+/// One of every kind.
+fn updates() -> Vec<Update> {
+    let raw = serde_json::json!({"later": [1, null]});
+    vec![
+        Update::Thought { text: "Where is it?".into() },
+        Update::Text { text: "I look.".into() },
+        Update::Tool(Tool {
+            id: "call-1".into(),
+            title: Some("cargo test".into()),
+            kind: Some("execute".into()),
+            status: Some("completed".into()),
+            output: Some("ok\n".into()),
+            raw: raw.as_object().unwrap().clone(),
+        }),
+        Update::Permission(Permission {
+            tool: "call-1".into(),
+            title: "cargo test".into(),
+            kind: "execute".into(),
+            answer: "allow_always".into(),
+            by: "user".into(),
+        }),
+        Update::Plan { entries: serde_json::json!([{"content": "look", "status": "completed"}]) },
+        Update::Usage { input_tokens: 12, output_tokens: 3 },
+        Update::Context { used: 900, size: 200_000, spent_usd: Some(0.5) },
+        Update::Title { title: "The total of the cart".into() },
+        Update::Mode { mode: "code".into() },
+        Update::Other { raw },
+    ]
 }
 
 fn talk() -> Vec<NewMessage> {
@@ -118,7 +211,7 @@ fn summary() -> Summary {
 }
 
 async fn add(store: &Arc<dyn Store>, session: SessionId, messages: Vec<NewMessage>) {
-    store.append(Append { session, messages, epoch: None }).await.unwrap();
+    store.append(Append::new(session, messages)).await.unwrap();
 }
 
 async fn change(store: &Arc<dyn Store>, session: SessionId, fact: Fact) {

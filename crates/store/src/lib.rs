@@ -1,6 +1,6 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in four parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in five parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod crash;
@@ -14,21 +14,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
+use rethread_domain::opening::Holding;
 use rethread_domain::search::{Filter, Hit, Query};
 use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 
 pub use error::{Error, Result};
 pub use sqlite::{restore, sqlite_version};
 pub use types::{
-    Append, Appended, Claim, Command, Dump, Epoch, Health, ListFilter, Order, RecallRequest,
-    Recalled, Span, StoreUrl, Usage,
+    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, Grant, Health, ListFilter,
+    OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage, Within,
 };
 
 /// Durable home of sessions.
-pub trait Store: Sessions + Finding + Upkeep + Claims {}
+pub trait Store: Sessions + Talks + Finding + Upkeep + Claims {}
 
-impl<T: Sessions + Finding + Upkeep + Claims> Store for T {}
+impl<T: Sessions + Talks + Finding + Upkeep + Claims> Store for T {}
 
 /// Writing sessions and reading them back.
 ///
@@ -88,6 +90,59 @@ pub trait Sessions: Send + Sync + 'static {
     async fn recall(&self, request: &RecallRequest) -> Result<Recalled>;
 }
 
+/// Talking to agents: turns while they run, and what agents hold of conversations themselves.
+///
+/// A turn begins and ends with an [`Append`]; what comes between is written here as it comes.
+#[async_trait]
+pub trait Talks: Send + Sync + 'static {
+    /// Adds to the turn of a conversation that is under way. Durable when it returns.
+    async fn stream(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        updates: Vec<(jiff::Timestamp, Update)>,
+    ) -> Result<()>;
+
+    /// The turn of a conversation, if one is under way.
+    async fn begun(&self, id: SessionId, conversation: &str) -> Result<Option<Begun>>;
+
+    /// Every turn that is under way, driven or not.
+    async fn underway(&self) -> Result<Vec<(SessionId, String)>>;
+
+    /// Up to where an agent's own session holds a conversation.
+    async fn holding(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        agent: &str,
+    ) -> Result<Option<Holding>>;
+
+    /// The agent whose own session holds most of a conversation.
+    async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
+
+    /// How conversations were opened so far.
+    async fn openings(&self) -> Result<Vec<OpeningCount>>;
+
+    /// The sessions that are active though nothing was said since `before`, the latest first.
+    async fn quiet_since(&self, before: jiff::Timestamp, limit: u32) -> Result<Vec<SessionId>>;
+
+    /// What was decided for good about `what`.
+    async fn granted(
+        &self,
+        user: &str,
+        project: &str,
+        agent: &str,
+        what: &str,
+    ) -> Result<Option<bool>>;
+
+    async fn grants(&self) -> Result<Vec<Grant>>;
+
+    async fn grant(&self, grant: Grant, at: jiff::Timestamp) -> Result<()>;
+
+    /// Forgets every decision for a project; gives how many there were.
+    async fn ungrant(&self, project: &str) -> Result<u32>;
+}
+
 /// Full-text search. The index follows the log; what it lacks is looked through.
 #[async_trait]
 pub trait Finding: Send + Sync + 'static {
@@ -138,7 +193,31 @@ pub trait Claims: Send + Sync + 'static {
     /// Becomes the one who drives a session; `None` while somebody else does.
     async fn claim(&self, id: SessionId) -> Result<Option<Claim>>;
 
-    /// Whether somebody drives the session now.
+    /// Becomes the one who talks in a conversation; `None` while somebody else does. What was asked before is
+    /// forgotten.
+    async fn drive(&self, id: SessionId, conversation: &str) -> Result<Option<Drive>>;
+
+    /// Asks whoever drives a conversation to send a prompt.
+    async fn ask_prompt(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        prompt: &str,
+        at: jiff::Timestamp,
+    ) -> Result<u64>;
+
+    /// The next prompt that the driver of a conversation is asked to send.
+    async fn take_prompt(&self, id: SessionId, conversation: &str)
+    -> Result<Option<(u64, String)>>;
+
+    async fn answer(&self, asked: u64, answer: &str) -> Result<()>;
+
+    async fn asked(&self, asked: u64) -> Result<Asked>;
+
+    /// Takes back a prompt; gives whether nobody had taken it yet.
+    async fn withdraw(&self, asked: u64) -> Result<bool>;
+
+    /// Whether somebody drives the session, or one of its conversations, now.
     async fn is_claimed(&self, id: SessionId) -> Result<bool>;
 
     /// Asks whoever drives the session.

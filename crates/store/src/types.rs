@@ -7,9 +7,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use rethread_domain::context::{AgentUse, Limits};
 use rethread_domain::message::NewMessage;
+use rethread_domain::opening::{Holding, How, Underway};
 use rethread_domain::rank::Related;
 use rethread_domain::session::FactRecord;
-use rethread_domain::{Conversation, Message, Seq, Session, SessionId, Status};
+use rethread_domain::turn::Update;
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, Status};
+use serde::Serialize;
 
 use crate::error::Error;
 
@@ -50,6 +53,71 @@ pub struct Append {
     pub messages: Vec<NewMessage>,
     /// Set by whoever drives the session: refused once somebody else does.
     pub epoch: Option<Epoch>,
+    /// What became true with them.
+    pub facts: Vec<Fact>,
+    /// When that was; otherwise when the last of them was said.
+    pub at: Option<Timestamp>,
+    /// They are a request: its turn begins. Number and watermark are filled in.
+    pub begins: Option<Underway>,
+    /// They end the turn of this conversation, which has to be under way.
+    pub ends: Option<String>,
+    /// From now on an agent's own session holds all of the conversation. The watermark is filled in.
+    pub holds: Option<Holding>,
+}
+
+impl Append {
+    pub const fn new(session: SessionId, messages: Vec<NewMessage>) -> Self {
+        Self {
+            session,
+            messages,
+            epoch: None,
+            facts: Vec::new(),
+            at: None,
+            begins: None,
+            ends: None,
+            holds: None,
+        }
+    }
+}
+
+/// A turn that has begun and not ended.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    pub at: Timestamp,
+    pub what: Underway,
+    /// What came of it so far.
+    pub updates: Vec<(Timestamp, Update)>,
+}
+
+/// How often conversations were opened in an agent in one way, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpeningCount {
+    pub agent: String,
+    pub how: How,
+    pub why: Option<String>,
+    pub count: u64,
+    pub median_ms: u64,
+    pub most_ms: u64,
+}
+
+/// What a person allowed or refused for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Grant {
+    pub user: String,
+    pub project: String,
+    pub agent: String,
+    pub what: String,
+    pub allowed: bool,
+}
+
+/// What became of a prompt that another process was asked to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    Waiting,
+    Taken,
+    Answered(String),
+    /// Whoever was asked went away without it.
+    Gone,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +174,20 @@ pub struct RecallRequest {
     pub limits: Limits,
     /// The next prompt, if it is known.
     pub prompt: Option<String>,
+    /// Only what one conversation has in a stretch.
+    pub within: Option<Within>,
+}
+
+/// The part of a conversation that an agent is to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Within {
+    pub conversation: String,
+    /// What comes after this message
+    pub after: Seq,
+    /// and before this one.
+    pub before: Seq,
+    /// How many messages of the conversation are not part of it.
+    pub known: u32,
 }
 
 /// What a context is made of.
@@ -123,6 +205,9 @@ pub struct Recalled {
     pub agents: Vec<AgentUse>,
     /// How many messages the search index lacks.
     pub unindexed: u32,
+    /// How many messages there are to tell, and whether `recent` has them all.
+    pub messages: u32,
+    pub is_whole: bool,
 }
 
 /// The whole log of a session from elsewhere.
@@ -182,5 +267,16 @@ pub struct Claim {
 impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+/// Held by whoever talks in a conversation, until it is dropped or the process ends.
+pub struct Drive {
+    pub(crate) _lock: Box<dyn Send + Sync>,
+}
+
+impl fmt::Debug for Drive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Drive")
     }
 }

@@ -46,7 +46,7 @@ fn append(path: &Path, sequential: usize, concurrent: usize) {
         let id = SessionId::generate();
         store.start(id, beginning(), at(0)).await.unwrap();
         let text = Texts::new(1).text(450);
-        let append = || Append { session: id, messages: vec![user(&text)], epoch: None };
+        let append = || Append::new(id, vec![user(&text)]);
         for _ in 0..sequential {
             store.append(append()).await.unwrap();
         }
@@ -150,7 +150,7 @@ fn filled(folder: &Path, length: usize) -> (PathBuf, SessionId) {
             (0..length).map(|n| user(&format!("{} total item{n}", texts.text(400)))).collect();
         for part in messages.chunks(1000) {
             let messages = part.to_vec();
-            store.append(Append { session: id, messages, epoch: None }).await.unwrap();
+            store.append(Append::new(id, messages)).await.unwrap();
         }
         assert_eq!(store.index(u32::MAX).await.unwrap(), 0);
     });

@@ -47,6 +47,7 @@ create index session_of_user on session (user, last_active_at) where deleted_at 
 create index session_of_project on session (project, last_active_at) where deleted_at is null;
 create index session_unindexed on session (no) where indexed_seq < last_seq;
 create index session_untitled on session (no) where title_indexed = 0;
+create index session_active on session (last_active_at) where status = 0 and deleted_at is null;
 create index session_deleted on session (deleted_at) where deleted_at is not null;
 create index session_fork on session (forked_from) where forked_from is not null;
 
@@ -80,6 +81,8 @@ create table fact (
     what    text    not null,     -- json
     unique (session, n)
 ) strict;
+
+create index fact_attached on fact (no) where substr(what, 1, 18) = '{"what":"attached"';
 
 -- A fork shares messages: its numbers lo to hi are those of source.
 create table segment (
@@ -121,6 +124,46 @@ create table agent_use (
     primary key (session, agent)
 ) strict, without rowid;
 
+-- Up to where an agent's own session holds a conversation.
+create table holding (
+    session      integer not null,
+    conversation text    not null,
+    agent        text    not null,
+    what         text    not null,  -- json
+    primary key (session, conversation, agent)
+) strict, without rowid;
+
+-- Turns that have begun and not ended, and what came of them so far. Whoever finds one that nobody drives
+-- makes messages of it.
+create table underway (
+    session      integer not null,
+    conversation text    not null,
+    at           integer not null,
+    what         text    not null,  -- json
+    primary key (session, conversation)
+) strict, without rowid;
+
+create table stream (
+    no           integer primary key autoincrement,
+    session      integer not null,
+    conversation text    not null,
+    at           integer not null,
+    what         text    not null   -- json
+) strict;
+
+create index stream_turn on stream (session, conversation, no);
+
+-- What a person allowed or refused an agent for good, in one project.
+create table permission (
+    user    text    not null,
+    project text    not null,
+    agent   text    not null,
+    what    text    not null,
+    allowed integer not null,
+    at      integer not null,
+    primary key (user, project, agent, what)
+) strict, without rowid;
+
 -- Long texts, compressed, once for each user.
 create table blob (
     no    integer primary key,
@@ -134,10 +177,14 @@ create table blob (
 
 -- What other processes ask of whoever drives a session.
 create table command (
-    no      integer primary key autoincrement,
-    session integer not null,
-    at      integer not null,
-    what    text    not null
+    no           integer primary key autoincrement,
+    session      integer not null,
+    at           integer not null,
+    what         text    not null,
+    conversation text,              -- of a prompt
+    prompt       text,
+    taken        integer not null default 0,
+    answer       text
 ) strict;
 
 create index command_session on command (session, no);

@@ -1,8 +1,11 @@
 //! Adding messages: check all of them first, then write, so that a refusal leaves nothing behind.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use rethread_domain::message::NewMessage;
+use rethread_domain::opening::Holding;
 use rethread_domain::{Conversation, Fact, Seq, Status};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -10,6 +13,7 @@ use super::blob;
 use super::facts;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
+use super::talks;
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Append, Appended};
@@ -24,13 +28,25 @@ enum Plan {
     New { given: Option<String> },
 }
 
+const WOKEN: Fact = Fact::Moved { to: Status::Active };
+
 pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appended>> {
     let mut row = rows::session_by_id(connection, append.session)?;
     if append.epoch.is_some_and(|epoch| epoch != row.epoch) {
         return Err(Error::LostClaim(append.session));
     }
-    row.session.accepts_messages()?;
+    // What ends a turn is let in, whatever became of the session meanwhile: it was said.
+    if append.ends.is_none() {
+        row.session.accepts_messages()?;
+    }
     let plans = plan(connection, &row, &append.messages)?;
+    if let Some(conversation) = &append.ends
+        && !talks::end(connection, row.no, conversation)?
+    {
+        return Err(Error::LostClaim(append.session));
+    }
+    let said_at = append.messages.last().map(|message| message.at);
+    let at = append.at.or(said_at).unwrap_or(row.session.last_active_at);
     let mut conversations = HashMap::new();
     let mut answers: Vec<Appended> = Vec::with_capacity(plans.len());
     let mut is_retitled = false;
@@ -40,6 +56,10 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
             Plan::Known(seq) => Appended { seq, is_new: false },
             Plan::Repeats(index) => Appended { seq: answers[index].seq, is_new: false },
             Plan::New { given } => {
+                // What is said wakes a paused session; the end of what had been said before does not.
+                if append.ends.is_none() && row.session.status == Status::Paused {
+                    facts::add(connection, &mut row, &WOKEN, message.at)?;
+                }
                 is_retitled |= add(connection, &mut row, &mut conversations, message, given)?;
                 Appended { seq: row.session.last_seq, is_new: true }
             }
@@ -47,6 +67,18 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
         answers.push(answer);
     }
     crash::point("append.inserted");
+    for fact in &append.facts {
+        facts::add(connection, &mut row, fact, at)?;
+        is_retitled |= matches!(fact, Fact::Titled { .. });
+    }
+    if let Some(what) = append.begins
+        && let Some(conversation) = conversations.get(&what.conversation)
+    {
+        talks::begin(connection, &row, conversation, what, at)?;
+    }
+    if let Some(holding) = append.holds {
+        hold(connection, &mut row, &conversations, holding, at)?;
+    }
     for conversation in conversations.values() {
         rows::write_conversation(connection, row.no, conversation)?;
     }
@@ -60,6 +92,26 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     }
     crash::point("append.counted");
     Ok(answers)
+}
+
+/// The watermark stands at the newest message of the conversation.
+fn hold(
+    connection: &Connection,
+    row: &mut SessionRow,
+    conversations: &HashMap<String, Conversation>,
+    mut holding: Holding,
+    at: Timestamp,
+) -> Result<()> {
+    let newest = match conversations.get(&holding.conversation) {
+        Some(conversation) => Some((conversation.last_seq, conversation.messages)),
+        None => known(connection, row.no, &holding.conversation)?
+            .map(|conversation| (conversation.last_seq, conversation.messages)),
+    };
+    if let Some((upto, messages)) = newest {
+        (holding.upto, holding.messages) = (upto, messages);
+        facts::add(connection, row, &Fact::Holds(holding), at)?;
+    }
+    Ok(())
 }
 
 fn plan(connection: &Connection, row: &SessionRow, messages: &[NewMessage]) -> Result<Vec<Plan>> {
@@ -125,9 +177,6 @@ fn add(
     message: NewMessage,
     given: Option<String>,
 ) -> Result<bool> {
-    if row.session.status == Status::Paused {
-        facts::add(connection, row, &Fact::Moved { to: Status::Active }, message.at)?;
-    }
     if !conversations.contains_key(&message.conversation) {
         let conversation = conversation(connection, row, &message)?;
         conversations.insert(message.conversation.clone(), conversation);
@@ -157,18 +206,24 @@ pub(super) fn count_run(
     Ok(())
 }
 
+pub(super) fn known(
+    connection: &Connection,
+    session: i64,
+    name: &str,
+) -> Result<Option<Conversation>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| rows::select_conversation("where session = ?1 and name = ?2"));
+    let mut statement = connection.prepare_cached(&SQL)?;
+    Ok(statement.query_row((session, name), rows::conversation).optional()?)
+}
+
 /// The conversation that a message belongs to; a new name opens a new one.
 fn conversation(
     connection: &Connection,
     row: &mut SessionRow,
     message: &NewMessage,
 ) -> Result<Conversation> {
-    let sql = rows::select_conversation("where session = ?1 and name = ?2");
-    let found = connection
-        .prepare_cached(&sql)?
-        .query_row((row.no, &message.conversation), rows::conversation)
-        .optional()?;
-    if let Some(conversation) = found {
+    if let Some(conversation) = known(connection, row.no, &message.conversation)? {
         return Ok(conversation);
     }
     let n = connection

@@ -6,19 +6,42 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::{self, beside};
 use super::rows;
 use crate::error::{Error, Result};
-use crate::types::{Command, Epoch};
+use crate::types::{Asked, Command, Epoch};
 
 /// How often a lock that is held is tried again before it counts as held.
 const LOOKS: u32 = 3;
 
-/// The lock of one session. Its name is made from our number, never from a text that came from outside.
-fn lock_file(store: &Path, no: i64) -> PathBuf {
-    beside(store, "-locks").join(format!("{no}.lock"))
+/// What is locked: a session, or one conversation of it. Its name is made from our number and from a hash, never
+/// from a text that came from outside.
+pub(super) fn lock_name(no: i64, conversation: Option<&str>) -> String {
+    match conversation {
+        None => no.to_string(),
+        Some(name) => format!("{no}-{}", &blake3::hash(name.as_bytes()).to_hex()[..32]),
+    }
+}
+
+fn lock_file(store: &Path, name: &str) -> PathBuf {
+    beside(store, "-locks").join(format!("{name}.lock"))
+}
+
+/// The locks that there are, held or not.
+fn lock_names(store: &Path) -> Vec<String> {
+    let Ok(files) = std::fs::read_dir(beside(store, "-locks")) else { return Vec::new() };
+    files
+        .filter_map(|file| {
+            file.ok()?.file_name().to_str()?.strip_suffix(".lock").map(str::to_owned)
+        })
+        .collect()
+}
+
+/// Whether a lock is of this session, or of one of its conversations.
+fn is_of(name: &str, no: i64) -> bool {
+    name.split('-').next().and_then(|first| first.parse().ok()) == Some(no)
 }
 
 /// Held while a session is driven. The file goes with it.
@@ -34,9 +57,9 @@ impl Drop for Lock {
     }
 }
 
-/// Takes the lock of a session, if nobody has it.
-pub(super) fn lock(store: &Path, no: i64) -> Result<Option<Lock>> {
-    let path = lock_file(store, no);
+/// Takes a lock, if nobody has it.
+pub(super) fn lock(store: &Path, name: &str) -> Result<Option<Lock>> {
+    let path = lock_file(store, name);
     let mut looks = 0;
     loop {
         connection::create(&path).map_err(|error| match error {
@@ -67,8 +90,18 @@ fn is_at(file: &File, path: &Path) -> bool {
     number(file.metadata()).is_some_and(|own| Some(own) == number(std::fs::metadata(path)))
 }
 
-pub(super) fn is_locked(store: &Path, no: i64) -> Result<bool> {
-    let file = match File::open(lock_file(store, no)) {
+/// Whether somebody drives a session or one of its conversations.
+pub(super) fn is_driven(store: &Path, no: i64) -> Result<bool> {
+    for name in lock_names(store).iter().filter(|name| is_of(name, no)) {
+        if is_locked(store, name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_locked(store: &Path, name: &str) -> Result<bool> {
+    let file = match File::open(lock_file(store, name)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error.into()),
@@ -84,7 +117,8 @@ pub(super) fn is_locked(store: &Path, no: i64) -> Result<bool> {
 /// theirs no more.
 pub(super) fn begin_epoch(connection: &Connection, id: SessionId) -> Result<Epoch> {
     let row = rows::session_by_id(connection, id)?;
-    connection.execute("delete from command where session = ?1", [row.no])?;
+    connection
+        .execute("delete from command where session = ?1 and conversation is null", [row.no])?;
     connection.execute("update session set epoch = epoch + 1 where no = ?1", [row.no])?;
     Ok(row.epoch + 1)
 }
@@ -104,15 +138,17 @@ pub(super) fn ask(
 
 pub(super) fn has_asked(connection: &Connection, id: SessionId) -> Result<bool> {
     let mut statement = connection.prepare_cached(
-        "select exists (select 1 from command where session = (select no from session where id = ?1))",
+        "select exists (select 1 from command where session = (select no from session where id = ?1)
+            and conversation is null)",
     )?;
     Ok(statement.query_row([id.to_string()], |row| row.get(0))?)
 }
 
 pub(super) fn take_asked(connection: &Connection, id: SessionId) -> Result<Vec<Command>> {
     let row = rows::session_by_id(connection, id)?;
-    let mut statement =
-        connection.prepare_cached("delete from command where session = ?1 returning no, what")?;
+    let mut statement = connection.prepare_cached(
+        "delete from command where session = ?1 and conversation is null returning no, what",
+    )?;
     let mut asked: Vec<(i64, String)> = statement
         .query_map([row.no], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
@@ -128,20 +164,118 @@ pub(super) fn take_asked(connection: &Connection, id: SessionId) -> Result<Vec<C
         .collect()
 }
 
+/// A prompt for whoever drives a conversation.
+pub(super) fn ask_prompt(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+    prompt: &str,
+    at: Timestamp,
+) -> Result<u64> {
+    let row = rows::session_by_id(connection, id)?;
+    connection
+        .prepare_cached(
+            "insert into command (session, at, what, conversation, prompt)
+             values (?1, ?2, 'prompt', ?3, ?4)",
+        )?
+        .execute((row.no, rows::micros(at), conversation, prompt))?;
+    Ok(u64::try_from(connection.last_insert_rowid()).unwrap_or(0))
+}
+
+/// What was asked of whoever drove the conversation before is theirs no more.
+pub(super) fn forget_prompts(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+) -> Result<()> {
+    let row = rows::session_by_id(connection, id)?;
+    connection.execute(
+        "delete from command where session = ?1 and conversation = ?2 and answer is null",
+        (row.no, conversation),
+    )?;
+    Ok(())
+}
+
+/// Whether there is a prompt that was not answered, taken or not.
+pub(super) fn has_unanswered(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+) -> Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "select exists (select 1 from command where session = (select no from session where id = ?1)
+            and conversation = ?2 and answer is null)",
+    )?;
+    Ok(statement.query_row((id.to_string(), conversation), |row| row.get(0))?)
+}
+
+/// Whether there is a prompt that nobody has taken.
+pub(super) fn has_prompts(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+) -> Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "select exists (select 1 from command where session = (select no from session where id = ?1)
+            and conversation = ?2 and taken = 0)",
+    )?;
+    Ok(statement.query_row((id.to_string(), conversation), |row| row.get(0))?)
+}
+
+pub(super) fn take_prompt(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+) -> Result<Option<(u64, String)>> {
+    let row = rows::session_by_id(connection, id)?;
+    Ok(connection
+        .prepare_cached(
+            "update command set taken = 1 where no = (select min(no) from command
+                where session = ?1 and conversation = ?2 and taken = 0)
+             returning no, prompt",
+        )?
+        .query_row((row.no, conversation), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?)
+}
+
+pub(super) fn answer(connection: &Connection, asked: u64, answer: &str) -> Result<()> {
+    connection.execute("update command set answer = ?2 where no = ?1", (asked, answer))?;
+    Ok(())
+}
+
+pub(super) fn asked(connection: &Connection, asked: u64) -> Result<Asked> {
+    let found: Option<(bool, Option<String>)> = connection
+        .prepare_cached("select taken, answer from command where no = ?1")?
+        .query_row([asked], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(match found {
+        None => Asked::Gone,
+        Some((_, Some(answer))) => Asked::Answered(answer),
+        Some((true, None)) => Asked::Taken,
+        Some((false, None)) => Asked::Waiting,
+    })
+}
+
+/// Takes a prompt back, answered or not; gives whether nobody had taken it.
+pub(super) fn withdraw(connection: &Connection, asked: u64) -> Result<bool> {
+    let taken: Option<bool> = connection
+        .prepare_cached("delete from command where no = ?1 returning taken")?
+        .query_row([asked], |row| row.get(0))
+        .optional()?;
+    Ok(taken == Some(false))
+}
+
 /// Takes away the lock files of drivers that died.
 pub(super) fn sweep_locks(store: &Path) -> Result<()> {
-    let Ok(files) = std::fs::read_dir(beside(store, "-locks")) else { return Ok(()) };
-    for file in files {
-        let name = file?.file_name();
-        let no = name.to_str().and_then(|name| name.strip_suffix(".lock")?.parse().ok());
-        if let Some(no) = no {
-            drop(lock(store, no)?);
-        }
+    for name in lock_names(store) {
+        drop(lock(store, &name)?);
     }
     Ok(())
 }
 
-/// A session that is gone needs no lock.
-pub(super) fn forget_lock(store: &Path, no: i64) {
-    drop(std::fs::remove_file(lock_file(store, no)));
+/// A session that is gone needs no locks.
+pub(super) fn forget_locks(store: &Path, no: i64) {
+    for name in lock_names(store).iter().filter(|name| is_of(name, no)) {
+        drop(std::fs::remove_file(lock_file(store, name)));
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
+use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
 use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
 use rusqlite::Connection;
@@ -13,6 +14,7 @@ use super::append::count_run;
 use super::index;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
+use super::talks;
 use crate::error::{Error, Result};
 use crate::types::{Order, Span};
 
@@ -53,6 +55,7 @@ pub(super) fn add(
     at: Timestamp,
 ) -> Result<()> {
     row.session.apply(fact, at);
+    talks::note(connection, row.no, fact)?;
     insert(connection, row.no, &row.session, fact, at)
 }
 
@@ -206,11 +209,18 @@ pub(super) struct Fold {
     pub(super) session: Session,
     pub(super) conversations: BTreeMap<u32, Conversation>,
     pub(super) runs: BTreeMap<String, u32>,
+    /// By conversation and agent.
+    pub(super) holdings: BTreeMap<(String, String), Holding>,
 }
 
 impl Fold {
     pub(super) fn new(session: Session) -> Self {
-        Self { session, conversations: BTreeMap::new(), runs: BTreeMap::new() }
+        Self {
+            session,
+            conversations: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            holdings: BTreeMap::new(),
+        }
     }
 
     /// The sums of another session, whole.
@@ -263,12 +273,22 @@ impl Fold {
 
     pub(super) fn apply(&mut self, fact: &Fact, at: Timestamp) {
         self.session.apply(fact, at);
-        if let Fact::Summarised { conversation: Some(name), summary } = fact {
-            let own =
-                self.conversations.values_mut().find(|conversation| conversation.name == *name);
-            if let Some(conversation) = own {
-                conversation.summarise(summary);
+        match fact {
+            Fact::Summarised { conversation: Some(name), summary } => {
+                let own =
+                    self.conversations.values_mut().find(|conversation| conversation.name == *name);
+                if let Some(conversation) = own {
+                    conversation.summarise(summary);
+                }
             }
+            Fact::Holds(holding) => {
+                let key = (holding.conversation.clone(), holding.agent.clone());
+                self.holdings.insert(key, holding.clone());
+            }
+            Fact::Forgot { conversation, agent } => {
+                self.holdings.remove(&(conversation.clone(), agent.clone()));
+            }
+            _ => (),
         }
     }
 }

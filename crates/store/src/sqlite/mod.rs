@@ -15,6 +15,7 @@ mod rows;
 mod schema;
 mod scope;
 mod search;
+mod talks;
 mod upkeep;
 mod writer;
 
@@ -25,8 +26,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
+use rethread_domain::opening::Holding;
 use rethread_domain::search::{Filter, Hit, Query};
 use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rusqlite::Connection;
 
@@ -34,10 +37,10 @@ use self::read::Texts;
 use self::writer::Writer;
 use crate::error::{Error, Result};
 use crate::types::{
-    Append, Appended, Claim, Command, Dump, Health, ListFilter, RecallRequest, Recalled, Span,
-    StoreUrl, Usage,
+    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Grant, Health, ListFilter,
+    OpeningCount, RecallRequest, Recalled, Span, StoreUrl, Usage,
 };
-use crate::{Claims, Finding, Sessions, Upkeep};
+use crate::{Claims, Finding, Sessions, Talks, Upkeep};
 
 /// Readers that are kept open.
 const READERS: usize = 8;
@@ -198,6 +201,76 @@ impl Sessions for SqliteStore {
 }
 
 #[async_trait]
+impl Talks for SqliteStore {
+    async fn stream(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        updates: Vec<(Timestamp, Update)>,
+    ) -> Result<()> {
+        let conversation = conversation.to_owned();
+        self.write(move |connection| talks::stream(connection, id, &conversation, &updates)).await
+    }
+
+    async fn begun(&self, id: SessionId, conversation: &str) -> Result<Option<Begun>> {
+        self.read(|connection| talks::begun(connection, id, conversation))
+    }
+
+    async fn underway(&self) -> Result<Vec<(SessionId, String)>> {
+        self.read(talks::underway)
+    }
+
+    async fn holding(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        agent: &str,
+    ) -> Result<Option<Holding>> {
+        self.read(|connection| talks::holding(connection, id, conversation, agent))
+    }
+
+    async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>> {
+        self.read(|connection| {
+            let session = rows::session_by_id(connection, id)?.no;
+            let all = talks::holdings(connection, session)?;
+            let own = all.into_iter().filter(|holding| holding.conversation == conversation);
+            Ok(own.max_by_key(|holding| holding.upto).map(|holding| holding.agent))
+        })
+    }
+
+    async fn openings(&self) -> Result<Vec<OpeningCount>> {
+        self.read(talks::openings)
+    }
+
+    async fn quiet_since(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>> {
+        self.read(|connection| talks::quiet_since(connection, before, limit))
+    }
+
+    async fn granted(
+        &self,
+        user: &str,
+        project: &str,
+        agent: &str,
+        what: &str,
+    ) -> Result<Option<bool>> {
+        self.read(|connection| talks::granted(connection, user, project, agent, what))
+    }
+
+    async fn grants(&self) -> Result<Vec<Grant>> {
+        self.read(talks::grants)
+    }
+
+    async fn grant(&self, grant: Grant, at: Timestamp) -> Result<()> {
+        self.write(move |connection| talks::grant(connection, &grant, at)).await
+    }
+
+    async fn ungrant(&self, project: &str) -> Result<u32> {
+        let project = project.to_owned();
+        self.write(move |connection| talks::ungrant(connection, &project)).await
+    }
+}
+
+#[async_trait]
 impl Finding for SqliteStore {
     async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
         self.read(|connection| search::search(connection, query, filter, limit))
@@ -302,14 +375,65 @@ impl Upkeep for SqliteStore {
 impl Claims for SqliteStore {
     async fn claim(&self, id: SessionId) -> Result<Option<Claim>> {
         let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
-        let Some(lock) = claims::lock(&self.path, no)? else { return Ok(None) };
+        let Some(lock) = claims::lock(&self.path, &claims::lock_name(no, None))? else {
+            return Ok(None);
+        };
         let epoch = self.write(move |connection| claims::begin_epoch(connection, id)).await?;
         Ok(Some(Claim { epoch, _lock: Box::new(lock) }))
     }
 
+    async fn drive(&self, id: SessionId, conversation: &str) -> Result<Option<Drive>> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        let name = claims::lock_name(no, Some(conversation));
+        let Some(lock) = claims::lock(&self.path, &name)? else { return Ok(None) };
+        if self.read(|connection| claims::has_unanswered(connection, id, conversation))? {
+            let conversation = conversation.to_owned();
+            self.write(move |connection| claims::forget_prompts(connection, id, &conversation))
+                .await?;
+        }
+        Ok(Some(Drive { _lock: Box::new(lock) }))
+    }
+
+    async fn ask_prompt(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        prompt: &str,
+        at: Timestamp,
+    ) -> Result<u64> {
+        let (conversation, prompt) = (conversation.to_owned(), prompt.to_owned());
+        self.write(move |connection| claims::ask_prompt(connection, id, &conversation, &prompt, at))
+            .await
+    }
+
+    async fn take_prompt(
+        &self,
+        id: SessionId,
+        conversation: &str,
+    ) -> Result<Option<(u64, String)>> {
+        if !self.read(|connection| claims::has_prompts(connection, id, conversation))? {
+            return Ok(None);
+        }
+        let conversation = conversation.to_owned();
+        self.write(move |connection| claims::take_prompt(connection, id, &conversation)).await
+    }
+
+    async fn answer(&self, asked: u64, answer: &str) -> Result<()> {
+        let answer = answer.to_owned();
+        self.write(move |connection| claims::answer(connection, asked, &answer)).await
+    }
+
+    async fn asked(&self, asked: u64) -> Result<Asked> {
+        self.read(|connection| claims::asked(connection, asked))
+    }
+
+    async fn withdraw(&self, asked: u64) -> Result<bool> {
+        self.write(move |connection| claims::withdraw(connection, asked)).await
+    }
+
     async fn is_claimed(&self, id: SessionId) -> Result<bool> {
         let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
-        claims::is_locked(&self.path, no)
+        claims::is_driven(&self.path, no)
     }
 
     async fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> Result<u64> {

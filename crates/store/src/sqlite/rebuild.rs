@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use rethread_domain::opening::Holding;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Fact, Seq, Session};
 use rusqlite::Connection;
@@ -11,7 +12,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, read};
+use super::{append, read, talks};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -71,6 +72,10 @@ pub(super) fn drift(connection: &Connection, row: &SessionRow) -> Result<Option<
     if conversations != facts::conversations(connection, row.no)? {
         return Ok(Some(format!("session {id}: its conversations differ from its log")));
     }
+    let holdings: Vec<Holding> = fold.holdings.into_values().collect();
+    if holdings != talks::holdings(connection, row.no)? {
+        return Ok(Some(format!("session {id}: what agents hold of it differs from its log")));
+    }
     let runs = read::agent_runs(connection, row.no, u32::MAX)?;
     let same = runs.len() == fold.runs.len()
         && runs.iter().all(|used| fold.runs.get(&used.name) == Some(&used.usage_count));
@@ -84,6 +89,10 @@ pub(super) fn session(connection: &Connection, row: &SessionRow) -> Result<Sessi
     connection.execute("delete from agent_use where session = ?1", [row.no])?;
     for conversation in fold.conversations.values() {
         rows::write_conversation(connection, row.no, conversation)?;
+    }
+    connection.execute("delete from holding where session = ?1", [row.no])?;
+    for holding in fold.holdings.values() {
+        talks::hold(connection, row.no, holding)?;
     }
     for (agent, runs) in &fold.runs {
         append::count_run(connection, row.no, agent, *runs)?;

@@ -3,15 +3,16 @@
 use std::sync::LazyLock;
 
 use rethread_domain::rank::{self, Places, Related, Wanted};
-use rethread_domain::{Conversation, Seq, terms};
+use rethread_domain::{Conversation, Seq, retell, terms};
 use rusqlite::Connection;
 
+use super::append;
 use super::index;
 use super::read;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Names, Scope};
 use crate::error::Result;
-use crate::types::{Order, RecallRequest, Recalled, Span};
+use crate::types::{Order, RecallRequest, Recalled, Span, Within};
 
 /// The most used agents that are told.
 pub(super) const AGENTS: u32 = 5;
@@ -21,18 +22,30 @@ const MOST_UNINDEXED: u32 = 256;
 pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result<Recalled> {
     let row = rows::session_by_id(connection, request.session)?;
     row.session.can_resume()?;
-    let conversations = recent_conversations(connection, row.no, request.limits.conversations)?;
+    let mut conversations = recent_conversations(connection, row.no, request.limits.conversations)?;
     let scope = Scope::of(connection, &row)?;
+    let part = match &request.within {
+        Some(within) => part(connection, &row, &scope, within, request, &mut conversations)?,
+        None => Part {
+            recent: recent_messages(connection, &scope, &conversations, request.limits.messages)?,
+            messages: row.session.last_seq,
+            is_whole: false,
+        },
+    };
     let mut names = Names::new(connection, row.no, conversations.clone());
-    let recent = recent_messages(connection, &scope, &conversations, request.limits.messages)?;
-    let recent = recent
+    let recent = part
+        .recent
         .into_iter()
         .map(|message| Ok(names.name(message)?.message))
         .collect::<Result<Vec<_>>>()?;
     let mut related = Vec::new();
     if let Some(prompt) = &request.prompt {
         let wanted = understood(prompt, &row);
-        related = related_messages(connection, &row, &scope, &wanted, &mut names)?;
+        // What is told whole needs no choice.
+        if !part.is_whole {
+            let within = request.within.as_ref();
+            related = related_messages(connection, &row, &scope, &wanted, &mut names, within)?;
+        }
     }
     let others = names.known.split_off(conversations.len());
     Ok(Recalled {
@@ -43,7 +56,59 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         others,
         recent,
         related,
+        messages: part.messages,
+        is_whole: part.is_whole,
     })
+}
+
+/// The messages that there are to tell.
+#[derive(Default)]
+struct Part {
+    recent: Vec<MessageRow>,
+    messages: u32,
+    is_whole: bool,
+}
+
+/// A part of one conversation: all of it where the budget allows, the newest messages otherwise.
+fn part(
+    connection: &Connection,
+    row: &SessionRow,
+    scope: &Scope,
+    within: &Within,
+    request: &RecallRequest,
+    conversations: &mut Vec<Conversation>,
+) -> Result<Part> {
+    let Some(own) = append::known(connection, row.no, &within.conversation)? else {
+        return Ok(Part::default());
+    };
+    let mut part = Part { messages: own.messages.saturating_sub(within.known), ..Part::default() };
+    let mut seq = own.last_seq;
+    let mut left = request.limits.tokens.saturating_sub(retell::whole_frame(&own));
+    part.is_whole = true;
+    while seq > within.after {
+        let Some(message) = scope.message(connection, seq)? else { break };
+        seq = message.prev;
+        if message.message.seq >= within.before {
+            part.messages = part.messages.saturating_sub(1);
+            continue;
+        }
+        let price = retell::whole_price(&message.message);
+        match price.and_then(|price| left.checked_sub(price)) {
+            Some(rest) => left = rest,
+            None => part.is_whole = false,
+        }
+        part.recent.push(message);
+        if !part.is_whole && part.recent.len() >= request.limits.messages as usize {
+            break;
+        }
+    }
+    if !part.is_whole {
+        part.recent.truncate(request.limits.messages as usize);
+    }
+    conversations.retain(|other| other.n != own.n);
+    conversations.insert(0, own);
+    conversations.truncate(request.limits.conversations as usize);
+    Ok(part)
 }
 
 fn understood(prompt: &str, row: &SessionRow) -> Wanted {
@@ -101,6 +166,7 @@ fn related_messages(
     scope: &Scope,
     wanted: &Wanted,
     names: &mut Names<'_>,
+    within: Option<&Within>,
 ) -> Result<Vec<Related>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
@@ -115,25 +181,32 @@ fn related_messages(
         if !lacking.is_empty() {
             found = Places { seqs: [lacking, found.seqs].concat(), cut: found.cut };
         }
+        found.seqs.retain(|seq| is_within(*seq, within));
         places.push(found);
     }
     let mut on_days = Vec::new();
     for day in wanted.days.iter().flat_map(|(from, to)| *from..=*to).take(400) {
-        on_days.extend(
-            index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?.seqs,
-        );
+        let found = index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?;
+        on_days.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
     }
     // Recent ones too: those that find no place among the last messages may matter all the same.
     let list = rank::shortlist(&places, &on_days, newest);
     let mut seqs: Vec<Seq> = list.iter().map(|(seq, _)| *seq).collect();
     seqs.sort_unstable();
     let mut messages = Vec::with_capacity(seqs.len());
-    for seq in seqs {
+    for seq in seqs.into_iter().filter(|seq| is_within(*seq, within)) {
         if let Some(message) = scope.message(connection, seq)? {
             messages.push(names.name(message)?.message);
         }
     }
+    if let Some(within) = within {
+        messages.retain(|message| message.conversation == within.conversation);
+    }
     Ok(rank::weigh(wanted, &list, messages, newest))
+}
+
+fn is_within(seq: Seq, within: Option<&Within>) -> bool {
+    within.is_none_or(|within| within.after < seq && seq < within.before)
 }
 
 /// The newest messages that the index lacks, newest first, with their terms.

@@ -131,7 +131,17 @@ pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()
         .prepare("select source from segment where session = ?1")?
         .query_map([no], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    for table in ["fact", "conversation", "agent_use", "segment", "command"] {
+    let tables = [
+        "fact",
+        "conversation",
+        "agent_use",
+        "segment",
+        "command",
+        "holding",
+        "underway",
+        "stream",
+    ];
+    for table in tables {
         connection.execute(&format!("delete from {table} where session = ?1"), [no])?;
     }
     for key in [index::title_key(no), index::summary_key(no)] {
@@ -142,7 +152,7 @@ pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()
     for source in sources {
         sweep(connection, source)?;
     }
-    claims::forget_lock(store, no);
+    claims::forget_locks(store, no);
     Ok(())
 }
 

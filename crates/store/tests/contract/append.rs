@@ -272,7 +272,7 @@ fn a_long_text_is_read_back_whole_and_kept_once() {
         assert!(once > 0);
         assert_eq!(store.usage().await.unwrap().blob_bytes, once);
         let limits = rethread_domain::context::Limits::default();
-        let request = RecallRequest { session: a, limits, prompt: None };
+        let request = RecallRequest { session: a, limits, prompt: None, within: None };
         let recalled = store.recall(&request).await.unwrap();
         assert!(
             matches!(&recalled.recent[0].body, Body::Ends { bytes, .. } if *bytes == long.len() as u64),

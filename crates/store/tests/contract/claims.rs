@@ -26,9 +26,8 @@ fn one_drives_a_session_until_they_let_go() {
 fn whoever_drove_before_can_no_longer_write_as_the_driver() {
     on_each(async |store| {
         let id = store.begin().await;
-        let write = |epoch, text: &str| {
-            store.append(Append { session: id, messages: vec![user(text)], epoch })
-        };
+        let write =
+            |epoch, text: &str| store.append(Append { epoch, ..Append::new(id, vec![user(text)]) });
         let first = store.claim(id).await.unwrap().unwrap();
         let old = first.epoch;
         write(Some(old), "one").await.unwrap();

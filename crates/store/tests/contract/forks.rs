@@ -204,6 +204,7 @@ fn a_fork_can_be_resumed_and_relevance_reaches_into_what_it_shares() {
                 session: fork,
                 limits: Limits { messages: 3, ..Limits::default() },
                 prompt: Some("what was the password rule?".into()),
+                within: None,
             };
             let recalled = store.recall(&request).await.unwrap();
             let recent: Vec<u32> = recalled.recent.iter().map(|message| message.seq).collect();

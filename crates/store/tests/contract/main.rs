@@ -2,17 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
+mod agents;
 mod append;
 mod claims;
+mod crashes;
 mod forks;
 mod index;
 mod processes;
+mod prompts;
 mod purge;
 mod random;
 mod recall;
 mod search;
 mod sessions;
+mod talks;
 mod upkeep;
+mod within;
 
 use futures::executor::block_on;
 use rethread_testkit::TestStore;

@@ -25,7 +25,7 @@ fn work(path: PathBuf, shared: Option<SessionId>) -> SessionId {
         for n in 0..MESSAGES {
             for session in [Some(id), shared].into_iter().flatten() {
                 let messages = vec![user(&format!("zebra number {n}"))];
-                store.append(Append { session, messages, epoch: None }).await.unwrap();
+                store.append(Append::new(session, messages)).await.unwrap();
             }
             if n % 10 == 0 {
                 // Another may be indexing: that is not waited for.

@@ -36,6 +36,7 @@ async fn expect_gone(store: &TestStore, ids: &[SessionId]) {
             session: *id,
             limits: Limits::default(),
             prompt: Some(SECRET.to_owned()),
+            within: None,
         };
         let recalled = format!("{:?}", store.recall(&request).await.unwrap().related);
         assert!(!recalled.contains(SECRET), "{recalled}");

@@ -19,7 +19,7 @@ async fn recall(
     prompt: Option<&str>,
 ) -> Recalled {
     let limits = Limits { messages, conversations, ..Limits::default() };
-    let request = RecallRequest { session, limits, prompt: prompt.map(Into::into) };
+    let request = RecallRequest { session, limits, prompt: prompt.map(Into::into), within: None };
     store.recall(&request).await.unwrap()
 }
 
@@ -177,7 +177,12 @@ fn what_is_archived_or_deleted_is_not_recalled_and_what_is_completed_is() {
         ] {
             let id = store.begin().await;
             store.note(id, fact).await;
-            let request = RecallRequest { session: id, limits: Limits::default(), prompt: None };
+            let request = RecallRequest {
+                session: id,
+                limits: Limits::default(),
+                prompt: None,
+                within: None,
+            };
             let answer = store.recall(&request).await;
             assert_eq!(answer.is_ok(), allowed);
             assert!(allowed || matches!(answer, Err(Error::Refused(_))));

@@ -3,8 +3,18 @@
 use rethread_store::{ListFilter, Span, Store};
 use serde_json::{Value, json};
 
-/// Every session with its counts and the hash of everything that was said in it.
+/// Everything that is in a store.
 pub(crate) async fn described(store: &dyn Store) -> Value {
+    json!({
+        "sessions": sessions(store).await,
+        "underway": underway(store).await,
+        "openings": store.openings().await.unwrap(),
+        "grants": store.grants().await.unwrap(),
+    })
+}
+
+/// Every session with its counts and the hash of everything that was said in it.
+async fn sessions(store: &dyn Store) -> Value {
     let mut filter = ListFilter { archived: true, limit: u32::MAX, ..ListFilter::default() };
     let mut sessions = store.list(&filter).await.unwrap();
     filter.deleted = true;
@@ -29,6 +39,10 @@ pub(crate) async fn described(store: &dyn Store) -> Value {
             ]);
             hash.update(said.to_string().as_bytes());
         }
+        let mut holdings = Vec::new();
+        for conversation in &conversations {
+            holdings.extend(store.holding(session.id, &conversation.name, "codex").await.unwrap());
+        }
         let facts = serde_json::to_string(&store.facts(session.id).await.unwrap()).unwrap();
         found.push(json!({
             "id": session.id,
@@ -46,9 +60,20 @@ pub(crate) async fn described(store: &dyn Store) -> Value {
                 .iter()
                 .map(|one| json!([one.name, one.messages, one.summary.is_some()]))
                 .collect::<Vec<_>>(),
+            "holdings": holdings,
             "content": hash.finalize().to_hex().to_string(),
             "facts": blake3::hash(facts.as_bytes()).to_hex().to_string(),
         }));
+    }
+    Value::Array(found)
+}
+
+/// Every turn that is under way, with what came of it.
+async fn underway(store: &dyn Store) -> Value {
+    let mut found = Vec::new();
+    for (session, conversation) in store.underway().await.unwrap() {
+        let begun = store.begun(session, &conversation).await.unwrap().unwrap();
+        found.push(json!([session, conversation, begun.at, begun.what, begun.updates]));
     }
     Value::Array(found)
 }

@@ -10,11 +10,15 @@ use std::path::{Path, PathBuf};
 use futures::executor::block_on;
 use rethread_domain::SessionId;
 use rethread_domain::search::{Filter, Query};
+use rethread_domain::turn::Update;
 use rethread_store::{Append, StoreUrl, open};
-use rethread_testkit::{context, user};
+use rethread_testkit::{assistant, context, user};
 use serde_json::Value;
 
 use crate::described::described;
+
+/// A session in which an agent was talking.
+const TALKING: &str = "01990000-0000-7000-8000-000000000008";
 
 /// The folders of old stores, each with what was in it when it was made.
 fn fixtures() -> Vec<PathBuf> {
@@ -63,9 +67,40 @@ fn every_version_is_searched_resumed_and_written_to() {
             let fork: SessionId = "01990000-0000-7000-8000-000000000002".parse().unwrap();
             let told = context(&store, fork, Some("which library for the database?")).await;
             assert!(told.contains("better-sqlite3") && told.contains("go on here"), "{told}");
-            let append = Append { session: fork, messages: vec![user("and on")], epoch: None };
+            let append = Append::new(fork, vec![user("and on")]);
             let before = store.session(fork).await.unwrap().last_seq;
             assert_eq!(store.append(append).await.unwrap()[0].seq, before + 1);
+        });
+    }
+}
+
+#[test]
+fn every_version_is_talked_on_in() {
+    for fixture in fixtures() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        fs::copy(fixture.join("store.db"), &path).unwrap();
+        block_on(async {
+            let store = open(&StoreUrl::Sqlite(path)).await.unwrap();
+            let id: SessionId = TALKING.parse().unwrap();
+            assert_eq!(store.underway().await.unwrap(), [(id, "main".to_owned())]);
+            let begun = store.begun(id, "main").await.unwrap().unwrap();
+            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            assert_eq!((held.upto, begun.what.request), (2, 3));
+            let now = Update::Text { text: " On it.".to_owned() };
+            store.stream(id, "main", vec![(begun.at, now)]).await.unwrap();
+            let more = store.begun(id, "main").await.unwrap().unwrap();
+            assert_eq!(more.updates.len(), begun.updates.len() + 1);
+            let ends = Append {
+                ends: Some("main".to_owned()),
+                holds: begun.what.holding,
+                ..Append::new(id, vec![assistant("I look. On it.")])
+            };
+            assert_eq!(store.append(ends).await.unwrap()[0].seq, 4);
+            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            assert_eq!((held.upto, held.messages), (4, 4));
+            let health = store.check().await.unwrap();
+            assert_eq!((health.damage, health.drift), (vec![], vec![]));
         });
     }
 }

@@ -1,0 +1,262 @@
+//! Turns while they run, what agents hold of conversations, and what they were allowed for good.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rethread_domain::opening::{Holding, How, Opening, Underway};
+use rethread_domain::turn::Update;
+use rethread_domain::{Conversation, Fact, SessionId};
+use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::rows::{self, SessionRow};
+use crate::error::{Error, Result};
+use crate::types::{Begun, Grant, OpeningCount};
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Failed(error.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+fn time(micros: i64) -> Result<Timestamp> {
+    Timestamp::from_microsecond(micros).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+/// A turn begins with the newest message of its conversation.
+pub(super) fn begin(
+    connection: &Connection,
+    row: &SessionRow,
+    conversation: &Conversation,
+    mut what: Underway,
+    at: Timestamp,
+) -> Result<()> {
+    what.request = conversation.last_seq;
+    if let Some(holding) = &mut what.holding {
+        (holding.upto, holding.messages) = (conversation.last_seq, conversation.messages);
+    }
+    end(connection, row.no, &conversation.name)?;
+    connection
+        .prepare_cached(
+            "insert into underway (session, conversation, at, what) values (?1, ?2, ?3, ?4)",
+        )?
+        .execute((row.no, &conversation.name, rows::micros(at), to_json(&what)?))?;
+    Ok(())
+}
+
+/// Takes a turn away; gives whether it was there.
+pub(super) fn end(connection: &Connection, session: i64, conversation: &str) -> Result<bool> {
+    connection
+        .prepare_cached("delete from stream where session = ?1 and conversation = ?2")?
+        .execute((session, conversation))?;
+    let ended = connection
+        .prepare_cached("delete from underway where session = ?1 and conversation = ?2")?
+        .execute((session, conversation))?;
+    Ok(ended > 0)
+}
+
+pub(super) fn stream(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+    updates: &[(Timestamp, Update)],
+) -> Result<()> {
+    let is_underway: Option<i64> = connection
+        .prepare_cached(
+            "select session from underway
+             where session = (select no from session where id = ?1) and conversation = ?2",
+        )?
+        .query_row((id.to_string(), conversation), |row| row.get(0))
+        .optional()?;
+    let Some(session) = is_underway else { return Err(Error::LostClaim(id)) };
+    let mut insert = connection.prepare_cached(
+        "insert into stream (session, conversation, at, what) values (?1, ?2, ?3, ?4)",
+    )?;
+    for (at, update) in updates {
+        insert.execute((session, conversation, rows::micros(*at), to_json(update)?))?;
+    }
+    Ok(())
+}
+
+pub(super) fn begun(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+) -> Result<Option<Begun>> {
+    let session = rows::session_by_id(connection, id)?.no;
+    let found: Option<(i64, String)> = connection
+        .prepare_cached("select at, what from underway where session = ?1 and conversation = ?2")?
+        .query_row((session, conversation), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((at, what)) = found else { return Ok(None) };
+    let mut updates = Vec::new();
+    let mut statement = connection.prepare_cached(
+        "select at, what from stream where session = ?1 and conversation = ?2 order by no",
+    )?;
+    let mut rows = statement.query((session, conversation))?;
+    while let Some(row) = rows.next()? {
+        let what: String = row.get(1)?;
+        updates.push((time(row.get(0)?)?, from_json(&what)?));
+    }
+    Ok(Some(Begun { at: time(at)?, what: from_json(&what)?, updates }))
+}
+
+pub(super) fn underway(connection: &Connection) -> Result<Vec<(SessionId, String)>> {
+    let mut statement = connection.prepare_cached(
+        "select id, conversation from underway join session on session.no = underway.session",
+    )?;
+    let found: Vec<(String, String)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let known = |(id, conversation): (String, String)| match id.parse() {
+        Ok(id) => Ok((id, conversation)),
+        Err(_) => Err(Error::Damaged(format!("not a session id: {id:?}"))),
+    };
+    found.into_iter().map(known).collect()
+}
+
+/// Keeps the table of holdings as the facts say.
+pub(super) fn note(connection: &Connection, session: i64, fact: &Fact) -> Result<()> {
+    match fact {
+        Fact::Holds(holding) => hold(connection, session, holding),
+        Fact::Forgot { conversation, agent } => {
+            connection
+                .prepare_cached(
+                    "delete from holding where session = ?1 and conversation = ?2 and agent = ?3",
+                )?
+                .execute((session, conversation, agent))?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn hold(connection: &Connection, session: i64, holding: &Holding) -> Result<()> {
+    connection
+        .prepare_cached(
+            "insert or replace into holding (session, conversation, agent, what)
+             values (?1, ?2, ?3, ?4)",
+        )?
+        .execute((session, &holding.conversation, &holding.agent, to_json(holding)?))?;
+    Ok(())
+}
+
+pub(super) fn holding(
+    connection: &Connection,
+    id: SessionId,
+    conversation: &str,
+    agent: &str,
+) -> Result<Option<Holding>> {
+    let what: Option<String> = connection
+        .prepare_cached(
+            "select what from holding where session = (select no from session where id = ?1)
+                and conversation = ?2 and agent = ?3",
+        )?
+        .query_row((id.to_string(), conversation, agent), |row| row.get(0))
+        .optional()?;
+    what.map(|what| from_json(&what)).transpose()
+}
+
+pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Holding>> {
+    let mut statement = connection.prepare_cached(
+        "select what from holding where session = ?1 order by conversation, agent",
+    )?;
+    let found: Vec<String> =
+        statement.query_map([session], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    found.iter().map(|what| from_json(what)).collect()
+}
+
+pub(super) fn openings(connection: &Connection) -> Result<Vec<OpeningCount>> {
+    let mut statement = connection.prepare_cached(
+        r#"select what from fact where substr(what, 1, 18) = '{"what":"attached"'"#,
+    )?;
+    let mut times: BTreeMap<(String, How, Option<String>), Vec<u64>> = BTreeMap::new();
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let what: String = row.get(0)?;
+        // One of a newer version is of a kind that cannot be counted yet.
+        let Ok(opening) = from_json::<Opening>(&what) else { continue };
+        times.entry((opening.agent, opening.how, opening.why)).or_default().push(opening.ms);
+    }
+    let counted = times.into_iter().map(|((agent, how, why), mut ms)| {
+        ms.sort_unstable();
+        OpeningCount {
+            agent,
+            how,
+            why,
+            count: ms.len() as u64,
+            median_ms: ms[ms.len() / 2],
+            most_ms: ms.last().copied().unwrap_or(0),
+        }
+    });
+    Ok(counted.collect())
+}
+
+pub(super) fn quiet_since(
+    connection: &Connection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<Vec<SessionId>> {
+    let mut statement = connection.prepare_cached(
+        // What is recorded after the fact was said long ago, but its session was begun just now.
+        "select id from session where status = 0 and deleted_at is null and last_active_at < ?1
+            and (select at from fact where session = session.no and n = 1) < ?1
+         order by last_active_at desc limit ?2",
+    )?;
+    let found: Vec<String> = statement
+        .query_map((rows::micros(before), limit), |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let known = |id: String| id.parse().map_err(|_| Error::Damaged(format!("not an id: {id:?}")));
+    found.into_iter().map(known).collect()
+}
+
+pub(super) fn granted(
+    connection: &Connection,
+    user: &str,
+    project: &str,
+    agent: &str,
+    what: &str,
+) -> Result<Option<bool>> {
+    Ok(connection
+        .prepare_cached(
+            "select allowed from permission
+             where user = ?1 and project = ?2 and agent = ?3 and what = ?4",
+        )?
+        .query_row((user, project, agent, what), |row| row.get(0))
+        .optional()?)
+}
+
+pub(super) fn grants(connection: &Connection) -> Result<Vec<Grant>> {
+    let mut statement = connection.prepare_cached(
+        "select user, project, agent, what, allowed from permission order by project, agent, what",
+    )?;
+    let found = statement.query_map([], |row| {
+        Ok(Grant {
+            user: row.get(0)?,
+            project: row.get(1)?,
+            agent: row.get(2)?,
+            what: row.get(3)?,
+            allowed: row.get(4)?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn grant(connection: &Connection, grant: &Grant, at: Timestamp) -> Result<()> {
+    let Grant { user, project, agent, what, allowed } = grant;
+    connection
+        .prepare_cached(
+            "insert or replace into permission (user, project, agent, what, allowed, at)
+             values (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((user, project, agent, what, allowed, rows::micros(at)))?;
+    Ok(())
+}
+
+pub(super) fn ungrant(connection: &Connection, project: &str) -> Result<u32> {
+    let gone = connection.execute("delete from permission where project = ?1", [project])?;
+    Ok(u32::try_from(gone).unwrap_or(u32::MAX))
+}
