@@ -1,11 +1,12 @@
 //! What can go wrong, sorted by whose move it is. Doors match on this and on nothing deeper.
 
-use rethread_domain::SessionId;
 use rethread_domain::context::NotPositive;
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
+use rethread_domain::{SessionId, opening};
 use rethread_store as store;
 
+use crate::agents::Trouble;
 use crate::entry::BadEntry;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -31,6 +32,17 @@ pub enum Error {
     Import { line: usize, why: String },
     #[error("message id {id:?} is taken: message {seq} has it, with other content")]
     IdTaken { id: String, seq: u32 },
+    /// The agent's answer, or that there was none.
+    #[error("{agent}: {trouble}")]
+    Agent { agent: String, trouble: Trouble },
+    #[error("another process talks in conversation {conversation:?} of session {session}")]
+    Busy { session: SessionId, conversation: String },
+    #[error("{agent} cannot take up this conversation in its own session: {}", opening::reason(.why))]
+    NotResumable { agent: String, why: String },
+    #[error("the process that was asked ended in the middle of the answer")]
+    Interrupted,
+    #[error("the process that was asked could not do it: {0}")]
+    Elsewhere(String),
     /// The store's answer: not there, not ours, full, locked, damaged.
     #[error(transparent)]
     Store(store::Error),

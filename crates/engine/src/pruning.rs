@@ -126,18 +126,37 @@ impl Engine {
                 take(name, &messages[..messages.len() - keep]);
             }
         }
+        for (name, (summary, _)) in &mut folded {
+            let own = conversations.iter().find(|one| one.name == *name);
+            let before = own.and_then(|one| one.summary.as_ref()).map(|one| one.text.as_str());
+            let messages = waiting.get(name).map_or(&[][..], Vec::as_slice);
+            let last = &messages[..messages.len().saturating_sub(keep)];
+            *summary = self.in_words(summary.clone(), before, last).await;
+        }
         Ok(folded)
     }
 
     /// Writes the summary of a session anew, from what its conversations come down to and what was said last.
     pub(crate) async fn sum_up(&self, session: Session) -> Result<Session> {
+        self.sum_up_by(session, true).await
+    }
+
+    /// The same by rules alone: nobody waits for it.
+    pub(crate) async fn sum_up_quickly(&self, session: Session) -> Result<Session> {
+        self.sum_up_by(session, false).await
+    }
+
+    async fn sum_up_by(&self, session: Session, in_words: bool) -> Result<Session> {
         let id = session.id;
         let conversations = self.store.conversations(id).await?;
         let mut latest = self.store.heads(id, Span::newest(LATEST)).await?;
         latest.reverse();
         let summaries: Vec<&Summary> =
             conversations.iter().filter_map(|one| one.summary.as_ref()).collect();
-        let summary = summary::session(&summaries, &latest);
+        let mut summary = summary::session(&summaries, &latest);
+        if in_words && !summary.text.is_empty() {
+            summary = self.in_words(summary, session.summary.as_deref(), &latest).await;
+        }
         if summary.text.is_empty() || session.summary.as_ref() == Some(&summary.text) {
             return Ok(session);
         }

@@ -41,13 +41,17 @@ impl Recorder {
         Ok(Self { engine: engine.clone(), session, claim, version, recorded: 0, pruning })
     }
 
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
     /// Writes messages down, all or none. They are durable when it returns.
     pub async fn record(&mut self, mut messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         for message in &mut messages {
             message.price = Price::of(&message.content);
         }
         let epoch = self.claim.as_ref().map(|claim| claim.epoch);
-        let append = Append { session: self.session, messages, epoch };
+        let append = Append { epoch, ..Append::new(self.session, messages) };
         let written = self.engine.store.append(append).await?;
         self.recorded += written.iter().filter(|one| one.is_new).count() as u64;
         Ok(written)

@@ -1,9 +1,9 @@
 //! The context that goes back in.
 
 use rethread_domain::context::{Limits, Metadata};
-use rethread_domain::retell::{self, Story};
+use rethread_domain::retell::{self, Frame, Story};
 use rethread_domain::{Session, SessionId, tokens};
-use rethread_store::RecallRequest;
+use rethread_store::{RecallRequest, Recalled};
 use serde::Serialize;
 
 use crate::{Engine, Result};
@@ -44,11 +44,9 @@ impl Engine {
         let mut limits = options.limits.with_margin(options.margin);
         // No message costs less than the line before it: more than these cannot be shown.
         limits.messages = limits.messages.min(limits.tokens / retell::CHEAPEST_MESSAGE + 1);
-        let request = RecallRequest { session: id, limits, prompt: options.prompt.clone() };
-        let mut recalled = self.store.recall(&request).await?;
-        if options.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
-            recalled = self.store.recall(&request).await?;
-        }
+        let request =
+            RecallRequest { session: id, limits, prompt: options.prompt.clone(), within: None };
+        let recalled = self.recalled(&request).await?;
         let repository = self.repository_since(&recalled.session).await?;
         let story = Story {
             session: &recalled.session,
@@ -57,6 +55,8 @@ impl Engine {
             recent: &recalled.recent,
             related: &recalled.related,
             repository: repository.as_deref(),
+            frame: Frame::Session,
+            messages: recalled.messages,
         };
         let telling = retell::tell(&story, &limits);
         // Counted anew where a part had to be priced by its length; not for the few lines about the repository,
@@ -70,6 +70,15 @@ impl Engine {
         metadata.included = Some(telling.included);
         metadata.omitted = Some(telling.omitted);
         Ok(Context { success: true, session_id: id, context: telling.text, token_count, metadata })
+    }
+
+    /// Reads what a context is made of; the index catches up first where it is far behind.
+    pub(crate) async fn recalled(&self, request: &RecallRequest) -> Result<Recalled> {
+        let recalled = self.store.recall(request).await?;
+        if request.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
+            return Ok(self.store.recall(request).await?);
+        }
+        Ok(recalled)
     }
 
     /// Brings the index up to date; gives whether it could.

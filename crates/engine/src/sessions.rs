@@ -98,9 +98,39 @@ impl Engine {
             // Nobody answered: what was asked must not be done later, when it no longer fits.
             self.store.take_asked(id).await?;
         }
+        if command.is_some() {
+            return match self.settle_as(id, asked).await {
+                // Whoever drove it has done so meanwhile.
+                Err(Error::Refused(Refusal::Already(..))) => self.session(id).await,
+                outcome => outcome,
+            };
+        }
+        self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await
+    }
+
+    /// Changes the status of a session that the caller has driven itself.
+    pub async fn settle_as(&self, id: SessionId, asked: Move) -> Result<Session> {
         let session =
             self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
-        if command.is_some() { self.sum_up(session).await } else { Ok(session) }
+        self.sum_up(session).await
+    }
+
+    /// The agent that a conversation was last opened in.
+    pub async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>> {
+        Ok(self.store.last_agent(id, conversation).await?)
+    }
+
+    pub async fn openings(&self) -> Result<Vec<store::OpeningCount>> {
+        Ok(self.store.openings().await?)
+    }
+
+    pub async fn grants(&self) -> Result<Vec<store::Grant>> {
+        Ok(self.store.grants().await?)
+    }
+
+    /// Forgets what was allowed or refused for good in a project; gives how many decisions that were.
+    pub async fn ungrant(&self, project: &str) -> Result<u32> {
+        Ok(self.store.ungrant(project).await?)
     }
 
     /// Waits until whoever drives the session has done what was asked; `None` where nobody does.

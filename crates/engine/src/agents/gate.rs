@@ -1,0 +1,190 @@
+//! Answering an agent's questions: by what the user decided before, by policy, or by asking.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rethread_store::Grant;
+
+use super::port::{Choice, Desk, Opt, Question};
+use crate::Engine;
+
+/// What an agent may do without being allowed to by the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Consent {
+    /// The user is asked; where nobody can be asked, the answer is no.
+    #[default]
+    Ask,
+    Allow,
+    Deny,
+}
+
+impl FromStr for Consent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ask" => Ok(Self::Ask),
+            "allow" => Ok(Self::Allow),
+            "deny" => Ok(Self::Deny),
+            _ => Err(format!("not a rule for permissions: {text:?} (expected ask, allow or deny)")),
+        }
+    }
+}
+
+/// What is decided before anybody is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    pub consent: Consent,
+    /// Tools by kind, or by the beginning of their title.
+    pub allowed: Vec<String>,
+    pub disallowed: Vec<String>,
+}
+
+/// Somebody who can be asked.
+#[async_trait]
+pub trait Asker: Send + Sync {
+    fn is_there(&self) -> bool;
+
+    /// Gives the id of the chosen option, or `None` if the turn was cancelled over it.
+    async fn ask(&self, question: &Question) -> Option<String>;
+
+    /// Tells that a question was answered without asking.
+    fn told(&self, question: &Question, answer: &str);
+}
+
+/// Nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+#[async_trait]
+impl Asker for Nobody {
+    fn is_there(&self) -> bool {
+        false
+    }
+
+    async fn ask(&self, _: &Question) -> Option<String> {
+        None
+    }
+
+    fn told(&self, _: &Question, _: &str) {}
+}
+
+pub(super) struct Gate {
+    pub(super) engine: Engine,
+    pub(super) user: String,
+    pub(super) project: String,
+    pub(super) agent: String,
+    pub(super) rules: Rules,
+    pub(super) asker: Arc<dyn Asker>,
+}
+
+/// What the rules say, before anybody is asked.
+fn decided(rules: &Rules, question: &Question) -> Option<bool> {
+    let is_listed = |list: &[String]| {
+        list.iter().any(|tool| {
+            tool.eq_ignore_ascii_case(&question.kind)
+                || question.title.to_lowercase().starts_with(&tool.to_lowercase())
+        })
+    };
+    if is_listed(&rules.disallowed) || rules.consent == Consent::Deny {
+        return Some(false);
+    }
+    (is_listed(&rules.allowed) || rules.consent == Consent::Allow).then_some(true)
+}
+
+/// The option that says yes or no, for this once where there is one.
+fn option(options: &[Opt], yes: bool) -> Option<&Opt> {
+    let kinds = if yes { ["allow_once", "allow_always"] } else { ["reject_once", "reject_always"] };
+    kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
+}
+
+impl Gate {
+    /// What a lasting decision is about: exactly this tool with exactly this title.
+    fn subject(question: &Question) -> String {
+        format!("{}: {}", question.kind, question.title)
+    }
+
+    fn answer(&self, question: &Question, yes: bool, by: &'static str) -> Option<Choice> {
+        let option = option(&question.options, yes)?;
+        self.asker.told(question, &option.kind);
+        Some(Choice { option: option.id.clone(), by })
+    }
+
+    async fn remember(&self, question: &Question, chosen: &Opt) {
+        let allowed = match chosen.kind.as_str() {
+            "allow_always" => true,
+            "reject_always" => false,
+            _ => return,
+        };
+        let grant = Grant {
+            user: self.user.clone(),
+            project: self.project.clone(),
+            agent: self.agent.clone(),
+            what: Self::subject(question),
+            allowed,
+        };
+        // Where it cannot be remembered, it is asked again.
+        drop(self.engine.store.grant(grant, self.engine.clock.now()).await);
+    }
+}
+
+#[async_trait]
+impl Desk for Gate {
+    async fn permit(&self, question: &Question) -> Option<Choice> {
+        if let Some(yes) = decided(&self.rules, question) {
+            return self.answer(question, yes, "policy");
+        }
+        let subject = Self::subject(question);
+        let granted =
+            self.engine.store.granted(&self.user, &self.project, &self.agent, &subject).await;
+        if let Ok(Some(yes)) = granted {
+            return self.answer(question, yes, "grant");
+        }
+        if !self.asker.is_there() {
+            return self.answer(question, false, "policy");
+        }
+        let id = self.asker.ask(question).await?;
+        let chosen = question.options.iter().find(|option| option.id == id)?;
+        self.remember(question, chosen).await;
+        Some(Choice { option: chosen.id.clone(), by: "user" })
+    }
+
+    fn may_act(&self) -> bool {
+        self.rules.consent != Consent::Deny
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(kind: &str, title: &str) -> Question {
+        Question { tool: "1".into(), title: title.into(), kind: kind.into(), options: Vec::new() }
+    }
+
+    fn check(consent: Consent, allowed: &[&str], disallowed: &[&str], expected: Option<bool>) {
+        let owned = |list: &[&str]| list.iter().map(|&tool| tool.to_owned()).collect();
+        let rules = Rules { consent, allowed: owned(allowed), disallowed: owned(disallowed) };
+        assert_eq!(decided(&rules, &question("execute", "cargo test")), expected, "{rules:?}");
+    }
+
+    #[test]
+    fn what_is_disallowed_stays_so_whatever_else_is_said() {
+        check(Consent::Ask, &[], &[], None);
+        check(Consent::Allow, &[], &[], Some(true));
+        check(Consent::Deny, &["execute"], &[], Some(false));
+        check(Consent::Ask, &["Cargo"], &[], Some(true));
+        check(Consent::Allow, &["execute"], &["execute"], Some(false));
+        check(Consent::Ask, &["edit"], &["read"], None);
+    }
+
+    #[test]
+    fn once_comes_before_always() {
+        let offered = |kind: &str| Opt { id: kind.into(), name: kind.into(), kind: kind.into() };
+        let options = ["reject_always", "allow_always", "allow_once"].map(offered);
+        assert_eq!(option(&options, true).unwrap().id, "allow_once");
+        assert_eq!(option(&options, false).unwrap().id, "reject_always");
+        assert_eq!(option(&[], true), None);
+    }
+}

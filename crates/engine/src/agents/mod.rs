@@ -1,0 +1,19 @@
+//! Agents: opening the right conversation in three tiers, and talking to it.
+
+mod gate;
+mod open;
+mod port;
+mod send;
+mod talk;
+mod tell;
+mod turns;
+
+pub use gate::{Asker, Consent, Nobody, Rules};
+pub use open::OpenOptions;
+pub use port::{
+    Abilities, Agent, Block, Canceller, Choice, Desk, Door, Ended, Launcher, Opened, Opt, Question,
+    Replayed, Settings, Trouble,
+};
+pub use send::{Answer, Progress};
+pub use talk::{Asked, Talk};
+pub use tell::Told;

@@ -1,0 +1,354 @@
+//! Opening a conversation: its agent's own session if that can be had, a new one that is told the story otherwise.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rethread_domain::context::Limits;
+use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier};
+use rethread_domain::{Conversation, Fact, Role, SessionId};
+use rethread_store::{Order, Span};
+use tokio::time::Instant;
+
+use super::gate::{Asker, Gate, Rules};
+use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
+use super::tell::Held;
+use crate::pruning::Pruning;
+use crate::{Engine, Error, Result};
+
+/// Messages in which a request is looked for that a replay has to contain.
+const LOOKED_THROUGH: u32 = 40;
+
+/// Which conversation to open, and how.
+#[derive(Clone)]
+pub struct OpenOptions {
+    pub session: SessionId,
+    pub conversation: String,
+    /// The name of the agent's entry.
+    pub agent: String,
+    pub launcher: Arc<dyn Launcher>,
+    /// Told once in each new native session.
+    pub system_prompt: Option<String>,
+    /// Set unless the user set something else before.
+    pub defaults: Settings,
+    /// Set now, by the user.
+    pub settings: Settings,
+    pub policy: Policy,
+    pub limits: Limits,
+    /// The part of the tokens kept back.
+    pub margin: f64,
+    pub rules: Rules,
+    pub asker: Arc<dyn Asker>,
+    pub pruning: Pruning,
+}
+
+impl std::fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("session", &self.session)
+            .field("conversation", &self.conversation)
+            .field("agent", &self.agent)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenOptions {
+    pub(super) fn error(&self, trouble: Trouble) -> Error {
+        Error::Agent { agent: self.agent.clone(), trouble }
+    }
+}
+
+/// An agent with the conversation open.
+pub(super) struct Attached {
+    pub(super) agent: Box<dyn Agent>,
+    pub(super) native: String,
+    pub(super) held: Held,
+    /// Whether the agent can find the native session again.
+    pub(super) is_resumable: bool,
+    /// Whether the native session is new: the system prompt is still to be told.
+    pub(super) is_new: bool,
+    pub(super) settings: Settings,
+    pub(super) spent_usd: Option<f64>,
+    pub(super) opening: Opening,
+    /// What became true, still to be written down.
+    pub(super) facts: Vec<Fact>,
+}
+
+/// One native session that was tried.
+enum Tried {
+    Opened(Opened),
+    /// Why not, and whether the agent does not know the session any more.
+    Failed {
+        why: &'static str,
+        is_gone: bool,
+    },
+}
+
+/// All that is known when a conversation is opened.
+struct Opener<'a> {
+    engine: &'a Engine,
+    options: &'a OpenOptions,
+    folder: PathBuf,
+    desk: Arc<dyn Desk>,
+    holding: Option<Holding>,
+    conversation: Option<Conversation>,
+    begun: Instant,
+    /// Why the way that is tried now is not a better one.
+    why: Option<&'static str>,
+    /// Whether the agent does not know the session any more.
+    is_gone: bool,
+}
+
+impl Opener<'_> {
+    async fn launch(&self) -> Result<Box<dyn Agent>> {
+        let launched = self.options.launcher.launch(&self.folder, Arc::clone(&self.desk)).await;
+        launched.map_err(|trouble| self.options.error(trouble))
+    }
+
+    /// How many messages the conversation has.
+    fn said(&self) -> u32 {
+        self.conversation.as_ref().map_or(0, |conversation| conversation.messages)
+    }
+
+    /// The ways to try. Where one was rejected already, only a new session is left.
+    fn tiers(&mut self, agent: &dyn Agent, rejected: Option<&'static str>) -> Vec<Tier> {
+        if rejected.is_some() {
+            (self.why, self.is_gone) = (rejected, true);
+            return vec![Tier::New];
+        }
+        let abilities = agent.abilities();
+        let is_held = self.holding.is_some();
+        let (tiers, why) =
+            opening::tiers(self.options.policy, is_held, abilities.resume, abilities.load);
+        self.why = match why {
+            Some(opening::OTHER_AGENT) => {
+                why_unheld(self.conversation.as_ref(), &self.options.agent)
+            }
+            why => why,
+        };
+        tiers
+    }
+
+    async fn open(mut self, rejected: Option<&'static str>) -> Result<Attached> {
+        let mut agent = self.launch().await?;
+        for tier in self.tiers(agent.as_ref(), rejected) {
+            if tier == Tier::New && self.said() > 0 && self.options.policy == Policy::Required {
+                agent.end().await;
+                let why = self.why.unwrap_or(opening::UNABLE).to_owned();
+                return Err(Error::NotResumable { agent: self.options.agent.clone(), why });
+            }
+            let holding = self.holding.as_ref();
+            match self.engine.try_tier(self.options, agent.as_mut(), tier, holding).await {
+                Ok(Tried::Opened(opened)) => return self.attached(agent, opened, tier).await,
+                Ok(Tried::Failed { why, is_gone }) => {
+                    self.why = Some(why);
+                    self.is_gone |= is_gone;
+                }
+                Err(trouble) if tier == Tier::New || !trouble.is_fatal() => {
+                    agent.end().await;
+                    return Err(self.options.error(trouble));
+                }
+                Err(trouble) => {
+                    // Of no use any more: the next way is tried with another process.
+                    self.why = Some(trouble.name());
+                    agent.end().await;
+                    agent = self.launch().await?;
+                }
+            }
+        }
+        agent.end().await;
+        Err(self.options.error(Trouble::Cancelled))
+    }
+
+    async fn attached(self, agent: Box<dyn Agent>, opened: Opened, tier: Tier) -> Result<Attached> {
+        let options = self.options;
+        let said = self.said();
+        let held = self.holding.as_ref().filter(|_| tier != Tier::New);
+        let mut attached =
+            Attached::new(options, agent, opened, tier, held, self.conversation.as_ref());
+        let remembered = self.holding.as_ref().map(|holding| &holding.settings);
+        attached.set(options, remembered).await?;
+        if tier == Tier::New && self.is_gone && self.holding.is_some() {
+            attached.facts.push(Fact::Forgot {
+                conversation: options.conversation.clone(),
+                agent: options.agent.clone(),
+            });
+        }
+        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        attached.opened(options, tier, said, self.why, ms);
+        Ok(attached)
+    }
+}
+
+impl Engine {
+    /// Starts the agent and opens the conversation. With `rejected`, the native session is not even tried.
+    pub(super) async fn attach(
+        &self,
+        options: &OpenOptions,
+        rejected: Option<&'static str>,
+    ) -> Result<Attached> {
+        let begun = Instant::now();
+        let session = self.store.session(options.session).await?;
+        let holding =
+            self.store.holding(options.session, &options.conversation, &options.agent).await?;
+        let opener = Opener {
+            engine: self,
+            options,
+            folder: PathBuf::from(&session.project),
+            desk: Arc::new(Gate {
+                engine: self.clone(),
+                user: session.user,
+                project: session.project,
+                agent: options.agent.clone(),
+                rules: options.rules.clone(),
+                asker: Arc::clone(&options.asker),
+            }),
+            holding,
+            conversation: self.conversation(options).await?,
+            begun,
+            why: None,
+            is_gone: false,
+        };
+        opener.open(rejected).await
+    }
+
+    pub(super) async fn conversation(&self, options: &OpenOptions) -> Result<Option<Conversation>> {
+        let all = self.store.conversations(options.session).await?;
+        Ok(all.into_iter().find(|one| one.name == options.conversation))
+    }
+
+    async fn try_tier(
+        &self,
+        options: &OpenOptions,
+        agent: &mut dyn Agent,
+        tier: Tier,
+        holding: Option<&Holding>,
+    ) -> std::result::Result<Tried, Trouble> {
+        let native = holding.map_or("", |holding| holding.native.as_str());
+        let door = match tier {
+            Tier::Resume => Door::Resume(native),
+            Tier::Load => Door::Load(native),
+            Tier::New => Door::New,
+        };
+        let opened = match agent.open(door).await {
+            Ok(opened) => opened,
+            Err(trouble) if tier == Tier::New => return Err(trouble),
+            // Nothing can be had without a login, and a person who cancels wants no other way.
+            Err(trouble @ (Trouble::NeedsLogin(_) | Trouble::Cancelled)) => return Err(trouble),
+            Err(trouble) if trouble.is_fatal() => return Err(trouble),
+            Err(trouble) => {
+                let is_gone = matches!(trouble, Trouble::SessionGone(_));
+                return Ok(Tried::Failed { why: trouble.name(), is_gone });
+            }
+        };
+        let Some(holding) = holding.filter(|_| tier == Tier::Load) else {
+            return Ok(Tried::Opened(opened));
+        };
+        if opened.replayed.updates == 0 {
+            return Ok(Tried::Failed { why: opening::HOLLOW, is_gone: true });
+        }
+        let ours = self.requests(options, holding).await.unwrap_or_default();
+        let requests = &opened.replayed.requests;
+        if !requests.is_empty() && !opening::is_same_conversation(requests, &ours) {
+            return Ok(Tried::Failed { why: opening::MIXED_UP, is_gone: true });
+        }
+        Ok(Tried::Opened(opened))
+    }
+
+    /// Requests that the agent's own session has to know.
+    async fn requests(&self, options: &OpenOptions, holding: &Holding) -> Result<Vec<String>> {
+        let span = |order| Span { from: 1, to: holding.upto, order, limit: LOOKED_THROUGH };
+        let mut requests = Vec::new();
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let messages = self.store.heads(options.session, span(order)).await?;
+            let own = messages.into_iter().filter(|message| {
+                message.role == Role::User
+                    && message.conversation == options.conversation
+                    && message.purged_at.is_none()
+            });
+            requests.extend(own.map(|message| message.body.head().to_owned()));
+        }
+        Ok(requests)
+    }
+}
+
+/// Why an agent does not hold a conversation.
+fn why_unheld(conversation: Option<&Conversation>, agent: &str) -> Option<&'static str> {
+    let conversation = conversation.filter(|conversation| conversation.messages > 0)?;
+    let spoke_last = conversation.running.as_deref() == Some(agent);
+    Some(if spoke_last { opening::FIRST_TURN } else { opening::OTHER_AGENT })
+}
+
+impl Attached {
+    fn new(
+        options: &OpenOptions,
+        agent: Box<dyn Agent>,
+        opened: Opened,
+        tier: Tier,
+        holding: Option<&Holding>,
+        conversation: Option<&Conversation>,
+    ) -> Self {
+        let mut held = holding.map_or_else(Held::default, |holding| Held {
+            upto: holding.upto,
+            messages: holding.messages,
+        });
+        if options.policy == Policy::Off
+            && let Some(conversation) = conversation
+        {
+            // It is told nothing of what was said before.
+            held = Held { upto: conversation.last_seq, messages: conversation.messages };
+        }
+        Self {
+            agent,
+            native: opened.native,
+            held,
+            is_resumable: holding.is_some(),
+            is_new: tier == Tier::New,
+            settings: Settings::default(),
+            spent_usd: holding.and_then(|holding| holding.spent_usd),
+            opening: Opening {
+                conversation: options.conversation.clone(),
+                agent: options.agent.clone(),
+                how: How::Fresh,
+                why: None,
+                ms: 0,
+            },
+            facts: Vec::new(),
+        }
+    }
+
+    /// Sets what the user had set before, and what they set now.
+    async fn set(&mut self, options: &OpenOptions, remembered: Option<&Settings>) -> Result<()> {
+        let before = remembered.map_or_else(Settings::default, Clone::clone);
+        self.settings = before.with(&options.settings);
+        let wanted = options.defaults.with(&self.settings);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let set = self.agent.set(&wanted).await;
+        // What was set in another version of the agent is no reason not to talk to this one.
+        let matters = |trouble: &Trouble| trouble.is_fatal() || !options.settings.is_empty();
+        set.or_else(|trouble| if matters(&trouble) { Err(options.error(trouble)) } else { Ok(()) })
+    }
+
+    fn opened(
+        &mut self,
+        options: &OpenOptions,
+        tier: Tier,
+        said: u32,
+        why: Option<&'static str>,
+        ms: u64,
+    ) {
+        let how = match tier {
+            Tier::Resume => How::Resumed,
+            Tier::Load => How::Loaded,
+            Tier::New if said == 0 => How::Fresh,
+            Tier::New if options.policy == Policy::Off => How::Untold,
+            Tier::New => How::Retold,
+        };
+        self.opening.how = how;
+        self.opening.ms = ms;
+        self.opening.why = why.filter(|_| how != How::Fresh).map(str::to_owned);
+        self.facts.push(Fact::Attached(self.opening.clone()));
+    }
+}

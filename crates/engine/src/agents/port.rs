@@ -1,0 +1,227 @@
+//! What the engine needs of an agent, whatever wire it speaks. `acp` implements it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::channel::mpsc;
+pub use rethread_domain::opening::Settings;
+use rethread_domain::turn::Update;
+use serde::{Deserialize, Serialize};
+
+/// Starts an agent.
+#[async_trait]
+pub trait Launcher: Send + Sync {
+    /// Starts the process in `folder`, which has to be there, and agrees on what it can do.
+    async fn launch(&self, folder: &Path, desk: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble>;
+}
+
+/// A running agent, with at most one native session open.
+#[async_trait]
+pub trait Agent: Send {
+    fn abilities(&self) -> &Abilities;
+
+    /// Opens a native session. What a load replays is not passed on, but told of in the answer.
+    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble>;
+
+    /// Sets mode, model and options of the open native session.
+    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble>;
+
+    /// Sends a prompt and passes on what comes of it, in order, until the turn ends. Waits while `updates` is full.
+    async fn prompt(
+        &mut self,
+        blocks: Vec<Block>,
+        updates: mpsc::Sender<Update>,
+    ) -> Result<Ended, Trouble>;
+
+    /// Cancels the running prompt, from anywhere.
+    fn canceller(&self) -> Canceller;
+
+    /// Whether the process has ended or no longer speaks.
+    fn is_gone(&self) -> bool;
+
+    /// Ends the process and all that it started.
+    async fn end(self: Box<Self>);
+}
+
+/// Cancels the running prompt. Does nothing where none runs.
+#[derive(Clone)]
+pub struct Canceller(pub Arc<dyn Fn() + Send + Sync>);
+
+impl Canceller {
+    pub fn cancel(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Canceller")
+    }
+}
+
+/// Where an agent's questions are answered.
+#[async_trait]
+pub trait Desk: Send + Sync {
+    /// Gives the id of the chosen option with who chose it; `None` where the turn was cancelled.
+    async fn permit(&self, question: &Question) -> Option<Choice>;
+
+    /// Whether files may be written and programs be started through us.
+    fn may_act(&self) -> bool;
+}
+
+/// May a tool be used?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub tool: String,
+    pub title: String,
+    pub kind: String,
+    pub options: Vec<Opt>,
+}
+
+/// One answer that an agent offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opt {
+    pub id: String,
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    pub kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub option: String,
+    /// `user`, `grant` or `policy`.
+    pub by: &'static str,
+}
+
+/// What an agent says it can do, corrected by what we know of it.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that it can or cannot do")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// What the agent calls itself.
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub resume: bool,
+    pub load: bool,
+    pub list: bool,
+    /// Takes a document as part of a prompt.
+    pub embedded: bool,
+    /// Keeps a request that it had begun to answer when it was killed.
+    pub keeps_request: bool,
+}
+
+/// Which native session to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door<'a> {
+    Resume(&'a str),
+    Load(&'a str),
+    New,
+}
+
+/// An open native session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Opened {
+    pub native: String,
+    /// What a load replayed.
+    pub replayed: Replayed,
+}
+
+/// What an agent replayed while it loaded: enough to tell whether it is the right conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many updates there were.
+    pub updates: u64,
+    /// The beginnings of what the user had said, the first and the last few.
+    pub requests: Vec<String>,
+}
+
+/// A part of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    Text(String),
+    /// What the agent is told beside the request.
+    Document {
+        uri: String,
+        text: String,
+    },
+}
+
+/// How a prompt ended, by the agent's own word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// `end_turn`, `max_tokens`, `max_turn_requests`, `refusal`, `cancelled`.
+    pub stop: String,
+}
+
+/// What goes wrong with agents, sorted by what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("{program} is not installed, or not on the PATH")]
+    NotInstalled { program: String },
+    #[error("{program} cannot be started: {why}")]
+    CannotStart { program: String, why: String },
+    #[error("the project folder {} is gone", .0.display())]
+    FolderGone(PathBuf),
+    #[error("the agent ended ({status}){}", said(.stderr))]
+    Ended { status: String, stderr: String },
+    #[error("the agent did not answer {what} within {} seconds", .after.as_secs())]
+    TimedOut { what: String, after: Duration },
+    #[error("the agent speaks version {0} of the protocol; this program speaks version 1")]
+    WrongVersion(String),
+    #[error("the agent sent a line of more than {0} bytes")]
+    LineTooLong(u64),
+    #[error("the agent's answer to {what} cannot be understood: {why}")]
+    Nonsense { what: String, why: String },
+    /// The native session that was asked for is not there.
+    #[error("the agent does not know its session any more: {0}")]
+    SessionGone(String),
+    #[error("the agent wants a login first: {0}")]
+    NeedsLogin(String),
+    #[error("the agent has no {0}")]
+    Unsupported(String),
+    #[error("cancelled")]
+    Cancelled,
+    #[error("the agent refused {what}: {message} ({code})")]
+    Refused { what: String, code: i64, message: String },
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; its last words: {stderr}") }
+}
+
+impl Trouble {
+    /// A short name, by which outcomes are counted.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotInstalled { .. } => "not_installed",
+            Self::CannotStart { .. } => "cannot_start",
+            Self::FolderGone(_) => "folder_gone",
+            Self::Ended { .. } => "agent_ended",
+            Self::TimedOut { .. } => "timed_out",
+            Self::WrongVersion(_) => "wrong_version",
+            Self::LineTooLong(_) => "line_too_long",
+            Self::Nonsense { .. } => "nonsense",
+            Self::SessionGone(_) => "session_gone",
+            Self::NeedsLogin(_) => "needs_login",
+            Self::Unsupported(_) => "unsupported",
+            Self::Cancelled => "cancelled",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// Whether the process is of no use any more.
+    pub const fn is_fatal(&self) -> bool {
+        matches!(
+            self,
+            Self::NotInstalled { .. }
+                | Self::CannotStart { .. }
+                | Self::FolderGone(_)
+                | Self::Ended { .. }
+                | Self::TimedOut { .. }
+                | Self::WrongVersion(_)
+                | Self::LineTooLong(_)
+        )
+    }
+}

@@ -1,0 +1,134 @@
+//! Writing a turn down while it streams, and ending turns that nobody will end.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::channel::mpsc;
+use jiff::Timestamp;
+use rethread_domain::message::NewMessage;
+use rethread_domain::price::Price;
+use rethread_domain::turn::{End, Speaker, Turn, Update};
+use rethread_domain::{Fact, SessionId};
+use rethread_store::Append;
+use tokio::time::Instant;
+
+use crate::{Clock, Engine, Result};
+
+/// While an answer streams, it is written down, and then shown, so often.
+const PACE: Duration = Duration::from_millis(50);
+/// The most that is written down at once.
+const LARGEST_BATCH: usize = 1_000;
+
+/// Updates with the time at which they came, what belongs together in one piece.
+type Batch = Vec<(Timestamp, Update)>;
+
+/// Takes updates as they come. What is shown has been written down before, so what a person saw is kept.
+pub(super) struct Pump<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) session: SessionId,
+    pub(super) conversation: &'a str,
+    pub(super) turn: Turn,
+    /// The last of it: to be shown once the end of the turn is written down.
+    pub(super) last: Batch,
+}
+
+impl Pump<'_> {
+    pub(super) async fn run(
+        &mut self,
+        mut updates: mpsc::Receiver<Update>,
+        view: &mut (dyn FnMut(&Update) + Send),
+    ) -> Result<()> {
+        let mut next = Instant::now() + PACE;
+        while let Some(first) = updates.next().await {
+            let mut batch = vec![(self.engine.clock.now(), first)];
+            if !gather(&mut updates, &mut batch, next, self.engine.clock).await {
+                self.take(&batch);
+                self.last = batch;
+                return Ok(());
+            }
+            self.take(&batch);
+            let written = batch.clone();
+            self.engine.store.stream(self.session, self.conversation, written).await?;
+            next = Instant::now() + PACE;
+            for (_, update) in &batch {
+                view(update);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        for (at, update) in batch {
+            self.turn.take(update.clone(), *at);
+        }
+    }
+}
+
+/// Adds what comes until `until`; gives whether more may come after that.
+async fn gather(
+    updates: &mut mpsc::Receiver<Update>,
+    batch: &mut Batch,
+    until: Instant,
+    clock: Clock,
+) -> bool {
+    let mut at = clock.now();
+    for _ in 1..LARGEST_BATCH {
+        let update = match updates.try_recv() {
+            Ok(update) => update,
+            Err(mpsc::TryRecvError::Closed) => return false,
+            Err(mpsc::TryRecvError::Empty) => {
+                match tokio::time::timeout_at(until, updates.next()).await {
+                    Err(_) => return true,
+                    Ok(None) => return false,
+                    Ok(Some(update)) => {
+                        at = clock.now();
+                        update
+                    }
+                }
+            }
+        };
+        let is_joined = batch.last_mut().is_some_and(|(_, last)| last.join(&update));
+        if !is_joined {
+            batch.push((at, update));
+        }
+    }
+    true
+}
+
+pub(super) fn priced(mut messages: Vec<NewMessage>) -> Vec<NewMessage> {
+    for message in &mut messages {
+        message.price = Price::of(&message.content);
+    }
+    messages
+}
+
+impl Engine {
+    /// Makes messages of a turn that nobody drives any more, marked as interrupted. To be called by whoever drives
+    /// the conversation.
+    pub(crate) async fn settle(&self, id: SessionId, conversation: &str) -> Result<bool> {
+        let Some(begun) = self.store.begun(id, conversation).await? else { return Ok(false) };
+        let mut turn = Turn::default();
+        let mut latest = begun.at;
+        for (at, update) in begun.updates {
+            turn.take(update, at);
+            latest = at;
+        }
+        // What the agent had begun to answer, it has; what came of it, it may not have.
+        let holding = begun.what.holding.filter(|_| turn.is_answered());
+        let speaker = Speaker {
+            agent: &begun.what.agent,
+            model: begun.what.model.as_deref(),
+            conversation,
+            cost_usd: None,
+        };
+        let messages = priced(turn.messages(&speaker, &End::Interrupted, latest));
+        let append = Append {
+            facts: holding.map(Fact::Holds).into_iter().collect(),
+            at: Some(latest),
+            ends: Some(conversation.to_owned()),
+            ..Append::new(id, messages)
+        };
+        self.store.append(append).await?;
+        Ok(true)
+    }
+}

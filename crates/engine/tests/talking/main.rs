@@ -1,0 +1,12 @@
+//! Talking to agents, through the use cases, a real store and an agent that does what a script says.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+mod histories;
+mod idle;
+mod opening;
+mod scripted;
+mod summaries;
+mod telling;
+mod turns;
+mod watched;
+mod world;

@@ -1,0 +1,409 @@
+//! An agent that does what a script says, and remembers what it was told in its own sessions.
+//!
+//! It keeps a turn when it has ended. Killed before that, it keeps the request if it says that it does so and had
+//! begun to answer, and never what it had answered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::SinkExt;
+use futures::channel::mpsc;
+use rethread_domain::Seq;
+use rethread_domain::turn::{Tool, Update};
+use rethread_engine::agents::{
+    Abilities, Agent, Block, Canceller, Desk, Door, Ended, Launcher, Opened, Replayed, Settings,
+    Trouble,
+};
+use tokio::sync::Notify;
+
+use crate::watched::Fate;
+
+/// Longer than an answer waits before it is written down.
+const LONG: Duration = Duration::from_millis(80);
+
+/// What an agent does in one turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Script {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) end: End,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Send(Update),
+    /// Long enough that everything before is written down and shown.
+    Pause,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) enum End {
+    #[default]
+    Stop,
+    /// Waits until it is cancelled.
+    Cancelled,
+    Trouble(Trouble),
+    /// Forgets its session and says so.
+    Forgets,
+    Dies,
+}
+
+impl Script {
+    pub(crate) fn saying(texts: &[&str]) -> Self {
+        let acts = texts.iter().map(|text| Act::Send(say(text))).collect();
+        Self { acts, end: End::Stop }
+    }
+
+    pub(crate) fn then(mut self, act: Act) -> Self {
+        self.acts.push(act);
+        self
+    }
+
+    pub(crate) fn ending(self, end: End) -> Self {
+        Self { end, ..self }
+    }
+}
+
+pub(crate) fn say(text: &str) -> Update {
+    Update::Text { text: text.to_owned() }
+}
+
+pub(crate) fn use_tool(title: &str) -> Update {
+    Update::Tool(Tool { id: title.to_owned(), title: Some(title.to_owned()), ..Tool::default() })
+}
+
+/// What comes of opening one of its sessions.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Outcome {
+    #[default]
+    Fine,
+    Trouble(Trouble),
+    /// The process ends.
+    Dies,
+    /// Nothing is replayed.
+    Hollow,
+    /// Another conversation is replayed.
+    Mixed,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Doors {
+    pub(crate) resume: Outcome,
+    pub(crate) load: Outcome,
+    pub(crate) new: Outcome,
+}
+
+/// One of the agent's own sessions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Native {
+    pub(crate) known: Vec<Known>,
+    /// Where the turn that it was last in began.
+    pub(crate) turn_from: usize,
+    pub(crate) has_ended: bool,
+    /// What was said up to here it is not to be told.
+    pub(crate) from: Seq,
+}
+
+/// Something that the agent was told, or said itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) text: String,
+    pub(crate) is_document: bool,
+    pub(crate) is_request: bool,
+    /// Nobody but the agent can know that it is known.
+    pub(crate) is_doubtful: bool,
+}
+
+/// A prompt as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Prompted {
+    pub(crate) native: String,
+    pub(crate) before: Native,
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl Prompted {
+    pub(crate) fn document(&self) -> Option<&str> {
+        self.blocks.iter().find_map(|block| match block {
+            Block::Document { text, .. } => Some(text.as_str()),
+            Block::Text(_) => None,
+        })
+    }
+
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            Block::Document { .. } => None,
+        });
+        texts.collect()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) natives: BTreeMap<String, Native>,
+    named: u32,
+    pub(crate) doors: Doors,
+    pub(crate) launching: VecDeque<Result<(), Trouble>>,
+    pub(crate) setting: Option<Trouble>,
+    pub(crate) turns: VecDeque<Script>,
+    /// Every way that was tried, in order.
+    pub(crate) tried: Vec<String>,
+    pub(crate) prompts: Vec<Prompted>,
+    pub(crate) sent: Vec<Update>,
+    pub(crate) set: Vec<Settings>,
+    pub(crate) launches: u32,
+    pub(crate) alive: u32,
+    /// Counts what ended the processes before it.
+    killed: u32,
+    /// New sessions are told nothing of what was said before this.
+    pub(crate) from: Seq,
+}
+
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    pub(crate) name: &'static str,
+    pub(crate) abilities: Abilities,
+    state: Arc<Mutex<State>>,
+    fate: Arc<Fate>,
+    /// Waits to be cancelled.
+    pub(crate) waiting: Arc<Notify>,
+}
+
+impl Scripted {
+    pub(crate) fn new(name: &'static str, abilities: Abilities, fate: Arc<Fate>) -> Self {
+        Self { name, abilities, state: Arc::default(), fate, waiting: Arc::default() }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it does in its next turns.
+    pub(crate) fn plays(&self, scripts: impl IntoIterator<Item = Script>) {
+        self.state().turns = scripts.into_iter().collect();
+    }
+
+    /// Its processes end between two turns.
+    pub(crate) fn kill(&self) {
+        self.state().killed += 1;
+    }
+
+    pub(crate) fn last_prompt(&self) -> Prompted {
+        self.state().prompts.last().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Launcher for Scripted {
+    async fn launch(&self, _: &Path, _: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble> {
+        self.fate.step().await;
+        let mut state = self.state();
+        state.launching.pop_front().unwrap_or(Ok(()))?;
+        state.launches += 1;
+        state.alive += 1;
+        let born = state.killed;
+        drop(state);
+        let cancelled = Arc::default();
+        Ok(Box::new(Running { agent: self.clone(), born, is_dead: false, native: None, cancelled }))
+    }
+}
+
+/// A process.
+struct Running {
+    agent: Scripted,
+    born: u32,
+    is_dead: bool,
+    native: Option<String>,
+    cancelled: Arc<Notify>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.agent.state().alive -= 1;
+    }
+}
+
+fn died() -> Trouble {
+    Trouble::Ended { status: "exit status: 3".into(), stderr: String::new() }
+}
+
+fn gone(native: &str) -> Trouble {
+    Trouble::SessionGone(native.to_owned())
+}
+
+impl Running {
+    fn known(&self, native: &str) -> Result<Native, Trouble> {
+        self.agent.state().natives.get(native).cloned().ok_or_else(|| gone(native))
+    }
+
+    fn keep(&self, native: &str, known: impl IntoIterator<Item = Known>) {
+        if let Some(native) = self.agent.state().natives.get_mut(native) {
+            native.known.extend(known);
+        }
+    }
+
+    async fn play(
+        &mut self,
+        script: &Script,
+        native: &str,
+        request: &mut Vec<Known>,
+        mut updates: mpsc::Sender<Update>,
+    ) -> Result<Vec<Known>, Trouble> {
+        let mut said = Vec::new();
+        for act in &script.acts {
+            self.agent.fate.step().await;
+            let Act::Send(update) = act else {
+                tokio::time::sleep(LONG).await;
+                continue;
+            };
+            if update.is_answer() && self.agent.abilities.keeps_request {
+                self.keep(native, request.drain(..));
+            }
+            self.agent.state().sent.push(update.clone());
+            if updates.send(update.clone()).await.is_err() {
+                break;
+            }
+            said.extend(heard(update));
+        }
+        self.agent.fate.step().await;
+        Ok(said)
+    }
+}
+
+/// What stays in mind of an update: thoughts do not.
+fn heard(update: &Update) -> Option<Known> {
+    let text = match update {
+        Update::Text { text } => text.clone(),
+        Update::Tool(tool) => tool.title.clone().unwrap_or_default(),
+        _ => return None,
+    };
+    Some(Known { text, is_document: false, is_request: false, is_doubtful: false })
+}
+
+#[async_trait]
+impl Agent for Running {
+    fn abilities(&self) -> &Abilities {
+        &self.agent.abilities
+    }
+
+    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble> {
+        self.agent.fate.step().await;
+        let mut state = self.agent.state();
+        let (tried, asked, outcome) = match door {
+            Door::Resume(native) => ("resume", Some(native), state.doors.resume.clone()),
+            Door::Load(native) => ("load", Some(native), state.doors.load.clone()),
+            Door::New => ("new", None, state.doors.new.clone()),
+        };
+        state.tried.push(asked.map_or(tried.to_owned(), |native| format!("{tried} {native}")));
+        let Some(native) = asked else {
+            match outcome {
+                Outcome::Trouble(trouble) => return Err(trouble),
+                Outcome::Dies => {
+                    self.is_dead = true;
+                    return Err(died());
+                }
+                Outcome::Fine | Outcome::Hollow | Outcome::Mixed => (),
+            }
+            state.named += 1;
+            let native = format!("{}-{}", self.agent.name, state.named);
+            let from = state.from;
+            state.natives.insert(native.clone(), Native { from, ..Native::default() });
+            self.native = Some(native.clone());
+            return Ok(Opened { native, replayed: Replayed::default() });
+        };
+        match &outcome {
+            Outcome::Trouble(trouble) => return Err(trouble.clone()),
+            Outcome::Dies => {
+                self.is_dead = true;
+                return Err(died());
+            }
+            Outcome::Fine | Outcome::Hollow | Outcome::Mixed => (),
+        }
+        let known = state.natives.get(native).ok_or_else(|| gone(native))?;
+        let requests = known.known.iter().filter(|known| known.is_request);
+        let requests: Vec<String> = requests.map(|known| known.text.clone()).collect();
+        self.native = Some(native.to_owned());
+        let replayed = match (tried, outcome) {
+            ("load", Outcome::Hollow) | ("resume", _) => Replayed::default(),
+            (_, Outcome::Mixed) => {
+                Replayed { updates: 2, requests: vec!["paint the fence".to_owned()] }
+            }
+            _ => Replayed { updates: known.known.len() as u64, requests },
+        };
+        Ok(Opened { native: native.to_owned(), replayed })
+    }
+
+    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {
+        self.agent.fate.step().await;
+        let mut state = self.agent.state();
+        state.set.push(settings.clone());
+        state.setting.clone().map_or(Ok(()), Err)
+    }
+
+    async fn prompt(
+        &mut self,
+        blocks: Vec<Block>,
+        updates: mpsc::Sender<Update>,
+    ) -> Result<Ended, Trouble> {
+        self.agent.fate.step().await;
+        let native = self.native.clone().unwrap_or_default();
+        let before = self.known(&native)?;
+        let last = blocks.len() - 1;
+        let mut request: Vec<Known> = (0..)
+            .zip(&blocks)
+            .map(|(at, block)| {
+                let (text, is_document) = match block {
+                    Block::Text(text) => (text.clone(), false),
+                    Block::Document { text, .. } => (text.clone(), true),
+                };
+                Known { text, is_document, is_request: at == last, is_doubtful: false }
+            })
+            .collect();
+        let script = {
+            let mut state = self.agent.state();
+            if let Some(native) = state.natives.get_mut(&native) {
+                (native.turn_from, native.has_ended) = (native.known.len(), false);
+            }
+            state.prompts.push(Prompted { native: native.clone(), before, blocks });
+            state.turns.pop_front().unwrap_or_default()
+        };
+        if matches!(script.end, End::Forgets) {
+            self.agent.state().natives.remove(&native);
+        }
+        let said = self.play(&script, &native, &mut request, updates).await?;
+        let stop = |reason: &str| Ok(Ended { stop: reason.to_owned() });
+        let ended = match script.end {
+            End::Stop => stop("end_turn"),
+            End::Cancelled => {
+                self.agent.waiting.notify_one();
+                self.cancelled.notified().await;
+                stop("cancelled")
+            }
+            End::Trouble(trouble) => Err(trouble),
+            End::Forgets => return Err(gone(&native)),
+            End::Dies => {
+                self.is_dead = true;
+                return Err(died());
+            }
+        };
+        self.keep(&native, request.into_iter().chain(said));
+        if let Some(native) = self.agent.state().natives.get_mut(&native) {
+            native.has_ended = true;
+        }
+        ended
+    }
+
+    fn canceller(&self) -> Canceller {
+        let cancelled = Arc::clone(&self.cancelled);
+        Canceller(Arc::new(move || cancelled.notify_one()))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_dead || self.born != self.agent.state().killed
+    }
+
+    async fn end(self: Box<Self>) {}
+}

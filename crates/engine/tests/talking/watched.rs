@@ -1,0 +1,204 @@
+//! A store that can fail, and at each of whose calls the process can die.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::executor::block_on;
+use jiff::Timestamp;
+use rethread_domain::context::AgentUse;
+use rethread_domain::id::SessionRef;
+use rethread_domain::opening::Holding;
+use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::turn::Update;
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_store::{
+    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Error, Finding, Grant,
+    Health, ListFilter, OpeningCount, RecallRequest, Recalled, Result, Sessions, Span, Store,
+    Talks, Upkeep, Usage,
+};
+use tokio::sync::Notify;
+
+/// When the process dies: before or after so many things that it does.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    left: Mutex<Option<u32>>,
+    died: Notify,
+}
+
+impl Fate {
+    pub(crate) fn set(&self, left: Option<u32>) {
+        *self.left.lock().unwrap() = left;
+    }
+
+    /// Goes on, or never: then whoever waits for the death drops everything.
+    pub(crate) async fn step(&self) {
+        let is_over = {
+            let mut left = self.left.lock().unwrap();
+            let is_over = *left == Some(0);
+            *left = left.map(|left| left.saturating_sub(1));
+            is_over
+        };
+        if is_over {
+            self.died.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) async fn died(&self) {
+        self.died.notified().await;
+    }
+}
+
+/// Everything is written before a call returns, so no time passes meanwhile and nothing depends on threads.
+pub(crate) struct Watched {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) fate: Arc<Fate>,
+    /// Calls of this name fail, after so many that do not.
+    failing: Mutex<Option<(&'static str, u32)>>,
+    failed: AtomicU32,
+    /// What happens just before a call of this name, after so many others.
+    hook: Mutex<Option<Hook>>,
+}
+
+struct Hook {
+    call: &'static str,
+    after: u32,
+    act: Box<dyn FnOnce() + Send>,
+}
+
+impl Watched {
+    pub(crate) fn new(inner: Arc<dyn Store>, fate: Arc<Fate>) -> Self {
+        Self {
+            inner,
+            fate,
+            failing: Mutex::default(),
+            failed: AtomicU32::new(0),
+            hook: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn fail(&self, call: &'static str, after: u32) {
+        *self.failing.lock().unwrap() = Some((call, after));
+    }
+
+    /// Gives how often a call failed.
+    pub(crate) fn recover(&self) -> u32 {
+        *self.failing.lock().unwrap() = None;
+        self.failed.swap(0, Ordering::Relaxed)
+    }
+
+    pub(crate) fn before(
+        &self,
+        call: &'static str,
+        after: u32,
+        act: impl FnOnce() + Send + 'static,
+    ) {
+        *self.hook.lock().unwrap() = Some(Hook { call, after, act: Box::new(act) });
+    }
+
+    fn happens(&self, call: &str) {
+        let mut hook = self.hook.lock().unwrap();
+        match hook.as_mut().filter(|hook| hook.call == call) {
+            Some(waiting) if waiting.after > 0 => waiting.after -= 1,
+            Some(_) => (hook.take().unwrap().act)(),
+            None => (),
+        }
+    }
+
+    fn refuses(&self, call: &str) -> Result<()> {
+        let mut failing = self.failing.lock().unwrap();
+        match &mut *failing {
+            Some((name, after)) if *name == call => match after.checked_sub(1) {
+                Some(less) => *after = less,
+                None => {
+                    self.failed.fetch_add(1, Ordering::Relaxed);
+                    return Err(Error::Full);
+                }
+            },
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+macro_rules! watched {
+    ($contract:ident { $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $out:ty;)* }) => {
+        #[async_trait]
+        impl $contract for Watched {
+            $(async fn $name(&self $(, $arg: $type)*) -> Result<$out> {
+                self.happens(stringify!($name));
+                self.refuses(stringify!($name))?;
+                self.fate.step().await;
+                let done = block_on(self.inner.$name($($arg),*));
+                self.fate.step().await;
+                done
+            })*
+        }
+    };
+}
+
+watched! { Sessions {
+    fn start(&self, id: SessionId, beginning: Beginning, at: Timestamp) -> Session;
+    fn append(&self, append: Append) -> Vec<Appended>;
+    fn change(&self, before: &Session, fact: Fact, at: Timestamp) -> Session;
+    fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: Timestamp) -> Session;
+    fn session(&self, id: SessionId) -> Session;
+    fn resolve(&self, reference: &SessionRef) -> Vec<SessionId>;
+    fn list(&self, filter: &ListFilter) -> Vec<Session>;
+    fn conversations(&self, id: SessionId) -> Vec<Conversation>;
+    fn message_by_id(&self, id: SessionId, message: &str) -> Option<Seq>;
+    fn messages(&self, id: SessionId, span: Span) -> Vec<Message>;
+    fn heads(&self, id: SessionId, span: Span) -> Vec<Message>;
+    fn facts(&self, id: SessionId) -> Vec<FactRecord>;
+    fn agents(&self, id: SessionId) -> Vec<AgentUse>;
+    fn recall(&self, request: &RecallRequest) -> Recalled;
+} }
+
+watched! { Talks {
+    fn stream(&self, id: SessionId, conversation: &str, updates: Vec<(Timestamp, Update)>) -> ();
+    fn begun(&self, id: SessionId, conversation: &str) -> Option<Begun>;
+    fn underway(&self) -> Vec<(SessionId, String)>;
+    fn holding(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Holding>;
+    fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
+    fn openings(&self) -> Vec<OpeningCount>;
+    fn quiet_since(&self, before: Timestamp, limit: u32) -> Vec<SessionId>;
+    fn granted(&self, user: &str, project: &str, agent: &str, what: &str) -> Option<bool>;
+    fn grants(&self) -> Vec<Grant>;
+    fn grant(&self, grant: Grant, at: Timestamp) -> ();
+    fn ungrant(&self, project: &str) -> u32;
+} }
+
+watched! { Finding {
+    fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Vec<Hit>;
+    fn index(&self, most: u32) -> u64;
+} }
+
+watched! { Upkeep {
+    fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> bool;
+    fn erase(&self, id: SessionId) -> ();
+    fn erase_if_empty(&self, id: SessionId) -> ();
+    fn erase_deleted(&self, before: Timestamp) -> u32;
+    fn take_in(&self, dump: Dump) -> Session;
+    fn backup(&self, to: &Path) -> ();
+    fn check(&self) -> Health;
+    fn rebuild(&self) -> ();
+    fn compact(&self) -> ();
+    fn usage(&self) -> Usage;
+} }
+
+watched! { Claims {
+    fn claim(&self, id: SessionId) -> Option<Claim>;
+    fn drive(&self, id: SessionId, conversation: &str) -> Option<Drive>;
+    fn ask_prompt(&self, id: SessionId, conversation: &str, prompt: &str, at: Timestamp) -> u64;
+    fn take_prompt(&self, id: SessionId, conversation: &str) -> Option<(u64, String)>;
+    fn answer(&self, asked: u64, answer: &str) -> ();
+    fn asked(&self, asked: u64) -> Asked;
+    fn withdraw(&self, asked: u64) -> bool;
+    fn is_claimed(&self, id: SessionId) -> bool;
+    fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> u64;
+    fn take_asked(&self, id: SessionId) -> Vec<Command>;
+    fn version(&self) -> u64;
+} }
