@@ -1,0 +1,110 @@
+//! What a turn asks of the client: permission, files, terminals.
+
+use serde_json::{Value, json};
+
+use crate::memory::Tool;
+use crate::replay::tool_call;
+use crate::turn::{Cancelled, Step, Turn};
+use crate::wire::{Reply, Signal};
+
+/// What the client may choose when it is asked for permission. Each is its own kind.
+const CHOICES: [(&str, &str); 4] = [
+    ("allow_once", "Allow"),
+    ("allow_always", "Always allow"),
+    ("reject_once", "Reject"),
+    ("reject_always", "Always reject"),
+];
+
+impl Turn {
+    /// Asks whether a tool may be used, and says what the client chose.
+    pub(crate) fn ask_permission(&mut self, title: &str) -> Step<String> {
+        let id = self.tool_id();
+        let mut call = tool_call(&id, title);
+        self.update(call.clone());
+        if let Some(call) = call.as_object_mut() {
+            call.remove("sessionUpdate");
+        }
+        let options: Vec<Value> = CHOICES
+            .iter()
+            .map(|(id, name)| json!({ "optionId": id, "name": name, "kind": id }))
+            .collect();
+        let params = json!({ "sessionId": self.id, "toolCall": call, "options": options });
+        let reply = self.call("session/request_permission", params);
+        let chosen = match &reply {
+            Ok(Ok(reply)) => choice(&reply["outcome"]),
+            Ok(Err(error)) => described(error),
+            Err(Cancelled) => "cancelled".to_owned(),
+        };
+        let completed = chosen == "allowed";
+        self.end_tool(Tool { id, title: title.to_owned(), output: chosen.clone(), completed });
+        if chosen == "cancelled" {
+            // Whether the reply or the cancellation came first makes no difference.
+            self.say(&chosen);
+            return Err(Cancelled);
+        }
+        Ok(chosen)
+    }
+
+    pub(crate) fn read_file(&self, path: &str) -> Step<String> {
+        let params = json!({ "sessionId": self.id, "path": path });
+        Ok(match self.call("fs/read_text_file", params)? {
+            Ok(reply) => reply["content"].as_str().unwrap_or_default().to_owned(),
+            Err(error) => described(&error),
+        })
+    }
+
+    pub(crate) fn write_file(&self, path: &str, text: &str) -> Step<String> {
+        let params = json!({ "sessionId": self.id, "path": path, "content": text });
+        Ok(match self.call("fs/write_text_file", params)? {
+            Ok(_) => "written".to_owned(),
+            Err(error) => described(&error),
+        })
+    }
+
+    /// Runs a command in a terminal of the client.
+    pub(crate) fn run_command(&self, command: &str, args: &[String]) -> Step<String> {
+        let cwd = crate::lock(&self.session).cwd.clone();
+        let params = json!({ "sessionId": self.id, "command": command, "args": args, "cwd": cwd });
+        let created = match self.call("terminal/create", params)? {
+            Ok(created) => created,
+            Err(error) => return Ok(described(&error)),
+        };
+        let terminal = json!({ "sessionId": self.id, "terminalId": created["terminalId"] });
+        let ended = self.call("terminal/wait_for_exit", terminal.clone())?;
+        let output = self.call("terminal/output", terminal.clone())?;
+        let released = self.call("terminal/release", terminal)?;
+        Ok(match ended.and(output).and_then(|output| released.map(|_| output)) {
+            Ok(output) => output["output"].as_str().unwrap_or_default().to_owned(),
+            Err(error) => described(&error),
+        })
+    }
+
+    /// Sends a request to the client and waits for its reply, or for the turn to be cancelled.
+    fn call(&self, method: &str, params: Value) -> Step<Reply> {
+        let asked = self.wire.request(&self.handle, method, params);
+        loop {
+            match self.signals.recv() {
+                Ok(Signal::Reply(id, reply)) if id == asked => return Ok(reply),
+                Ok(Signal::Reply(..)) => {}
+                // The turn holds a sender itself, so the channel cannot close.
+                Ok(Signal::Cancel) | Err(_) => return Err(Cancelled),
+            }
+        }
+    }
+}
+
+fn choice(outcome: &Value) -> String {
+    let option = outcome["optionId"].as_str().unwrap_or_default();
+    let chosen = match outcome["outcome"].as_str() {
+        Some("selected") if option.starts_with("allow_") => "allowed",
+        Some("selected") if option.starts_with("reject_") => "rejected",
+        Some("cancelled") => "cancelled",
+        _ => return format!("error: no choice in {outcome}"),
+    };
+    chosen.to_owned()
+}
+
+fn described(error: &Value) -> String {
+    let message = error["message"].as_str().unwrap_or_default();
+    format!("error {} {message}", error["code"])
+}
