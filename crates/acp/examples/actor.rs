@@ -1,0 +1,123 @@
+//! For the tests, one program in three roles: the guard, an agent that says what a folder tells it to say, and one
+//! who drives an agent until it is killed.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::channel::mpsc;
+use rethread_acp::{AcpLauncher, Entry};
+use rethread_engine::agents::{Block, Choice, Desk, Door, Launcher, Question};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    match args.next().and_then(|role| role.into_string().ok()).as_deref() {
+        Some("guard") => rethread_acp::guard(args),
+        Some("scripted") => scripted(Path::new(&args.next().unwrap_or_default())),
+        Some("drive") => drive(args.collect()),
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Answers each call with the content of the file that is named like it, `/` being `_`. `$ID` in it is the id of
+/// the call, and `$EXIT` at its end ends the process. Without a file, it answers as it should.
+fn scripted(folder: &Path) -> ExitCode {
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let call: Value = serde_json::from_str(&line).unwrap_or_default();
+        let (Some(method), false) = (call["method"].as_str(), call["id"].is_null()) else {
+            continue;
+        };
+        let script = folder.join(method.replace('/', "_"));
+        let said = std::fs::read(script).unwrap_or_else(|_| proper(method).into_bytes());
+        let said = replaced(&said, b"$ID", call["id"].to_string().as_bytes());
+        let (said, exit) = match said.strip_suffix(b"$EXIT") {
+            Some(said) => (said, true),
+            None => (said.as_slice(), false),
+        };
+        let mut out = io::stdout().lock();
+        if out.write_all(said).and_then(|()| out.flush()).is_err() || exit {
+            return ExitCode::from(7);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn proper(method: &str) -> String {
+    let result = match method {
+        "initialize" => {
+            json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true } })
+        }
+        "session/new" => json!({ "sessionId": "s" }),
+        "session/prompt" => json!({ "stopReason": "end_turn" }),
+        _ => Value::Null,
+    };
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{result}}}\n")
+}
+
+fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+struct Yes;
+
+#[async_trait]
+impl Desk for Yes {
+    async fn permit(&self, question: &Question) -> Option<Choice> {
+        question.options.first().map(|option| Choice { option: option.id.clone(), by: "policy" })
+    }
+
+    fn may_act(&self) -> bool {
+        true
+    }
+}
+
+/// `drive FOLDER PROMPT COMMAND…`: starts the agent, sends the prompt and says so on each update.
+fn drive(args: Vec<OsString>) -> ExitCode {
+    let Some((guard, environment)) = std::env::current_exe().ok().zip(Some(std::env::vars_os()))
+    else {
+        return ExitCode::from(2);
+    };
+    let text = |arg: &OsString| arg.to_string_lossy().into_owned();
+    let [folder, prompt, command @ ..] = args.as_slice() else { return ExitCode::from(2) };
+    let launcher = AcpLauncher {
+        entry: Entry { command: command.iter().map(text).collect(), ..Entry::default() },
+        guard: Some(vec![guard.into_os_string(), "guard".into()]),
+        environment: environment.collect(),
+        ..AcpLauncher::default()
+    };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return ExitCode::from(2);
+    };
+    let done = runtime.block_on(async {
+        let mut agent = launcher.launch(&PathBuf::from(folder), Arc::new(Yes)).await?;
+        agent.open(Door::New).await?;
+        say("ready");
+        let (sender, mut updates) = mpsc::channel(8);
+        let prompt = agent.prompt(vec![Block::Text(text(prompt))], sender);
+        let listen = async {
+            while let Ok(_update) = updates.recv().await {
+                say("update");
+            }
+        };
+        let (ended, ()) = tokio::join!(prompt, listen);
+        ended
+    });
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn say(what: &str) {
+    let mut out = io::stdout().lock();
+    let _gone = writeln!(out, "{what}").and_then(|()| out.flush());
+}

@@ -1,0 +1,384 @@
+//! A running agent, spoken to in version 1 of the protocol.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, EmbeddedResource,
+    EmbeddedResourceResource, FileSystemCapabilities, Implementation, InitializeRequest,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, TextContent, TextResourceContents,
+};
+use async_trait::async_trait;
+use futures::channel::mpsc;
+use rethread_domain::quote;
+use rethread_domain::turn::Update;
+use rethread_engine::agents::{
+    Abilities, Agent, Block, Canceller, Door, Ended, Opened, Settings, Trouble,
+};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::classify::classify;
+use crate::connection::{Failure, Peer, lock};
+use crate::frame::{self, Fields};
+use crate::guard;
+use crate::launch::{Errors, Limits, Started};
+use crate::presets::{Entry, Load};
+use crate::process::{self, Process};
+use crate::session::{Opening, Running, Shared};
+use crate::settings::Offers;
+use crate::translate;
+
+/// What is shown of an agent's last words.
+const SHOWN_ERRORS: usize = 4 * 1024;
+/// How long we wait to learn how an agent ended that speaks no more.
+const POST_MORTEM: Duration = Duration::from_secs(5);
+
+/// How long it has to be quiet after a load, and how long we wait for that.
+const QUIET: Duration = Duration::from_millis(30);
+const LONGEST_SETTLE: Duration = Duration::from_secs(2);
+
+/// An agent that was started.
+pub(crate) struct AcpAgent {
+    entry: Entry,
+    limits: Limits,
+    abilities: Abilities,
+    folder: PathBuf,
+    peer: Arc<Peer>,
+    process: Arc<Process>,
+    shared: Arc<Shared>,
+    errors: Arc<Errors>,
+    offers: Offers,
+}
+
+impl AcpAgent {
+    pub(crate) async fn initialize(
+        started: Started,
+        entry: Entry,
+        limits: Limits,
+    ) -> Result<Self, Trouble> {
+        let Started { peer, process, shared, errors, folder } = started;
+        let (abilities, offers) = (Abilities::default(), Offers::default());
+        let mut agent =
+            Self { entry, limits, abilities, folder, peer, process, shared, errors, offers };
+        let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+        let request = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
+            .client_info(Implementation::new("rethread", env!("CARGO_PKG_VERSION")));
+        match agent.call("initialize", &request, limits.initialize).await {
+            Ok(answer) => agent.abilities = abilities_of(answer.get(), &agent.entry)?,
+            Err(trouble) => {
+                agent.process.end().await;
+                return Err(agent.not_started(trouble));
+            }
+        }
+        Ok(agent)
+    }
+
+    /// The guard may not have been able to start the program at all.
+    fn not_started(&self, trouble: Trouble) -> Trouble {
+        let Trouble::Ended { stderr, .. } = &trouble else { return trouble };
+        let code = self.process.status().and_then(|status| status.code());
+        let codes = [guard::NOT_FOUND, guard::NOT_EXECUTABLE].map(|code| Some(i32::from(code)));
+        match stderr.strip_prefix(guard::COMPLAINT) {
+            Some(why) if codes.contains(&code) => {
+                let program = self.entry.command.first().cloned().unwrap_or_default();
+                Trouble::CannotStart { program, why: why.to_owned() }
+            }
+            _ => trouble,
+        }
+    }
+
+    async fn call(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        after: Duration,
+    ) -> Result<Box<RawValue>, Trouble> {
+        match timeout(after, self.peer.call(method, params)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(failure)) => Err(self.trouble(method, failure).await),
+            Err(_) => {
+                self.abandon();
+                Err(Trouble::TimedOut { what: method.to_owned(), after })
+            }
+        }
+    }
+
+    async fn trouble(&self, method: &str, failure: Failure) -> Trouble {
+        match failure {
+            Failure::Error(error) => classify(method, &error, self.entry.quirks),
+            Failure::Closed => self.ended().await,
+        }
+    }
+
+    /// How it came that the agent does not speak any more.
+    async fn ended(&self) -> Trouble {
+        if let Some(most) = self.peer.too_long() {
+            self.abandon();
+            return Trouble::LineTooLong(most);
+        }
+        if timeout(self.limits.close, self.process.exited()).await.is_err() {
+            // It closed its output, but runs on.
+            self.abandon();
+            let _lost = timeout(POST_MORTEM, self.process.exited()).await;
+        }
+        let _late = timeout(self.limits.close, self.errors.ended.wait()).await;
+        let errors = lock(&self.errors.tail).text(SHOWN_ERRORS);
+        let (errors, noise) = (quote::safe(errors.trim()), self.peer.noise());
+        let said = [errors, noise].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();
+        let status = process::told(self.process.status());
+        Trouble::Ended { status, stderr: said.join("\n[and on its output:] ") }
+    }
+
+    fn abandon(&self) {
+        self.shared.server.terminals.abandon();
+        self.process.abandon();
+        self.peer.close();
+    }
+
+    fn session(&self) -> Result<String, Trouble> {
+        self.shared.native().ok_or_else(|| Trouble::Nonsense {
+            what: "the session".to_owned(),
+            why: "none is open".to_owned(),
+        })
+    }
+
+    /// Waits for the answer; once cancelled, not for long.
+    async fn answer(
+        &self,
+        native: &str,
+        request: &PromptRequest,
+        running: &Running,
+    ) -> Result<Box<RawValue>, Trouble> {
+        let shared = Arc::clone(&self.shared);
+        let answer = self.peer.call_then("session/prompt", request, move || shared.answered());
+        tokio::pin!(answer);
+        let abandoned = Abandoned { peer: &self.peer, native };
+        tokio::select! {
+            biased;
+            answer = &mut answer => {
+                std::mem::forget(abandoned);
+                return self.answered(answer, running).await;
+            }
+            () = running.cancelled.wait() => std::mem::forget(abandoned),
+        }
+        let cancel = async {
+            let request = CancelNotification::new(native.to_owned());
+            tokio::join!(self.peer.notify("session/cancel", request), sleep(self.limits.cancel));
+        };
+        tokio::select! {
+            biased;
+            answer = &mut answer => self.answered(answer, running).await,
+            () = cancel => {
+                self.abandon();
+                Err(Trouble::TimedOut { what: "the cancel".to_owned(), after: self.limits.cancel })
+            }
+        }
+    }
+
+    async fn answered(
+        &self,
+        answer: Result<Box<RawValue>, Failure>,
+        running: &Running,
+    ) -> Result<Box<RawValue>, Trouble> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            // Some agents take a cancel for a mistake.
+            Err(Failure::Error(_)) if running.cancelled.is_set() => Err(Trouble::Cancelled),
+            Err(failure) => Err(self.trouble("session/prompt", failure).await),
+        }
+    }
+
+    fn check(&self, door: Door<'_>) -> Result<(), Trouble> {
+        let lacks = |method: &str| Err(Trouble::Unsupported(method.to_owned()));
+        match door {
+            Door::Load(_) if !self.abilities.load => lacks("session/load"),
+            Door::Resume(_) if !self.abilities.resume => lacks("session/resume"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Agent for AcpAgent {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble> {
+        self.check(door)?;
+        self.offers = Offers::default();
+        let (method, known) = match door {
+            Door::New => ("session/new", None),
+            Door::Load(native) => ("session/load", Some(native)),
+            Door::Resume(native) => ("session/resume", Some(native)),
+        };
+        let opening = self.shared.begin_opening(known);
+        let limit = self.limits.open;
+        let answer = match known {
+            None => self.call(method, NewSessionRequest::new(&self.folder), limit).await?,
+            // A resume has the same members.
+            Some(native) => {
+                let request = LoadSessionRequest::new(native.to_owned(), &self.folder);
+                self.call(method, request, limit).await?
+            }
+        };
+        let answer = answer.get();
+        let given = Fields::parse(answer).and_then(|answer| answer.text("sessionId"));
+        let native = known.map(str::to_owned).or(given).ok_or_else(|| Trouble::Nonsense {
+            what: method.to_owned(),
+            why: "it has no sessionId".to_owned(),
+        })?;
+        if matches!(door, Door::Load(_)) {
+            settle(&opening).await;
+        }
+        let replayed = opening.finish(&native);
+        self.offers = Offers::read(&frame::tree(answer));
+        Ok(Opened { native, replayed })
+    }
+
+    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {
+        let native = self.session()?;
+        let mut wanted = settings.clone();
+        while let Some(step) = self.offers.next(&mut wanted) {
+            let mut step = step?;
+            step.params["sessionId"] = Value::String(native.clone());
+            let answer = self.call(step.method, &step.params, self.limits.set).await?;
+            self.offers.refresh(&frame::tree(answer.get()));
+        }
+        Ok(())
+    }
+
+    async fn prompt(
+        &mut self,
+        blocks: Vec<Block>,
+        updates: mpsc::Sender<Update>,
+    ) -> Result<Ended, Trouble> {
+        let native = self.session()?;
+        let embeds = self.abilities.embedded;
+        let blocks = blocks.into_iter().map(|block| content(block, embeds)).collect();
+        let request = PromptRequest::new(native.clone(), blocks);
+        let turn = self.shared.begin_turn(updates).await;
+        let answer = match self.answer(&native, &request, &turn.running).await {
+            Err(Trouble::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
+            answer => answer?,
+        };
+        let answer = answer.get();
+        let stop = Fields::parse(answer).and_then(|answer| answer.text("stopReason"));
+        let stop = stop.ok_or_else(|| Trouble::Nonsense {
+            what: "session/prompt".to_owned(),
+            why: "it has no stopReason".to_owned(),
+        })?;
+        if stop == "refusal" && !turn.running.is_answered() {
+            let why = "it refused the prompt without a word".to_owned();
+            return Err(Trouble::SessionGone(why));
+        }
+        if let Some(usage) = translate::usage(answer) {
+            turn.running.pass(usage).await;
+        }
+        Ok(Ended { stop })
+    }
+
+    fn canceller(&self) -> Canceller {
+        let shared: Weak<Shared> = Arc::downgrade(&self.shared);
+        Canceller(Arc::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.cancel();
+            }
+        }))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.peer.is_closed() || self.process.status().is_some()
+    }
+
+    async fn end(self: Box<Self>) {
+        self.shared.server.terminals.abandon();
+        self.peer.shut();
+        if timeout(self.limits.close, self.process.exited()).await.is_err() {
+            self.process.end().await;
+        }
+        self.peer.close();
+    }
+}
+
+impl Drop for AcpAgent {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// A document goes as text unless the entry says that the agent keeps embedded ones: of what is embedded, qwen keeps
+/// nothing in its session, copilot shows the model the name of a file, and claude puts it behind the request.
+fn content(block: Block, embeds: bool) -> ContentBlock {
+    match block {
+        Block::Document { uri, text } if embeds => {
+            let document =
+                TextResourceContents::new(text, uri).mime_type("text/markdown".to_owned());
+            let document = EmbeddedResourceResource::TextResourceContents(document);
+            ContentBlock::Resource(EmbeddedResource::new(document))
+        }
+        Block::Text(text) | Block::Document { text, .. } => {
+            ContentBlock::Text(TextContent::new(text))
+        }
+    }
+}
+
+/// Tells the agent to stop when nobody waits for its answer any more.
+struct Abandoned<'a> {
+    peer: &'a Peer,
+    native: &'a str,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        let request = CancelNotification::new(self.native.to_owned());
+        self.peer.notify_now("session/cancel", request);
+    }
+}
+
+/// Some agents answer before they have replayed everything, and what comes late must not pass for an answer to the
+/// next prompt. So wait until it is quiet.
+async fn settle(opening: &Opening<'_>) {
+    let until = Instant::now() + LONGEST_SETTLE;
+    let mut before = None;
+    while before != Some(opening.updates()) && Instant::now() < until {
+        before = Some(opening.updates());
+        sleep(QUIET).await;
+    }
+}
+
+/// What an agent says it can do, corrected by what we know of it.
+fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, Trouble> {
+    let answer = frame::tree(answer);
+    let nonsense =
+        |why: &str| Trouble::Nonsense { what: "initialize".to_owned(), why: why.to_owned() };
+    let version = &answer["protocolVersion"];
+    let can = &answer["agentCapabilities"];
+    match version.as_u64() {
+        Some(1) => (),
+        // Some say 2 because they were asked by somebody else for it, and mean 1.
+        Some(2) if can.is_object() => (),
+        Some(other) => return Err(Trouble::WrongVersion(other.to_string())),
+        None if version.is_null() => return Err(nonsense("it has no protocolVersion")),
+        None => return Err(Trouble::WrongVersion(version.to_string())),
+    }
+    let info = &answer["agentInfo"];
+    let text = |value: &Value| value.as_str().map(quote::safe);
+    let session = &can["sessionCapabilities"];
+    let has = |name: &str| !matches!(session[name], Value::Null | Value::Bool(false));
+    Ok(Abilities {
+        name: text(&info["title"]).or_else(|| text(&info["name"])),
+        version: text(&info["version"]),
+        resume: has("resume") || entry.quirks.resume_unadvertised,
+        load: can["loadSession"] == true && entry.quirks.load != Load::Unsafe,
+        list: has("list"),
+        embedded: can["promptCapabilities"]["embeddedContext"] == true && entry.quirks.embeds,
+        keeps_request: entry.quirks.keeps_request,
+    })
+}

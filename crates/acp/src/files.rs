@@ -1,0 +1,242 @@
+//! Files of a project, and of nothing else: every path is walked beneath the open folder of the project, so that
+//! neither `..` nor a link leads out of it, whatever is changed meanwhile.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::classify::RpcError;
+
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: OwnedFd,
+    /// The folder as we were told of it, and as it is called without links.
+    names: [PathBuf; 2],
+}
+
+impl Files {
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(folder, flags, Mode::empty())?;
+        Ok(Self { folder: handle, names: [folder.to_owned(), folder.canonicalize()?] })
+    }
+
+    /// The folder without links in its name.
+    pub(crate) fn root(&self) -> &Path {
+        &self.names[1]
+    }
+
+    pub(crate) fn read(&self, path: &Path) -> Result<String, RpcError> {
+        let inside = self.inside(path)?;
+        // Not to wait for the other end of a pipe.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file =
+            beneath(&self.folder, inside, flags, Mode::empty()).map_err(|e| failed(path, e))?;
+        let size = regular(&file).map_err(|why| refused(path, why))?;
+        if size > LARGEST {
+            return Err(refused(path, "it is too large"));
+        }
+        let mut bytes = Vec::new();
+        let read = File::from(file).take(LARGEST + 1).read_to_end(&mut bytes);
+        read.map_err(|error| refused(path, &error.to_string()))?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(refused(path, "it is too large"));
+        }
+        String::from_utf8(bytes).map_err(|_| refused(path, "it is not text"))
+    }
+
+    /// Writes a whole file, all of it or nothing where that can be had.
+    pub(crate) fn write(&self, path: &Path, content: &[u8]) -> Result<(), RpcError> {
+        let inside = self.inside(path)?;
+        let name = inside.file_name().ok_or_else(|| refused(path, "it is a folder"))?;
+        let parent = self.parent(inside).map_err(|errno| failed(path, errno))?;
+        let there = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(known) => Some(known),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(failed(path, errno)),
+        };
+        let mode = match &there {
+            None => Mode::from_raw_mode(0o666),
+            Some(known) => match FileType::from_raw_mode(known.st_mode) {
+                FileType::RegularFile if known.st_nlink == 1 => {
+                    Mode::from_raw_mode(known.st_mode & 0o777)
+                }
+                // To replace it would cut it off from its other names.
+                FileType::RegularFile | FileType::Symlink => {
+                    return self.overwrite(path, inside, content);
+                }
+                _ => return Err(refused(path, "it is not a file")),
+            },
+        };
+        replace(&parent, name, mode, there.is_some(), content)
+            .map_err(|error| refused(path, &error.to_string()))
+    }
+
+    fn overwrite(&self, path: &Path, inside: &Path, content: &[u8]) -> Result<(), RpcError> {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file =
+            beneath(&self.folder, inside, flags, Mode::empty()).map_err(|e| failed(path, e))?;
+        regular(&file).map_err(|why| refused(path, why))?;
+        let mut file = File::from(file);
+        let written = file.set_len(0).and_then(|()| file.write_all(content));
+        written.map_err(|error| refused(path, &error.to_string()))
+    }
+
+    /// The folder that a file is in, made where it is missing.
+    fn parent(&self, inside: &Path) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let Some(parent) = inside.parent().filter(|parent| *parent != Path::new("")) else {
+            return beneath(&self.folder, Path::new("."), flags, Mode::empty());
+        };
+        match beneath(&self.folder, parent, flags, Mode::empty()) {
+            Err(Errno::NOENT) => (),
+            found => return found,
+        }
+        let above = self.parent(parent)?;
+        if let Some(name) = parent.file_name() {
+            match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => (),
+                Err(errno) => return Err(errno),
+            }
+        }
+        beneath(&self.folder, parent, flags, Mode::empty())
+    }
+
+    /// The path from the folder on.
+    fn inside<'p>(&self, path: &'p Path) -> Result<&'p Path, RpcError> {
+        if !path.is_absolute() {
+            return Err(RpcError::new(-32602, format!("{} is not absolute", path.display())));
+        }
+        let found = self.names.iter().find_map(|name| path.strip_prefix(name).ok());
+        let inside = found.ok_or_else(|| refused(path, "it is outside of the project"))?;
+        if inside == Path::new("") { Ok(Path::new(".")) } else { Ok(inside) }
+    }
+
+    /// A folder of the project, as the working directory of a program.
+    pub(crate) fn folder(&self, path: Option<&Path>) -> Result<PathBuf, RpcError> {
+        let Some(path) = path else { return Ok(self.names[1].clone()) };
+        let inside = self.inside(path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        beneath(&self.folder, inside, flags, Mode::empty()).map_err(|errno| failed(path, errno))?;
+        let real = path.canonicalize().map_err(|error| refused(path, &error.to_string()))?;
+        if !real.starts_with(&self.names[1]) {
+            return Err(refused(path, "it is outside of the project"));
+        }
+        Ok(real)
+    }
+}
+
+fn refused(path: &Path, why: &str) -> RpcError {
+    RpcError::new(-32603, format!("{}: {why}", path.display()))
+}
+
+fn failed(path: &Path, errno: Errno) -> RpcError {
+    match errno {
+        Errno::NOENT => RpcError::new(-32002, format!("{} does not exist", path.display())),
+        Errno::XDEV => refused(path, "it leads out of the project"),
+        // A pipe that nobody reads.
+        Errno::NXIO => refused(path, "it is not a file"),
+        errno => refused(path, &io::Error::from(errno).to_string()),
+    }
+}
+
+/// The size of a plain file.
+fn regular(file: &OwnedFd) -> Result<u64, &'static str> {
+    let known = fstat(file).map_err(|_| "it cannot be looked at")?;
+    if FileType::from_raw_mode(known.st_mode) != FileType::RegularFile {
+        return Err("it is not a file");
+    }
+    Ok(known.st_size.try_into().unwrap_or(u64::MAX))
+}
+
+/// Writes beside it, then puts it in its place.
+fn replace(
+    parent: &OwnedFd,
+    name: &OsStr,
+    mode: Mode,
+    is_there: bool,
+    content: &[u8],
+) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let beside = format!(".rethread-{}-{count}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let _left_behind = unlinkat(parent, &beside, AtFlags::empty());
+    let file = openat(parent, &beside, flags, mode)?;
+    if is_there {
+        // The mask of our process does not count for a file that was there before.
+        rustix::fs::fchmod(&file, mode)?;
+    }
+    let mut file = File::from(file);
+    let written =
+        file.write_all(content).and_then(|()| Ok(renameat(parent, &beside, parent, name)?));
+    if written.is_err() {
+        let _gone = unlinkat(parent, &beside, AtFlags::empty());
+    }
+    written
+}
+
+/// Opens what is beneath a folder, and never what a link leads to outside of it.
+#[cfg(target_os = "linux")]
+fn beneath(
+    folder: &OwnedFd,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    // A rename elsewhere makes the kernel unsure about `..` for a moment.
+    for _ in 0..8 {
+        match openat2(folder, path, flags | OFlags::CLOEXEC, mode, how) {
+            Err(Errno::AGAIN | Errno::INTR) => (),
+            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(folder, path, flags, mode),
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(
+    folder: &OwnedFd,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    step_by_step(folder, path, flags, mode)
+}
+
+/// For kernels that cannot do it: one name after the other, and no links at all.
+fn step_by_step(
+    folder: &OwnedFd,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    let mut names = path.components().peekable();
+    let mut at = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, mode)?;
+    while let Some(name) = names.next() {
+        let name = match name {
+            Component::Normal(name) => name,
+            Component::CurDir => OsStr::new("."),
+            _ => return Err(Errno::XDEV),
+        };
+        let is_last = names.peek().is_none();
+        let flags = if is_last { flags } else { OFlags::RDONLY | OFlags::DIRECTORY };
+        at = openat(&at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map_err(
+            |errno| {
+                if errno == Errno::LOOP { Errno::XDEV } else { errno }
+            },
+        )?;
+    }
+    Ok(at)
+}

@@ -1,0 +1,252 @@
+//! Frames: one line of JSON-RPC, read leniently and without building more than is needed.
+//!
+//! Whatever is no frame (no object, too deeply nested, neither call nor answer) gives `None`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::classify::RpcError;
+
+const DEEPEST: usize = 128;
+/// How many members of an object are looked at.
+const MOST_FIELDS: usize = 256;
+/// The longest text that is turned into a tree, which takes many times as much memory.
+const LARGEST_TREE: usize = 2 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) enum Frame<'a> {
+    Request { id: &'a str, method: Cow<'a, str>, params: &'a str },
+    Notification { method: Cow<'a, str>, params: &'a str },
+    Answer { id: u64, outcome: Result<&'a str, RpcError> },
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
+        let line = std::str::from_utf8(line).ok()?;
+        let fields = Fields::parse(line)?;
+        if !is_shallow(line) {
+            return None;
+        }
+        let id = fields.get("id").filter(|id| *id != "null");
+        let params = fields.get("params").unwrap_or("null");
+        let Some(method) = fields.get("method") else {
+            let id = own_id(id?)?;
+            let outcome = match fields.get("error").filter(|error| *error != "null") {
+                Some(error) => Err(RpcError::parse(error)),
+                None => Ok(fields.get("result").unwrap_or("null")),
+            };
+            return Some(Self::Answer { id, outcome });
+        };
+        let method = serde_json::from_str::<Text<'_>>(method).ok()?.0;
+        match id {
+            Some(id) if id.starts_with(['{', '[', 't', 'f']) => None,
+            Some(id) => Some(Self::Request { id, method, params }),
+            None => Some(Self::Notification { method, params }),
+        }
+    }
+}
+
+/// An id of ours: a number, which some send back as a string.
+fn own_id(id: &str) -> Option<u64> {
+    id.trim_matches('"').parse().ok()
+}
+
+fn is_shallow(text: &str) -> bool {
+    if text.len() <= DEEPEST * 2 {
+        return true;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > DEEPEST {
+                    return false;
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => (),
+        }
+    }
+    true
+}
+
+/// The members of an object, each as it was written. The last of several with one name counts.
+#[derive(Debug, Default)]
+pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        // An array would do for a struct.
+        let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+        if text.starts_with('{') { serde_json::from_str(text).ok() } else { None }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// A text that is not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        text(self.get(name)?).filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        serde_json::from_str(self.get(name)?).ok()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::with_capacity(4);
+        while let Some(Text(name)) = map.next_key()? {
+            if fields.len() < MOST_FIELDS {
+                fields.push((name, map.next_value::<&RawValue>()?.get()));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(Fields(fields))
+    }
+}
+
+/// A text, borrowed where nothing in it is escaped.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What a JSON string says. Half of a character pair, which a careless cut leaves behind, is replaced.
+pub(crate) fn text(raw: &str) -> Option<String> {
+    if !raw.starts_with('"') {
+        return None;
+    }
+    serde_json::from_str(raw).ok().or_else(|| serde_json::from_str::<Lossy>(raw).ok().map(|t| t.0))
+}
+
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Lossy;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// The elements of an array, each as it was written; none where it is no array.
+pub(crate) fn elements(raw: &str) -> Vec<&str> {
+    let elements: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
+    elements.into_iter().map(RawValue::get).collect()
+}
+
+/// A tree; what is too large for one stays a text, cut.
+pub(crate) fn tree(raw: &str) -> Value {
+    if raw.len() <= LARGEST_TREE
+        && let Ok(value) = serde_json::from_str(raw)
+    {
+        return value;
+    }
+    let beginning = &raw[..raw.floor_char_boundary(1024)];
+    Value::String(format!("[{} bytes, cut] {beginning}", raw.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_told_apart() {
+        let parse = |line: &'static str| Frame::parse(line.as_bytes());
+        assert!(matches!(
+            parse(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1}}"#),
+            Some(Frame::Request { id: "\"a\"", params: "{\"x\":1}", .. })
+        ));
+        assert!(matches!(parse(r#"{"method":"m"}"#), Some(Frame::Notification { .. })));
+        assert!(matches!(parse(r#"{"method":"m","id":null}"#), Some(Frame::Notification { .. })));
+        assert!(matches!(
+            parse(r#"{"id":3,"result":null}"#),
+            Some(Frame::Answer { id: 3, outcome: Ok("null") })
+        ));
+        assert!(matches!(parse(r#"{"id":"3"}"#), Some(Frame::Answer { id: 3, outcome: Ok(_) })));
+        assert!(matches!(
+            parse("\u{feff}{\"id\":3,\"error\":{\"code\":-1}}\r"),
+            Some(Frame::Answer { outcome: Err(_), .. })
+        ));
+        for noise in [
+            "",
+            " ",
+            "[]",
+            "[1]",
+            "1",
+            "\"x\"",
+            "null",
+            "{",
+            "{}",
+            "{]",
+            "hello {}",
+            "{\"id\":{}}",
+            r#"{"method":1}"#,
+            r#"{"id":[1],"method":"m"}"#,
+            r#"{"id":null,"error":{}}"#,
+            "{}{}",
+            r#"{"id":1.5,"result":1}"#,
+            r#"{"id":-1,"result":1}"#,
+            r#"{"id":true,"method":"m"}"#,
+        ] {
+            assert!(parse(noise).is_none(), "{noise}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_wherever_it_is() {
+        let nested = |depth: usize| {
+            format!("{{\"method\":\"m\",\"params\":{}{}}}", "[".repeat(depth), "]".repeat(depth))
+        };
+        assert!(Frame::parse(nested(DEEPEST - 1).as_bytes()).is_some());
+        assert!(Frame::parse(nested(DEEPEST).as_bytes()).is_none());
+        assert!(Frame::parse(nested(100_000).as_bytes()).is_none());
+        let quoted = format!("{{\"method\":\"m\",\"params\":\"{}\"}}", "\\\"[".repeat(10_000));
+        assert!(Frame::parse(quoted.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn half_a_pair_is_replaced() {
+        assert_eq!(text(r#""a\ud83d""#).as_deref(), Some("a\u{fffd}\u{fffd}\u{fffd}"));
+        assert_eq!(text(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
+        assert_eq!(text("1"), None);
+    }
+}

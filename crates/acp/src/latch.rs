@@ -1,0 +1,25 @@
+//! A latch: set once, waited for by any number of tasks.
+
+use tokio::sync::Semaphore;
+
+#[derive(Debug)]
+pub(crate) struct Latch(Semaphore);
+
+impl Latch {
+    pub(crate) fn new() -> Self {
+        // Nothing can be acquired of it, ever; closing it wakes everybody who tries.
+        Self(Semaphore::new(0))
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.close();
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    pub(crate) async fn wait(&self) {
+        let _closed = self.0.acquire().await;
+    }
+}

@@ -1,0 +1,192 @@
+//! Known agents, and what users add to them or change of them: a few lines of data each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+const PRESETS: &str = include_str!("presets.toml");
+
+/// How an agent is started and spoken to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The name in the configuration.
+    #[serde(skip)]
+    pub name: String,
+    /// The program, looked for on the PATH, and its arguments. No shell reads it.
+    pub command: Vec<String>,
+    /// Added to the environment of the agent.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub model: Option<String>,
+    pub mode: Option<String>,
+    /// Options of the agent's own, set in each session.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// Goes before the first request.
+    pub system_prompt: Option<String>,
+    /// What is answered when the agent asks for permission.
+    pub permissions: Option<String>,
+    #[serde(default)]
+    pub allowed_tools: Vec<String>,
+    #[serde(default)]
+    pub disallowed_tools: Vec<String>,
+    /// How to get it.
+    pub install: Option<String>,
+    #[serde(default)]
+    pub quirks: Quirks,
+}
+
+/// Where an agent does not do what it says, or does what it does not say.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that agents differ in")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quirks {
+    /// `unsafe`: never call session/load, it destroys sessions.
+    pub load: Load,
+    /// Resumes, though it does not say so.
+    pub resume_unadvertised: bool,
+    /// Whether a request survives when the agent is killed while it answers.
+    pub keeps_request: bool,
+    /// Says nothing of use when a session is not there.
+    pub opaque_not_found: bool,
+    /// Keeps documents that are embedded in a prompt, in their place, where it offers to take them.
+    pub embeds: bool,
+}
+
+impl Default for Quirks {
+    fn default() -> Self {
+        Self {
+            load: Load::Safe,
+            resume_unadvertised: false,
+            keeps_request: true,
+            opaque_not_found: false,
+            embeds: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    #[default]
+    Safe,
+    Unsafe,
+}
+
+/// What is wrong with an entry.
+#[derive(Debug, thiserror::Error)]
+#[error("agents.{name}: {why}")]
+pub struct EntryError {
+    pub name: String,
+    pub why: String,
+}
+
+/// All agents: the known ones, changed field by field by what the user wrote under `[agents]`, and the user's own.
+pub fn entries(user: &Table) -> Result<BTreeMap<String, Entry>, EntryError> {
+    let mut all: Table = PRESETS.parse().map_err(|why: toml::de::Error| broken("presets", &why))?;
+    for (name, changes) in user {
+        let Value::Table(changes) = changes else {
+            return Err(broken(name, "it has to be a table"));
+        };
+        let known = all.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(known) = known {
+            change(known, changes);
+        }
+    }
+    all.into_iter()
+        .map(|(name, entry)| {
+            let mut entry: Entry =
+                entry.try_into().map_err(|why: toml::de::Error| broken(&name, why.message()))?;
+            if entry.command.first().is_none_or(String::is_empty) {
+                return Err(broken(&name, "the command is empty"));
+            }
+            entry.name.clone_from(&name);
+            Ok((name, entry))
+        })
+        .collect()
+}
+
+fn broken(name: &str, why: impl ToString) -> EntryError {
+    EntryError { name: name.to_owned(), why: why.to_string() }
+}
+
+/// Puts fields in the place of others. Tables are changed in turn, so that one variable can be added.
+fn change(known: &mut Table, changes: &Table) {
+    for (field, value) in changes {
+        match (known.get_mut(field), value) {
+            (Some(Value::Table(known)), Value::Table(changes)) => change(known, changes),
+            _ => drop(known.insert(field.clone(), value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(user: &str) -> Result<BTreeMap<String, Entry>, EntryError> {
+        entries(&user.parse().unwrap())
+    }
+
+    #[test]
+    fn the_presets_are_valid() {
+        let known = with("").unwrap();
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "auggie",
+                "claude",
+                "cline",
+                "codex",
+                "copilot",
+                "droid",
+                "fast-agent",
+                "gemini",
+                "goose",
+                "kimi",
+                "opencode",
+                "pi",
+                "qwen",
+                "vibe"
+            ]
+        );
+        assert!(known.values().all(|entry| entry.install.is_some()));
+        assert_eq!(known["gemini"].quirks.load, Load::Unsafe);
+        assert!(!known["fast-agent"].quirks.keeps_request);
+    }
+
+    #[test]
+    fn three_lines_make_an_agent() {
+        let known = with("[mine]\ncommand = [\"my-agent\", \"--acp\"]\n").unwrap();
+        assert_eq!(known["mine"].command, ["my-agent", "--acp"]);
+        assert_eq!(known["mine"].name, "mine");
+        assert_eq!(known["mine"].quirks, Quirks::default());
+    }
+
+    #[test]
+    fn a_preset_is_changed_field_by_field() {
+        let known =
+            with("[gemini]\nmodel = \"pro\"\n[gemini.quirks]\nkeeps_request = false").unwrap();
+        let gemini = &known["gemini"];
+        assert_eq!(gemini.model.as_deref(), Some("pro"));
+        assert_eq!(gemini.command[0], "gemini");
+        assert_eq!((gemini.quirks.load, gemini.quirks.keeps_request), (Load::Unsafe, false));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_the_name_of_the_agent() {
+        for (user, expected) in [
+            ("[x]\nmodel = \"m\"", "missing field `command`"),
+            ("[x]\ncommand = []", "the command is empty"),
+            ("[x]\ncommand = \"sh -c x\"", "invalid type"),
+            ("[x]\ncommand = [\"a\"]\ncolour = 1", "unknown field `colour`"),
+            ("x = 1", "it has to be a table"),
+        ] {
+            let error = with(user).unwrap_err().to_string();
+            assert!(error.starts_with("agents.x: ") && error.contains(expected), "{error}");
+        }
+    }
+}

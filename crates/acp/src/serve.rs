@@ -1,0 +1,123 @@
+//! What we do for an agent when it asks: read and write files of the project, run programs in it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
+use rethread_engine::agents::Desk;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::classify::RpcError;
+use crate::files::Files;
+use crate::terminals::Terminals;
+
+/// Serves one agent, inside of one folder.
+#[derive(Debug)]
+pub(crate) struct Server {
+    files: Arc<Files>,
+    pub(crate) terminals: Terminals,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) result: Value,
+    /// All that a terminal has put out, when it is let go of.
+    pub(crate) last_output: Option<String>,
+}
+
+impl Server {
+    pub(crate) fn new(files: Files, terminals: Terminals) -> Self {
+        Self { files: Arc::new(files), terminals }
+    }
+
+    pub(crate) async fn serve(
+        &self,
+        method: &str,
+        params: &str,
+        desk: &dyn Desk,
+    ) -> Result<Served, RpcError> {
+        let mut last_output = None;
+        let result = match method {
+            "fs/read_text_file" => self.read(parse(params)?).await?,
+            "fs/write_text_file" => self.write(parse(params)?, desk).await?,
+            "terminal/create" => {
+                may_act(desk)?;
+                self.terminals.create(parse(params)?, &self.files)?
+            }
+            "terminal/output" => self.terminals.show(params)?,
+            "terminal/wait_for_exit" => self.terminals.wait(params).await?,
+            "terminal/kill" => self.terminals.kill(params).await?,
+            "terminal/release" => {
+                last_output = Some(self.terminals.release(params).await?);
+                json!({})
+            }
+            _ => return Err(RpcError::new(-32601, format!("there is no {method}"))),
+        };
+        Ok(Served { result, last_output })
+    }
+
+    async fn read(&self, asked: ReadTextFileRequest) -> Result<Value, RpcError> {
+        let (line, limit) = (asked.line, asked.limit);
+        let text = self.blocking(asked.path, Files::read).await?;
+        let content = part(&text, line, limit);
+        Ok(json!({ "content": content }))
+    }
+
+    async fn write(&self, asked: WriteTextFileRequest, desk: &dyn Desk) -> Result<Value, RpcError> {
+        may_act(desk)?;
+        let content = asked.content;
+        self.blocking(asked.path, move |files, path| files.write(path, content.as_bytes())).await?;
+        Ok(json!({}))
+    }
+
+    /// Runs what may block on a thread that may.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        path: PathBuf,
+        act: impl FnOnce(&Files, &std::path::Path) -> Result<T, RpcError> + Send + 'static,
+    ) -> Result<T, RpcError> {
+        let files = Arc::clone(&self.files);
+        let acted = tokio::task::spawn_blocking(move || act(&files, &path)).await;
+        acted.unwrap_or_else(|_| Err(RpcError::new(-32603, "it went wrong")))
+    }
+}
+
+fn may_act(desk: &dyn Desk) -> Result<(), RpcError> {
+    if desk.may_act() {
+        return Ok(());
+    }
+    Err(RpcError::new(-32603, "the user does not allow changes"))
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {
+    serde_json::from_str(params).map_err(|error| RpcError::new(-32602, error.to_string()))
+}
+
+/// Some lines of a text, the first being number 1.
+fn part(text: &str, line: Option<u32>, limit: Option<u32>) -> String {
+    if line.is_none() && limit.is_none() {
+        return text.to_owned();
+    }
+    let skip = line.unwrap_or(1).saturating_sub(1) as usize;
+    let take = limit.map_or(usize::MAX, |limit| limit as usize);
+    text.split_inclusive('\n').skip(skip).take(take).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        let text = "a\nb\nc";
+        assert_eq!(part(text, None, None), text);
+        assert_eq!(part(text, Some(1), Some(1)), "a\n");
+        assert_eq!(part(text, Some(0), Some(1)), "a\n");
+        assert_eq!(part(text, Some(2), None), "b\nc");
+        assert_eq!(part(text, None, Some(2)), "a\nb\n");
+        assert_eq!(part(text, Some(9), Some(2)), "");
+        assert_eq!(part(text, None, Some(0)), "");
+    }
+}

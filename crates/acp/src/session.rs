@@ -1,0 +1,324 @@
+//! The native session as it is right now, and what the agent sends of its own accord about it.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::channel::mpsc;
+use rethread_domain::turn::{Tool, Update};
+use rethread_engine::agents::{Desk, Replayed};
+use serde_json::Value;
+
+use crate::classify::RpcError;
+use crate::connection::{Incoming, lock};
+use crate::frame::Fields;
+use crate::latch::Latch;
+use crate::serve::Server;
+use crate::{permission, translate};
+
+/// How many requests of a replay are kept at its beginning and at its end, and how much of each.
+const KEPT_REQUESTS: usize = 3;
+const KEPT_BYTES: usize = 400;
+/// What we told before a request stands in the same text with some agents, so of its end more is kept.
+const KEPT_END_BYTES: usize = 8192;
+/// How many tool calls of a turn are known by name.
+const KNOWN_TOOLS: usize = 1024;
+
+/// What a connection and its owner share.
+pub(crate) struct Shared {
+    pub(crate) desk: Arc<dyn Desk>,
+    pub(crate) server: Server,
+    session: Mutex<Session>,
+}
+
+#[derive(Default)]
+struct Session {
+    native: Option<String>,
+    phase: Phase,
+    /// What was told between turns, for the next one.
+    title: Option<Update>,
+    mode: Option<Update>,
+    /// Title and kind of the tool calls of this turn.
+    tools: HashMap<String, (String, String)>,
+    /// Tool calls whose output is that of a terminal, by the terminal.
+    terminals: HashMap<String, String>,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Opening(Replay),
+    Turn(Arc<Running>),
+    /// The answer to the prompt is read: nothing that follows belongs to the turn.
+    Answered,
+}
+
+/// A prompt that is being answered.
+pub(crate) struct Running {
+    updates: tokio::sync::Mutex<mpsc::Sender<Update>>,
+    pub(crate) cancelled: Latch,
+    over: Latch,
+    answers: AtomicU64,
+}
+
+impl Running {
+    /// Hands an update on. Waits while the receiver is full, but not beyond the end of the turn.
+    pub(crate) async fn pass(&self, update: Update) {
+        if update.is_answer() {
+            self.answers.fetch_add(1, Ordering::Relaxed);
+        }
+        // One sender for all: each further one would have a place of its own in the channel.
+        let mut updates = self.updates.lock().await;
+        tokio::select! {
+            biased;
+            ready = poll_fn(|cx| updates.poll_ready(cx)) => {
+                if ready.is_ok() {
+                    let _nobody_listens = updates.start_send(update);
+                }
+            }
+            () = self.over.wait() => (),
+        }
+    }
+
+    /// Whether the agent has said or done anything.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answers.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(desk: Arc<dyn Desk>, server: Server) -> Self {
+        Self { desk, server, session: Mutex::default() }
+    }
+
+    /// From here on, updates are a replay, until what is given back is finished or dropped.
+    pub(crate) fn begin_opening(&self, native: Option<&str>) -> Opening<'_> {
+        let mut session = lock(&self.session);
+        *session = Session { native: native.map(str::to_owned), ..Session::default() };
+        session.phase = Phase::Opening(Replay::default());
+        Opening(self)
+    }
+
+    /// The open native session.
+    pub(crate) fn native(&self) -> Option<String> {
+        let session = lock(&self.session);
+        session.native.clone().filter(|_| !matches!(session.phase, Phase::Opening(_)))
+    }
+
+    /// From here on, updates are passed on, until what is given back is dropped.
+    pub(crate) async fn begin_turn(&self, updates: mpsc::Sender<Update>) -> TurnGuard<'_> {
+        let running = Arc::new(Running {
+            updates: tokio::sync::Mutex::new(updates),
+            cancelled: Latch::new(),
+            over: Latch::new(),
+            answers: AtomicU64::new(0),
+        });
+        let told = {
+            let mut session = lock(&self.session);
+            session.phase = Phase::Turn(Arc::clone(&running));
+            session.tools.clear();
+            [session.title.take(), session.mode.take()]
+        };
+        let turn = TurnGuard { shared: self, running };
+        for update in told.into_iter().flatten() {
+            turn.running.pass(update).await;
+        }
+        turn
+    }
+
+    pub(crate) fn answered(&self) {
+        let mut session = lock(&self.session);
+        if matches!(session.phase, Phase::Turn(_)) {
+            session.phase = Phase::Answered;
+        }
+    }
+
+    pub(crate) fn running(&self) -> Option<Arc<Running>> {
+        match &lock(&self.session).phase {
+            Phase::Turn(running) => Some(Arc::clone(running)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        if let Some(running) = self.running() {
+            running.cancelled.set();
+        }
+    }
+
+    /// Title and kind of a tool call, as they were told before.
+    pub(crate) fn tool(&self, id: &str) -> Option<(String, String)> {
+        lock(&self.session).tools.get(id).cloned()
+    }
+
+    fn is_foreign(&self, params: &Fields<'_>) -> bool {
+        let session = lock(&self.session);
+        match (&session.native, params.text("sessionId")) {
+            (Some(native), Some(meant)) => *native != meant,
+            _ => false,
+        }
+    }
+
+    /// Does what has to be done at once; what is given back has to be passed on.
+    fn take(&self, update: &str) -> Option<(Arc<Running>, Update)> {
+        let mut session = lock(&self.session);
+        let session = &mut *session;
+        if let Phase::Turn(running) = &session.phase {
+            let terminals = |id: &str| self.server.terminals.output(id);
+            let translated = translate::translate(update, &terminals)?;
+            if let Update::Tool(tool) = &translated {
+                note(&mut session.tools, tool);
+                if let Some((terminal, tool)) = translate::terminal(update) {
+                    session.terminals.insert(terminal, tool);
+                }
+            }
+            return Some((Arc::clone(running), translated));
+        }
+        match translate::standing(update) {
+            Some(title @ Update::Title { .. }) => session.title = Some(title),
+            Some(mode) => session.mode = Some(mode),
+            None => (),
+        }
+        if let Phase::Opening(replay) = &mut session.phase {
+            replay.take(update);
+        }
+        None
+    }
+
+    /// The whole output of a terminal belongs to the tool call that showed it.
+    async fn conclude(&self, terminal: &str, output: String) {
+        let (running, tool) = {
+            let mut session = lock(&self.session);
+            let Some(tool) = session.terminals.remove(terminal) else { return };
+            let Phase::Turn(running) = &session.phase else { return };
+            (Arc::clone(running), tool)
+        };
+        let tool = Tool { id: tool, output: Some(output), ..Tool::default() };
+        running.pass(Update::Tool(tool)).await;
+    }
+}
+
+fn note(tools: &mut HashMap<String, (String, String)>, tool: &Tool) {
+    if tools.len() >= KNOWN_TOOLS && !tools.contains_key(&tool.id) {
+        return;
+    }
+    let known = tools.entry(tool.id.clone()).or_default();
+    if let Some(title) = &tool.title {
+        known.0.clone_from(title);
+    }
+    if let Some(kind) = &tool.kind {
+        known.1.clone_from(kind);
+    }
+}
+
+impl Incoming for Shared {
+    async fn notified(&self, method: &str, params: &str) {
+        if method != "session/update" {
+            return;
+        }
+        let Some(params) = Fields::parse(params) else { return };
+        let Some(update) = params.get("update").filter(|_| !self.is_foreign(&params)) else {
+            return;
+        };
+        if let Some((running, update)) = self.take(update) {
+            running.pass(update).await;
+        }
+    }
+
+    async fn asked(&self, method: &str, raw: &str) -> Result<Value, RpcError> {
+        let params = Fields::parse(raw).unwrap_or_default();
+        if self.is_foreign(&params) {
+            return Err(RpcError::new(-32602, "there is no such session"));
+        }
+        if method == "session/request_permission" {
+            return permission::answer(self, &params).await;
+        }
+        let answer = self.server.serve(method, raw, self.desk.as_ref()).await?;
+        if let (Some(terminal), Some(output)) = (params.text("terminalId"), answer.last_output) {
+            self.conclude(&terminal, output).await;
+        }
+        Ok(answer.result)
+    }
+}
+
+/// The session while it is being opened.
+pub(crate) struct Opening<'a>(&'a Shared);
+
+impl Opening<'_> {
+    /// How many updates there were until now.
+    pub(crate) fn updates(&self) -> u64 {
+        match &lock(&self.0.session).phase {
+            Phase::Opening(replay) => replay.updates,
+            _ => 0,
+        }
+    }
+
+    /// The session is open. Gives what was replayed.
+    pub(crate) fn finish(self, native: &str) -> Replayed {
+        let mut session = lock(&self.0.session);
+        session.native = Some(native.to_owned());
+        match std::mem::take(&mut session.phase) {
+            Phase::Opening(replay) => replay.told(),
+            _ => Replayed::default(),
+        }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut session = lock(&self.0.session);
+        if matches!(session.phase, Phase::Opening(_)) {
+            *session = Session::default();
+        }
+    }
+}
+
+/// The turn while it runs.
+pub(crate) struct TurnGuard<'a> {
+    shared: &'a Shared,
+    pub(crate) running: Arc<Running>,
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        self.running.over.set();
+        self.running.cancelled.set();
+        let mut session = lock(&self.shared.session);
+        session.phase = Phase::Idle;
+        session.terminals.clear();
+    }
+}
+
+/// What is replayed while a session is loaded, in bounds.
+#[derive(Debug, Default)]
+struct Replay {
+    updates: u64,
+    first: Vec<String>,
+    last: VecDeque<String>,
+}
+
+impl Replay {
+    fn take(&mut self, update: &str) {
+        self.updates += 1;
+        let Some(mut request) = translate::request(update) else { return };
+        let begins = request.floor_char_boundary(KEPT_BYTES);
+        let ends = request.ceil_char_boundary(request.len().saturating_sub(KEPT_END_BYTES));
+        if begins < ends {
+            request.replace_range(begins..ends, "\n");
+        }
+        if self.first.len() < KEPT_REQUESTS {
+            return self.first.push(request);
+        }
+        if self.last.len() == KEPT_REQUESTS {
+            self.last.pop_front();
+        }
+        self.last.push_back(request);
+    }
+
+    fn told(self) -> Replayed {
+        let requests = self.first.into_iter().chain(self.last).collect();
+        Replayed { updates: self.updates, requests }
+    }
+}

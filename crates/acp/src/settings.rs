@@ -1,0 +1,201 @@
+//! Mode, model and options of a native session: what there is to choose from, and which call sets it.
+
+use rethread_engine::agents::{Settings, Trouble};
+use serde_json::{Value, json};
+
+/// What an agent offered when the session was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    modes: Vec<Named>,
+    models: Vec<Named>,
+    options: Vec<Choosable>,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    id: String,
+    name: String,
+}
+
+impl Named {
+    fn is(&self, wanted: &str) -> bool {
+        self.id == wanted || self.name.eq_ignore_ascii_case(wanted)
+    }
+}
+
+/// An option of the agent's own.
+#[derive(Debug)]
+struct Choosable {
+    named: Named,
+    category: String,
+    is_switch: bool,
+    values: Vec<Named>,
+}
+
+/// A call that sets something. The session's id is still missing.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+}
+
+impl Offers {
+    /// Reads what an agent answered to new, load or resume.
+    pub(crate) fn read(answer: &Value) -> Self {
+        Self {
+            modes: named(&answer["modes"]["availableModes"], "id"),
+            models: named(&answer["models"]["availableModels"], "modelId"),
+            options: options(&answer["configOptions"]),
+        }
+    }
+
+    /// Setting one option can change what others offer; the answer says so.
+    pub(crate) fn refresh(&mut self, answer: &Value) {
+        if answer["configOptions"].is_array() {
+            self.options = options(&answer["configOptions"]);
+        }
+    }
+
+    /// The call that sets what is wanted first, which is taken out of it; `None` when nothing is wanted.
+    ///
+    /// What seems to be set already is set again: agents change their settings without telling.
+    pub(crate) fn next(&self, wanted: &mut Settings) -> Option<Result<Step, Trouble>> {
+        if let Some(model) = wanted.model.take() {
+            return Some(self.model(&model));
+        }
+        if let Some(mode) = wanted.mode.take() {
+            return Some(self.mode(&mode));
+        }
+        let (name, value) = wanted.options.pop_first()?;
+        let option = self.options.iter().find(|option| option.named.is(&name));
+        let option = option.ok_or_else(|| Trouble::Unsupported(format!("option {name}")));
+        Some(option.and_then(|option| option.set(&value)))
+    }
+
+    fn model(&self, model: &str) -> Result<Step, Trouble> {
+        if let Some(option) = self.of_category("model") {
+            return option.set(model);
+        }
+        // Gone from the protocol, but not from the agents.
+        let known = self.models.iter().find(|known| known.is(model));
+        let known = known.ok_or_else(|| Trouble::Unsupported(format!("model {model}")))?;
+        let params = json!({ "modelId": known.id });
+        Ok(Step { method: "session/set_model", params })
+    }
+
+    fn mode(&self, mode: &str) -> Result<Step, Trouble> {
+        if let Some(known) = self.modes.iter().find(|known| known.is(mode)) {
+            let params = json!({ "modeId": known.id });
+            return Ok(Step { method: "session/set_mode", params });
+        }
+        let option = self.of_category("mode");
+        option.ok_or_else(|| Trouble::Unsupported(format!("mode {mode}")))?.set(mode)
+    }
+
+    fn of_category(&self, category: &str) -> Option<&Choosable> {
+        self.options.iter().find(|option| option.category == category)
+    }
+}
+
+impl Choosable {
+    fn set(&self, wanted: &str) -> Result<Step, Trouble> {
+        let id = &self.named.id;
+        let missing = || Trouble::Unsupported(format!("{} {wanted}", self.named.name));
+        let params = if self.is_switch {
+            let value: bool = wanted.parse().map_err(|_| missing())?;
+            json!({ "configId": id, "type": "boolean", "value": value })
+        } else {
+            let known = self.values.iter().find(|value| value.is(wanted)).ok_or_else(missing)?;
+            json!({ "configId": id, "value": known.id })
+        };
+        Ok(Step { method: "session/set_config_option", params })
+    }
+}
+
+fn named(list: &Value, id: &str) -> Vec<Named> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|item| one(item, id)).collect()
+}
+
+fn one(item: &Value, id: &str) -> Option<Named> {
+    let id = item[id].as_str()?.to_owned();
+    let name = item["name"].as_str().map_or_else(|| id.clone(), str::to_owned);
+    Some(Named { id, name })
+}
+
+fn options(list: &Value) -> Vec<Choosable> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let options = list.iter().filter_map(|option| {
+        let named = one(option, "id")?;
+        let category = option["category"].as_str().unwrap_or(&named.id).to_owned();
+        let mut values = self::named(&option["options"], "value");
+        // They may stand in groups.
+        for group in option["options"].as_array().into_iter().flatten() {
+            values.extend(self::named(&group["options"], "value"));
+        }
+        let is_switch = option["currentValue"].is_boolean();
+        Some(Choosable { named, category, is_switch, values })
+    });
+    options.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(answer: &Value, mut wanted: Settings) -> Vec<Result<(String, Value), String>> {
+        let offers = Offers::read(answer);
+        let mut steps = Vec::new();
+        while let Some(step) = offers.next(&mut wanted) {
+            let step = step.map(|step| (step.method.to_owned(), step.params));
+            steps.push(step.map_err(|trouble| trouble.to_string()));
+        }
+        steps
+    }
+
+    fn wanted(model: &str, mode: &str, options: &[(&str, &str)]) -> Settings {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings { model: some(model), mode: some(mode), options: options.collect() }
+    }
+
+    #[test]
+    fn old_agents_have_calls_of_their_own_for_mode_and_model() {
+        let answer = json!({
+            "modes": { "currentModeId": "ask", "availableModes": [
+                { "id": "ask", "name": "Ask" }, { "id": "code", "name": "Write code" } ] },
+            "models": { "availableModels": [{ "modelId": "m-1", "name": "Model One" }] },
+        });
+        assert_eq!(
+            steps(&answer, wanted("model one", "code", &[])),
+            [
+                Ok(("session/set_model".to_owned(), json!({ "modelId": "m-1" }))),
+                Ok(("session/set_mode".to_owned(), json!({ "modeId": "code" }))),
+            ]
+        );
+        let unknown = steps(&answer, wanted("m-2", "fly", &[("x", "y")]));
+        assert!(unknown.iter().all(Result::is_err), "{unknown:?}");
+    }
+
+    #[test]
+    fn new_agents_have_options_for_everything() {
+        let answer = json!({ "configOptions": [
+            { "id": "mode", "category": "mode", "type": "select", "currentValue": "ask",
+              "options": [{ "value": "ask", "name": "Ask" }, { "value": "code", "name": "Code" }] },
+            { "id": "llm", "name": "Model", "category": "model", "type": "select", "currentValue": "a",
+              "options": [{ "group": "g", "name": "G", "options": [{ "value": "b", "name": "Bee" }] }] },
+            { "id": "web", "name": "Web search", "type": "boolean", "currentValue": false },
+        ] });
+        let steps = steps(&answer, wanted("bee", "code", &[("web", "true"), ("web search", "no")]));
+        let set = |params: Value| Ok(("session/set_config_option".to_owned(), params));
+        assert_eq!(
+            steps,
+            [
+                set(json!({ "configId": "llm", "value": "b" })),
+                set(json!({ "configId": "mode", "value": "code" })),
+                set(json!({ "configId": "web", "type": "boolean", "value": true })),
+                Err("the agent has no Web search no".to_owned()),
+            ]
+        );
+    }
+}

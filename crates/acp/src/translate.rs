@@ -1,0 +1,323 @@
+//! From `session/update` to [`Update`]: what is known is translated, what is not is kept as it came.
+
+use rethread_domain::turn::{Tool, Update};
+use serde_json::{Map, Value};
+
+use crate::frame::{self, Fields};
+
+/// What is shown of a change to a file.
+const MOST_DIFF_LINES: usize = 40;
+const MOST_DIFF_BYTES: usize = 4096;
+
+/// Knows what a terminal has put out so far.
+pub(crate) type Terminals<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What an update of a running turn says; `None` where it says nothing that belongs to the conversation.
+pub(crate) fn translate(raw: &str, terminals: Terminals<'_>) -> Option<Update> {
+    let update = Fields::parse(raw)?;
+    let kind = update.text("sessionUpdate")?;
+    let known = match kind.as_str() {
+        "agent_message_chunk" => said(&update).map(|text| Update::Text { text }),
+        "agent_thought_chunk" => said(&update).map(|text| Update::Thought { text }),
+        "tool_call" | "tool_call_update" => tool(&update, terminals).map(Update::Tool),
+        "plan" => {
+            let entries = update.get("entries").map(frame::tree);
+            entries.filter(Value::is_array).map(|entries| Update::Plan { entries })
+        }
+        "usage_update" => context(&update),
+        "session_info_update" => return title(&update),
+        "current_mode_update" => update.text("currentModeId").map(|mode| Update::Mode { mode }),
+        "config_option_update" => return current_mode(&update),
+        // Live turns do not repeat the request, and where they do, we know it already.
+        "user_message_chunk" | "available_commands_update" | "notice" => return None,
+        _ => None,
+    };
+    match known {
+        Some(Update::Text { text } | Update::Thought { text }) if text.is_empty() => None,
+        known => Some(known.unwrap_or_else(|| other(raw))),
+    }
+}
+
+fn other(raw: &str) -> Update {
+    Update::Other { raw: frame::tree(raw) }
+}
+
+/// What the user said, in a replay.
+pub(crate) fn request(raw: &str) -> Option<String> {
+    let update = Fields::parse(raw)?;
+    (update.text("sessionUpdate")? == "user_message_chunk").then(|| said(&update))?
+}
+
+/// Title and mode, which count outside of turns, too.
+pub(crate) fn standing(raw: &str) -> Option<Update> {
+    let update = Fields::parse(raw)?;
+    match update.text("sessionUpdate")?.as_str() {
+        "session_info_update" => title(&update),
+        "current_mode_update" => update.text("currentModeId").map(|mode| Update::Mode { mode }),
+        "config_option_update" => current_mode(&update),
+        _ => None,
+    }
+}
+
+fn title(update: &Fields<'_>) -> Option<Update> {
+    update.text("title").map(|title| Update::Title { title })
+}
+
+fn current_mode(update: &Fields<'_>) -> Option<Update> {
+    let options = frame::elements(update.get("configOptions")?);
+    let mode = options.into_iter().filter_map(Fields::parse).find(|option| {
+        option.text("category").or_else(|| option.text("id")).as_deref() == Some("mode")
+    })?;
+    mode.text("currentValue").map(|mode| Update::Mode { mode })
+}
+
+fn context(update: &Fields<'_>) -> Option<Update> {
+    let (used, size) = (update.number("used")?, update.number("size")?);
+    let cost = update.get("cost").and_then(Fields::parse).unwrap_or_default();
+    let is_usd = cost.text("currency").is_none_or(|currency| currency.eq_ignore_ascii_case("usd"));
+    let amount = cost.get("amount").and_then(|raw| serde_json::from_str::<f64>(raw).ok());
+    let spent_usd = amount.filter(|amount| is_usd && amount.is_finite() && *amount >= 0.0);
+    Some(Update::Context { used, size, spent_usd })
+}
+
+/// The tokens that an answer to a prompt tells of.
+pub(crate) fn usage(answer: &str) -> Option<Update> {
+    let usage = Fields::parse(answer)?;
+    let usage = Fields::parse(usage.get("usage")?)?;
+    let number = |name: &str| usage.number(name);
+    number("inputTokens").or(number("outputTokens"))?;
+    let cached = number("cachedReadTokens").unwrap_or(0) + number("cachedWriteTokens").unwrap_or(0);
+    Some(Update::Usage {
+        input_tokens: number("inputTokens").unwrap_or(0).saturating_add(cached),
+        output_tokens: number("outputTokens").unwrap_or(0),
+    })
+}
+
+/// The text of a chunk; empty for what has none to show.
+fn said(update: &Fields<'_>) -> Option<String> {
+    content(update.get("content")?)
+}
+
+fn content(raw: &str) -> Option<String> {
+    if raw.starts_with('"') {
+        return frame::text(raw);
+    }
+    if raw.starts_with('[') {
+        return Some(frame::elements(raw).into_iter().filter_map(content).collect());
+    }
+    let block = Fields::parse(raw)?;
+    match block.text("type").as_deref() {
+        Some("text") => block.get("text").and_then(frame::text),
+        Some("resource_link") => {
+            block.text("uri").or_else(|| block.text("name")).map(|uri| format!("[{uri}]"))
+        }
+        Some("resource") => {
+            let resource = Fields::parse(block.get("resource")?)?;
+            resource.text("text").or_else(|| resource.text("uri").map(|uri| format!("[{uri}]")))
+        }
+        Some(kind @ ("image" | "audio")) => {
+            let format = block.text("mimeType").unwrap_or_else(|| kind.to_owned());
+            Some(format!("[{kind} {format}]"))
+        }
+        _ => None,
+    }
+}
+
+fn tool(update: &Fields<'_>, terminals: Terminals<'_>) -> Option<Tool> {
+    let id = update.text("toolCallId")?;
+    let output = update.get("content").map(|content| outputs(content, terminals));
+    let output = output.filter(|output| !output.is_empty());
+    let output = output.or_else(|| raw_output(update.get("rawOutput")?));
+    let is_own = |name: &str| {
+        matches!(name, "sessionUpdate" | "toolCallId" | "title" | "kind" | "status" | "content")
+    };
+    let rest = update.iter().filter(|(name, raw)| !is_own(name) && *raw != "null");
+    let raw: Map<String, Value> =
+        rest.map(|(name, raw)| (name.to_owned(), frame::tree(raw))).collect();
+    let (title, kind, status) = (update.text("title"), update.text("kind"), update.text("status"));
+    Some(Tool { id, title, kind, status, output, raw })
+}
+
+/// The one terminal that is all of a tool's output.
+pub(crate) fn terminal(raw: &str) -> Option<(String, String)> {
+    let update = Fields::parse(raw)?;
+    let content = frame::elements(update.get("content")?);
+    let [only] = content.as_slice() else { return None };
+    let only = Fields::parse(only)?;
+    let is_terminal = only.text("type").as_deref() == Some("terminal");
+    if is_terminal { Some((only.text("terminalId")?, update.text("toolCallId")?)) } else { None }
+}
+
+fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
+    let parts = frame::elements(raw).into_iter().filter_map(|part| {
+        let fields = Fields::parse(part)?;
+        match fields.text("type").as_deref() {
+            Some("content") => content(fields.get("content")?),
+            Some("diff") => Some(edited(&fields)),
+            Some("terminal") => terminals(&fields.text("terminalId")?),
+            _ => content(part),
+        }
+    });
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Some agents give a tool's output here only.
+fn raw_output(raw: &str) -> Option<String> {
+    if raw.starts_with('"') {
+        return frame::text(raw);
+    }
+    let fields = Fields::parse(raw)?;
+    ["output", "formatted_output", "stdout", "text"].iter().find_map(|name| fields.text(name))
+}
+
+/// What a change took away and put in, without the lines around it.
+fn edited(diff: &Fields<'_>) -> String {
+    let path = diff.text("path").unwrap_or_default();
+    let (old, new) = (diff.text("oldText"), diff.text("newText").unwrap_or_default());
+    let verb = if old.is_some() { "edited" } else { "wrote" };
+    let old = old.unwrap_or_default();
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let gone = old[..old.len() - tail].iter().map(|line| ('-', line));
+    let came = new[..new.len() - tail].iter().map(|line| ('+', line));
+    let mut text = format!("{verb} {path}");
+    for (count, (mark, line)) in gone.chain(came).enumerate() {
+        if count == MOST_DIFF_LINES || text.len() > MOST_DIFF_BYTES {
+            text.push_str("\n…");
+            break;
+        }
+        let line = &line[..line.floor_char_boundary(MOST_DIFF_BYTES)];
+        text.push_str(&format!("\n{mark}{line}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn translated(raw: Value) -> Option<Update> {
+        let terminals = |id: &str| (id == "t").then(|| "output of t".to_owned());
+        translate(&raw.to_string(), &terminals)
+    }
+
+    fn output(content: Value) -> Option<String> {
+        let raw = json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "content": content });
+        match translated(raw) {
+            Some(Update::Tool(tool)) => tool.output,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn texts_come_in_many_shapes() {
+        for (content, expected) in [
+            (json!({ "type": "text", "text": "a" }), "a"),
+            (json!("a"), "a"),
+            (json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]), "ab"),
+            (json!({ "type": "resource_link", "uri": "file:///a", "name": "a" }), "[file:///a]"),
+            (json!({ "type": "resource", "resource": { "uri": "x:a", "text": "A" } }), "A"),
+            (json!({ "type": "image", "mimeType": "image/png", "data": "" }), "[image image/png]"),
+        ] {
+            let chunk = |kind: &str| json!({ "sessionUpdate": kind, "content": content });
+            let text = expected.to_owned();
+            assert_eq!(translated(chunk("agent_message_chunk")), Some(Update::Text { text }));
+            let text = expected.to_owned();
+            assert_eq!(translated(chunk("agent_thought_chunk")), Some(Update::Thought { text }));
+            assert_eq!(translated(chunk("user_message_chunk")), None);
+            let request = request(&chunk("user_message_chunk").to_string());
+            assert_eq!(request.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out_and_what_is_unknown_is_kept() {
+        let empty = json!({ "type": "text", "text": "" });
+        for raw in [
+            json!({ "sessionUpdate": "agent_message_chunk", "content": empty }),
+            json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }),
+            json!({ "sessionUpdate": "notice" }),
+            json!({ "sessionUpdate": "session_info_update", "updatedAt": "x" }),
+            json!({ "sessionUpdate": 1 }),
+            json!({}),
+            json!([]),
+        ] {
+            assert_eq!(translated(raw.clone()), None, "{raw}");
+        }
+        for raw in [
+            json!({ "sessionUpdate": "dance", "steps": 3 }),
+            json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "smell" } }),
+            json!({ "sessionUpdate": "agent_message_chunk" }),
+            json!({ "sessionUpdate": "tool_call", "title": "without an id" }),
+            json!({ "sessionUpdate": "plan", "entries": 1 }),
+            json!({ "sessionUpdate": "usage_update", "used": -1 }),
+        ] {
+            assert_eq!(translated(raw.clone()), Some(Update::Other { raw }));
+        }
+    }
+
+    #[test]
+    fn a_tool_call_keeps_all_that_was_sent_of_it() {
+        let raw = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "1", "title": "ls", "kind": "execute",
+            "status": "completed", "content": [], "rawInput": { "a": 1 }, "new": true, "none": null,
+        });
+        let Some(Update::Tool(tool)) = translated(raw) else { panic!() };
+        assert_eq!(
+            (tool.title.as_deref(), tool.status.as_deref()),
+            (Some("ls"), Some("completed"))
+        );
+        assert_eq!(tool.output, None);
+        assert_eq!(Value::Object(tool.raw), json!({ "rawInput": { "a": 1 }, "new": true }));
+    }
+
+    #[test]
+    fn a_tool_s_output_is_text_whatever_it_was() {
+        let text = json!({ "type": "content", "content": { "type": "text", "text": "found" } });
+        let terminal = json!({ "type": "terminal", "terminalId": "t" });
+        assert_eq!(output(json!([text, terminal])).as_deref(), Some("found\noutput of t"));
+        assert_eq!(output(json!([{ "type": "terminal", "terminalId": "gone" }])), None);
+        let diff = json!({ "type": "diff", "path": "/a", "oldText": "1\n2\n3\n", "newText": "1\nII\n3\n" });
+        assert_eq!(output(json!([diff])).as_deref(), Some("edited /a\n-2\n+II"));
+        let new = json!({ "type": "diff", "path": "/a", "oldText": null, "newText": "1\n2" });
+        assert_eq!(output(json!([new])).as_deref(), Some("wrote /a\n+1\n+2"));
+        let long = json!({ "type": "diff", "path": "/a", "newText": "x\n".repeat(1000) });
+        assert!(output(json!([long])).unwrap().len() < 1000);
+        let raw = json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "rawOutput": { "output": "o" } });
+        assert!(
+            matches!(translated(raw), Some(Update::Tool(Tool { output: Some(o), .. })) if o == "o")
+        );
+    }
+
+    #[test]
+    fn counts_titles_and_modes_are_read() {
+        let cost = json!({ "amount": 0.5, "currency": "USD" });
+        let raw = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": cost });
+        let context = Update::Context { used: 5, size: 9, spent_usd: Some(0.5) };
+        assert_eq!(translated(raw), Some(context));
+        let raw = json!({ "sessionUpdate": "session_info_update", "title": "T" });
+        assert_eq!(translated(raw), Some(Update::Title { title: "T".to_owned() }));
+        let mode = Some(Update::Mode { mode: "code".to_owned() });
+        let raw = json!({ "sessionUpdate": "current_mode_update", "currentModeId": "code" });
+        assert_eq!(translated(raw), mode);
+        let option = json!({ "id": "m", "category": "mode", "currentValue": "code" });
+        let raw = json!({ "sessionUpdate": "config_option_update", "configOptions": [option] });
+        assert_eq!(translated(raw.clone()), mode);
+        assert_eq!(standing(&raw.to_string()), mode);
+        let answer = r#"{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"cachedReadTokens":5}}"#;
+        assert_eq!(usage(answer), Some(Update::Usage { input_tokens: 8, output_tokens: 4 }));
+        assert_eq!(usage(r#"{"stopReason":"end_turn"}"#), None);
+    }
+
+    #[test]
+    fn a_million_members_do_not_hurt() {
+        let members: Vec<String> = (0..1_000_000).map(|n| format!("\"k{n}\":0")).collect();
+        let raw = format!("{{\"sessionUpdate\":\"dance\",{}}}", members.join(","));
+        let Some(Update::Other { raw }) = translate(&raw, &|_| None) else { panic!() };
+        assert!(raw.is_string());
+    }
+}
