@@ -1,0 +1,12 @@
+//! The client of a model, against a real server on this machine that answers by script.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+mod server;
+mod setup;
+
+mod anthropic;
+mod openai;
+mod refusals;
+mod secrets;
+mod settings;
+mod trouble;
