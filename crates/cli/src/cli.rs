@@ -1,16 +1,18 @@
 //! The command line: what can be said, and what every command shares.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
-use rethread_engine::{Clock, Engine};
+use rethread_engine::{Clock, Engine, Summariser};
 use rethread_store::StoreUrl;
 
 use crate::commands;
 use crate::config::Config;
 use crate::error::Refused;
+use crate::output;
 
 /// Session continuity for AI agents
 ///
@@ -33,6 +35,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(commands::run::Args),
+    Resume(commands::resume::Args),
+    Continue(commands::resume::Continue),
+    Send(commands::resume::Send),
+    Stop(commands::stop::Args),
+    Agents(commands::agents::Args),
     Record(commands::record::Args),
     List(commands::list::Args),
     Show(commands::show::Args),
@@ -58,6 +66,9 @@ enum Command {
     Tour(commands::tour::Args),
     Completions(commands::manual::Completions),
     Man(commands::manual::Man),
+    /// An agent for trials: remembers what it is told, and fails in every way that is asked for
+    #[command(hide = true)]
+    ReferenceAgent(rethread_reference::Flags),
 }
 
 /// What commands work with.
@@ -72,6 +83,30 @@ impl App {
     /// The one session that a shortened id means.
     pub(crate) async fn session(&self, reference: &SessionRef) -> anyhow::Result<SessionId> {
         Ok(self.engine.resolve(reference).await?)
+    }
+
+    /// Ends what nobody drives any more, and says so.
+    async fn tidy(&self) -> anyhow::Result<()> {
+        let tidied = self.engine.tidy(self.config.idle()).await?;
+        for session in &tidied.interrupted {
+            output::note(format_args!(
+                "note: the last answer in {} was interrupted; what had been said is kept",
+                commands::named(session)
+            ));
+        }
+        let idle = output::time::length(self.config.idle());
+        match tidied.paused.as_slice() {
+            [] => (),
+            [one] => output::note(format_args!(
+                "note: paused {}: nothing was said for {idle}",
+                commands::named(one)
+            )),
+            several => output::note(format_args!(
+                "note: paused {} sessions in which nothing was said for {idle}",
+                several.len()
+            )),
+        }
+        Ok(())
     }
 }
 
@@ -100,6 +135,7 @@ impl Cli {
             Command::Config(args) => return args.run(json),
             Command::Completions(args) => return Ok(args.run()),
             Command::Man(args) => return args.run(),
+            Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
             Command::Tour(args) => return args.run().await,
             _ => (),
         }
@@ -108,12 +144,23 @@ impl Cli {
         if let Command::Restore(args) = command {
             return args.run(&url);
         }
-        if !matches!(command, Command::Record(_) | Command::Import(_)) {
+        if !matches!(command, Command::Record(_) | Command::Import(_) | Command::Run(_)) {
             refuse_missing_folder(&url, &config)?;
         }
-        let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall);
+        let summariser = config.summariser()?;
+        let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
+            .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>));
         let app = App { engine, config, url, json };
+        if !matches!(command, Command::Doctor(_)) {
+            app.tidy().await?;
+        }
         match command {
+            Command::Run(args) => args.run(&app).await,
+            Command::Resume(args) => args.run(&app).await,
+            Command::Continue(args) => args.run(&app).await,
+            Command::Send(args) => args.run(&app).await,
+            Command::Stop(args) => args.run(&app).await,
+            Command::Agents(args) => args.run(&app).await,
             Command::Record(args) => args.run(&app).await,
             Command::List(args) => args.run(&app).await,
             Command::Show(args) => args.run(&app).await,
@@ -138,7 +185,8 @@ impl Cli {
             | Command::Restore(_)
             | Command::Tour(_)
             | Command::Completions(_)
-            | Command::Man(_) => Ok(ExitCode::SUCCESS),
+            | Command::Man(_)
+            | Command::ReferenceAgent(_) => Ok(ExitCode::SUCCESS),
         }
     }
 }

@@ -6,6 +6,7 @@ use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
 use rethread_domain::{Status, quote};
 use rethread_engine::Error;
+use rethread_engine::agents::Trouble;
 use rethread_engine::entry::BadEntry;
 use rethread_store as store;
 use serde_json::json;
@@ -154,8 +155,51 @@ fn by_engine(error: &Error) -> Report {
         Error::IdTaken { .. } => {
             found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
         }
+        Error::Agent { trouble, .. } => by_trouble(trouble),
+        Error::Busy { .. } => found(
+            "conversation_busy",
+            REFUSED,
+            "`rethread send ID PROMPT` lets that process send it; `rethread stop ID` ends it",
+        ),
+        Error::NotResumable { .. } => found(
+            "not_resumable",
+            REFUSED,
+            "--policy auto tells it the story so far in a new session",
+        ),
+        Error::Interrupted => found(
+            "interrupted",
+            REFUSED,
+            "what had been said is kept; `rethread resume ID` takes it up again",
+        ),
+        Error::Elsewhere(_) => {
+            found("elsewhere", REFUSED, "the process that has the conversation open says more")
+        }
         Error::Store(error) => by_store(error),
     }
+}
+
+/// What an agent's trouble asks of the user. The session stays resumable in all of them.
+fn by_trouble(trouble: &Trouble) -> Report {
+    let hint = match trouble {
+        Trouble::NotInstalled { .. } => "`rethread agents` says how to install it",
+        Trouble::CannotStart { .. } => "check the command in `rethread config show`",
+        Trouble::FolderGone(_) => "bring the folder back; the session itself is kept",
+        Trouble::TimedOut { .. } => {
+            "what was said is kept; the settings under [talk] allow more time"
+        }
+        Trouble::WrongVersion(_) => "another version of the agent may speak version 1",
+        Trouble::LineTooLong(_) => "the setting talk.max_line_bytes allows longer ones",
+        Trouble::Nonsense { .. } | Trouble::Refused { .. } => {
+            "what was said is kept; try again, or go on with another agent: --with AGENT"
+        }
+        Trouble::SessionGone(_) => "--policy auto tells it the story so far in a new session",
+        Trouble::NeedsLogin(_) => "start the agent by itself once and log in there",
+        Trouble::Unsupported(_) => "leave it away, or use an agent that can do it",
+        Trouble::Ended { .. } | Trouble::Cancelled => {
+            "what was said is kept; `rethread continue` takes it up again"
+        }
+    };
+    Report { code: trouble.name(), exit: REFUSED, hint: Some(hint.to_owned()) }
 }
 
 fn by_refusal(refusal: Refusal) -> Report {

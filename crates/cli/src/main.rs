@@ -1,16 +1,25 @@
 //! `rethread`: the program. Puts the parts together.
 
+mod agents;
+mod chat;
 mod cli;
 mod commands;
 mod config;
 mod error;
 mod output;
+mod summariser;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == "guard") {
+        // Stands between us and each agent: see the acp room.
+        return rethread_acp::guard(args);
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(refused) => return error::usage(&refused),
@@ -21,7 +30,14 @@ fn main() -> ExitCode {
         output::note(format_args!("error: this is a bug in rethread: {panic}"));
         std::process::exit(error::OUR_FAULT.into());
     }));
-    match futures::executor::block_on(cli.run()) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(failure) => return error::report(&failure.into(), json),
+    };
+    let outcome = runtime.block_on(cli.run());
+    // A thread that waits for a line that nobody will type is not waited for.
+    runtime.shutdown_background();
+    match outcome {
         Ok(code) => code,
         Err(failure) => error::report(&failure, json),
     }

@@ -2,16 +2,18 @@
 
 use std::process::ExitCode;
 
+use rethread_domain::opening;
 use rethread_engine::Checked;
+use rethread_store::OpeningCount;
 use serde_json::json;
 
 use crate::cli::App;
-use crate::output;
+use crate::output::{self, table};
 
 /// Check the store, and mend what can be mended
 ///
 /// Looks for damage in the file, compares everything that is derived (counters, titles, summaries, the search index)
-/// with the log, and tells what the store holds. Exit code 1 when something is wrong.
+/// with the log, and tells what the store holds and how conversations were opened in agents. Exit code 1 when something is wrong.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Make counters, views and the search index anew from the log
@@ -33,17 +35,19 @@ impl Args {
             app.engine.compact().await?;
         }
         let checked = app.engine.check().await?;
+        let openings = app.engine.openings().await.unwrap_or_default();
         let is_well = checked.health.damage.is_empty() && checked.health.drift.is_empty();
         if app.json {
-            output::json(&view(&checked, app));
+            output::json(&view(&checked, &openings, app));
         } else {
             output::data(&render(&checked, app));
+            output::data(&opened(&openings));
         }
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn view(checked: &Checked, app: &App) -> serde_json::Value {
+fn view(checked: &Checked, openings: &[OpeningCount], app: &App) -> serde_json::Value {
     let usage = checked.usage;
     json!({
         "store": app.url.to_string(),
@@ -57,6 +61,7 @@ fn view(checked: &Checked, app: &App) -> serde_json::Value {
         "free_bytes": usage.free_bytes,
         "blob_bytes": usage.blob_bytes,
         "unindexed_messages": checked.health.unindexed,
+        "openings": openings,
         "damage": checked.health.damage,
         "drift": checked.health.drift,
         "ok": checked.health.damage.is_empty() && checked.health.drift.is_empty(),
@@ -106,6 +111,25 @@ fn render(checked: &Checked, app: &App) -> String {
         out.push_str("`rethread doctor --rebuild` makes these anew from the log.\n");
     }
     out
+}
+
+/// How conversations were opened in agents, and why not better.
+fn opened(openings: &[OpeningCount]) -> String {
+    if openings.is_empty() {
+        return String::new();
+    }
+    let rows = openings.iter().map(|one| {
+        vec![
+            one.agent.clone(),
+            one.how.to_string(),
+            one.why.as_deref().map_or_else(String::new, |why| opening::reason(why).to_owned()),
+            one.count.to_string(),
+            format!("{} ms", one.median_ms),
+            format!("{} ms", one.most_ms),
+        ]
+    });
+    let headings = ["AGENT", "OPENED", "BECAUSE", "TIMES", "MEDIAN", "LONGEST"];
+    format!("\n{}", table::render(&headings, rows.collect()))
 }
 
 fn size(bytes: u64) -> String {

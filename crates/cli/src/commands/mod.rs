@@ -1,6 +1,8 @@
 //! One file for each command: its arguments, its help, and what it does.
 
+pub(crate) mod agents;
 pub(crate) mod backup;
+mod choice;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod delete;
@@ -14,18 +16,23 @@ pub(crate) mod prune;
 pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod rename;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod shift;
 pub(crate) mod show;
+pub(crate) mod stop;
 pub(crate) mod tour;
 
 use std::path::{Path, PathBuf};
 
-use rethread_domain::Session;
 use rethread_domain::quote::one_line;
+use rethread_domain::{Session, SessionId};
 use rethread_engine::exchange::session_view;
 
-use crate::error::BadInput;
+use crate::chat::Left;
+use crate::cli::App;
+use crate::error::{BadInput, Refused};
 use crate::output;
 
 /// A number that has to be at least 1. Taken as any number, so that the error can say so.
@@ -80,4 +87,31 @@ pub(crate) fn confirm(session: &Session, json: bool, words: &str) {
     } else {
         output::note(format_args!("{words}"));
     }
+}
+
+/// Refuses folders that are set not to be recorded.
+pub(crate) fn refuse_excluded(app: &App, folder: &Path) -> anyhow::Result<()> {
+    let Some(excluded) = app.config.excluded(folder) else { return Ok(()) };
+    Err(Refused {
+        code: "not_recorded",
+        message: format!("sessions in {} are not recorded", excluded.display()),
+        hint: Some(
+            "the setting record.exclude says so; `rethread config path` tells where".to_owned(),
+        ),
+    }
+    .into())
+}
+
+/// Says how a conversation in the terminal was left.
+pub(crate) async fn leave(app: &App, id: SessionId, left: Left) -> anyhow::Result<()> {
+    let session = app.engine.session(id).await?;
+    if session.last_seq == 0 {
+        return Ok(());
+    }
+    if left == Left::Idle {
+        let idle = output::time::length(app.config.idle());
+        output::note(format_args!("Nothing was said for {idle}."));
+    }
+    output::note(format_args!("{}", stop::told(&app.engine, &session).await?));
+    Ok(())
 }

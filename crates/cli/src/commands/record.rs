@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rethread_domain::id::SessionRef;
 use rethread_domain::message::{NewMessage, Role};
-use rethread_domain::session::Beginning;
+use rethread_domain::session::{Beginning, Move};
 use rethread_domain::{Session, conversation::TitleFrom};
 use rethread_engine::{Error, Recorder, entry};
 use rethread_store as store;
 
-use super::project;
+use super::{project, refuse_excluded};
 use crate::cli::App;
-use crate::error::{BadInput, Refused};
+use crate::error::BadInput;
 use crate::output;
 
 /// How often others are listened to while nothing is said.
@@ -112,8 +112,15 @@ impl Args {
         let recorder = Recorder::open(&app.engine, session.id, app.config.pruning()).await?;
         let is_read = output::try_write(format!("{}\n", session.id).as_bytes()).is_ok();
         let other_agent = self.agent.filter(|agent| session.agent.as_ref() != Some(agent));
-        let mut recording =
-            Recording { app, recorder, ack: self.ack && is_read, other_agent, messages: 0 };
+        let mut recording = Recording {
+            app,
+            recorder,
+            ack: self.ack && is_read,
+            other_agent,
+            messages: 0,
+            heard: Instant::now(),
+            is_paused: false,
+        };
         let lines = read_lines(app.config.record.max_message_bytes);
         let outcome = recording.run(&lines).await;
         let messages = recording.messages;
@@ -178,19 +185,6 @@ impl Args {
     }
 }
 
-/// Refuses folders that are set not to be recorded.
-fn refuse_excluded(app: &App, folder: &Path) -> anyhow::Result<()> {
-    let Some(excluded) = app.config.excluded(folder) else { return Ok(()) };
-    Err(Refused {
-        code: "not_recorded",
-        message: format!("sessions in {} are not recorded", excluded.display()),
-        hint: Some(
-            "the setting record.exclude says so; `rethread config path` tells where".to_owned(),
-        ),
-    }
-    .into())
-}
-
 struct Recording<'a> {
     app: &'a App,
     recorder: Recorder,
@@ -198,6 +192,9 @@ struct Recording<'a> {
     /// Speaks where a line names no agent and the session's own is another.
     other_agent: Option<String>,
     messages: u64,
+    /// When something was said last, and whether the session was paused since.
+    heard: Instant,
+    is_paused: bool,
 }
 
 impl Recording<'_> {
@@ -220,11 +217,35 @@ impl Recording<'_> {
     }
 
     async fn idle(&mut self) -> anyhow::Result<()> {
+        self.pause_if_quiet().await?;
         match self.recorder.idle().await {
             // The index can follow later.
             Ok(_) | Err(Error::Store(store::Error::Full | store::Error::Busy)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// After long without a word the session is paused; the next message takes it up again.
+    async fn pause_if_quiet(&mut self) -> anyhow::Result<()> {
+        let idle = self.app.config.idle();
+        let is_quiet = i64::try_from(self.heard.elapsed().as_secs())
+            .is_ok_and(|quiet| quiet >= idle.as_secs());
+        if self.is_paused || self.messages == 0 || !is_quiet {
+            return Ok(());
+        }
+        self.is_paused = true;
+        match self.app.engine.settle_as(self.recorder.session(), Move::Pause).await {
+            Ok(session) => output::note(format_args!(
+                "note: paused {}: nothing was said for {}",
+                super::named(&session),
+                output::time::length(idle)
+            )),
+            // Somebody else has paused it, or it cannot be written to now.
+            Err(Error::Refused(_)) => (),
+            Err(Error::Store(error)) if error.is_for_now() => (),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Writes all lines that are there, in one go. The first bad one ends it, when those before are written.
@@ -303,6 +324,7 @@ impl Recording<'_> {
 
     fn acknowledge(&mut self, written: &[store::Appended]) {
         self.messages += written.len() as u64;
+        (self.heard, self.is_paused) = (Instant::now(), false);
         if self.ack {
             let lines: Vec<String> =
                 written.iter().map(|one| format!("{{\"seq\":{}}}\n", one.seq)).collect();

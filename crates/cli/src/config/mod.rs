@@ -2,20 +2,27 @@
 //! reads the environment and the home folder.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use etcetera::BaseStrategy;
+use jiff::SignedDuration;
+use rethread_acp::Entry;
 use rethread_domain::context::Limits;
 use rethread_domain::id;
+use rethread_domain::opening::Policy;
 use rethread_engine::Pruning;
+use rethread_engine::agents::Consent;
 use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::error::BadInput;
+use crate::summariser::Summariser;
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
@@ -28,6 +35,10 @@ pub(crate) struct Config {
     pub(crate) context: Context,
     pub(crate) prune: Prune,
     pub(crate) list: List,
+    pub(crate) talk: Talk,
+    pub(crate) model: Model,
+    /// As they were written: `acp` knows what an agent is.
+    agents: Table,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -72,6 +83,29 @@ pub(crate) struct List {
     pub(crate) limit: u32,
 }
 
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Talk {
+    permissions: String,
+    policy: String,
+    idle_seconds: u32,
+    initialize_seconds: u64,
+    open_seconds: u64,
+    cancel_seconds: u64,
+    max_line_bytes: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    dialect: String,
+    url: String,
+    name: String,
+    key_variable: String,
+    timeout_seconds: u64,
+    attempts: u32,
+}
+
 impl Config {
     pub(crate) fn load() -> anyhow::Result<Self> {
         Self::from_file(&path()?)
@@ -108,7 +142,64 @@ impl Config {
             "record.max_message_bytes must be at least 1"
         );
         anyhow::ensure!(self.list.limit > 0, "list.limit must be at least 1");
+        anyhow::ensure!(self.talk.idle_seconds > 0, "talk.idle_seconds must be at least 1");
+        anyhow::ensure!(self.talk.max_line_bytes > 0, "talk.max_line_bytes must be at least 1");
+        self.consent(None)?;
+        self.policy(None)?;
+        self.agents()?;
         Ok(())
+    }
+
+    /// Every agent there is, by name.
+    pub(crate) fn agents(&self) -> anyhow::Result<BTreeMap<String, Entry>> {
+        Ok(rethread_acp::entries(&self.agents)?)
+    }
+
+    pub(crate) fn consent(&self, asked: Option<&str>) -> anyhow::Result<Consent> {
+        asked.unwrap_or(&self.talk.permissions).parse().map_err(anyhow::Error::msg)
+    }
+
+    pub(crate) fn policy(&self, asked: Option<Policy>) -> anyhow::Result<Policy> {
+        asked.map_or_else(|| self.talk.policy.parse().map_err(anyhow::Error::msg), Ok)
+    }
+
+    /// How long nothing may happen in a session before it is paused.
+    pub(crate) fn idle(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.talk.idle_seconds.into())
+    }
+
+    pub(crate) fn agent_limits(&self) -> rethread_acp::Limits {
+        let Talk { initialize_seconds, open_seconds, cancel_seconds, max_line_bytes, .. } =
+            self.talk;
+        rethread_acp::Limits {
+            line: max_line_bytes,
+            initialize: Duration::from_secs(initialize_seconds),
+            open: Duration::from_secs(open_seconds),
+            cancel: Duration::from_secs(cancel_seconds),
+            ..rethread_acp::Limits::default()
+        }
+    }
+
+    /// The environment that agents get, but for what is named here.
+    pub(crate) fn environment(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
+        let withheld = Some(&self.model.key_variable).filter(|name| !name.is_empty());
+        (std::env::vars_os().collect(), withheld.map(OsString::from).into_iter().collect())
+    }
+
+    /// The model that writes summaries, if there is one.
+    pub(crate) fn summariser(&self) -> anyhow::Result<Option<Summariser>> {
+        let Model { dialect, url, name, key_variable, timeout_seconds, attempts } = &self.model;
+        if url.is_empty() {
+            return Ok(None);
+        }
+        let key = Some(key_variable.as_str()).filter(|name| !name.is_empty()).and_then(variable);
+        let settings = rethread_model::Settings {
+            key: key.map(rethread_model::Key::from),
+            timeout: Duration::from_secs(*timeout_seconds),
+            attempts: *attempts,
+            ..rethread_model::Settings::new(dialect.parse()?, url, name)
+        };
+        Ok(Some(Summariser(rethread_model::Endpoint::new(settings)?)))
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -200,6 +291,11 @@ fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
     })
 }
 
+/// Where what is kept beside the store goes: what was typed, what is known of agents.
+pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
+    Ok(base()?.data_dir().join("rethread"))
+}
+
 /// Where the user's settings are.
 pub(crate) fn path() -> anyhow::Result<PathBuf> {
     Ok(base()?.config_dir().join("rethread").join("config.toml"))
@@ -256,7 +352,7 @@ pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
 }
 
 /// Replaces a file as a whole: a crash leaves the old one or the new one.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().context("the settings have no folder")?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let half = path.with_extension("toml.part");

@@ -56,6 +56,15 @@ pub(crate) fn shown(text: &str, raw: bool) -> String {
     if raw { text.to_owned() } else { quote::safe(text) }
 }
 
+/// Dim, on a terminal.
+pub(crate) fn dim(text: &str) -> String {
+    if std::io::stderr().is_terminal() {
+        format!("\u{1b}[2m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
 /// Bold, on a terminal.
 pub(crate) fn bold(text: &str) -> String {
     if is_terminal() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }

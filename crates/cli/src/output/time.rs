@@ -18,6 +18,15 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// A length of time: `5 minutes`, `90 seconds`.
+pub(crate) fn length(length: jiff::SignedDuration) -> String {
+    let seconds = length.as_secs();
+    let (count, unit) =
+        if seconds % 60 == 0 { (seconds / 60, "minute") } else { (seconds, "second") };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
 /// The minute, where the user is.
 pub(crate) fn minute(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()

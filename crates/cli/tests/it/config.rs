@@ -32,6 +32,25 @@ fn the_settings_in_force_are_shown() {
 
     [list]
     limit = 20
+
+    [talk]
+    permissions = "ask"
+    policy = "auto"
+    idle_seconds = 300
+    initialize_seconds = 90
+    open_seconds = 120
+    cancel_seconds = 10
+    max_line_bytes = 16777216
+
+    [model]
+    dialect = "openai"
+    url = ""
+    name = ""
+    key_variable = ""
+    timeout_seconds = 60
+    attempts = 3
+
+    [agents]
     --- stderr
     "#);
     assert_output!(env.run(["config", "path"]), @"

@@ -1,6 +1,7 @@
 //! A home, a store and a project of its own for each test, and what the program answers in them as text.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::Write;
@@ -25,6 +26,8 @@ pub(crate) struct TestEnv {
     store: PathBuf,
     /// Sessions in the order in which they were seen: snapshots know them by their place.
     ids: RefCell<Vec<String>>,
+    /// The tables of the settings, by name.
+    settings: RefCell<BTreeMap<String, String>>,
 }
 
 /// What a command answered, once as it came and once without what differs from run to run.
@@ -78,7 +81,7 @@ impl TestEnv {
         for name in ["home", "project", "store"] {
             std::fs::create_dir(folder.path().join(name)).expect("a folder for the test");
         }
-        Self { folder, store, ids: RefCell::default() }
+        Self { folder, store, ids: RefCell::default(), settings: RefCell::default() }
     }
 
     /// With its store elsewhere.
@@ -177,6 +180,32 @@ impl TestEnv {
         command.arg("--json");
         let output = self.finish(command, b"").succeeded();
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"))
+    }
+
+    /// Puts a table into the settings, in the place of the one that has its name.
+    pub(crate) fn set(&self, table: &str, content: impl Into<String>) {
+        let mut settings = self.settings.borrow_mut();
+        settings.insert(table.to_owned(), content.into());
+        let tables = settings.iter().map(|(table, content)| format!("[{table}]\n{content}\n"));
+        let text = tables.collect::<Vec<_>>().concat();
+        let folder = self.path("home/.config/rethread");
+        std::fs::create_dir_all(&folder).expect("a folder for the settings");
+        std::fs::write(folder.join("config.toml"), text).expect("the settings");
+    }
+
+    /// Makes the reference agent known under a name. It keeps its sessions in `NAME.memory`, and every frame in
+    /// `NAME.log`.
+    pub(crate) fn agent(&self, name: &str, flags: &[&str]) {
+        self.agent_with(name, flags, "");
+    }
+
+    /// An agent with more in its entry.
+    pub(crate) fn agent_with(&self, name: &str, flags: &[&str], more: &str) {
+        let [memory, log] = ["memory", "log"]
+            .map(|what| self.path(&format!("{name}.{what}")).display().to_string());
+        let own = [PROGRAM, "reference-agent", "--memory", &memory, "--log", &log];
+        let command: Vec<&str> = own.iter().chain(flags).copied().collect();
+        self.set(&format!("agents.{name}"), format!("command = {}\n{more}", json!(command)));
     }
 
     /// Records a session; gives its id.

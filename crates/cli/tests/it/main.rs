@@ -3,8 +3,16 @@
 
 #[macro_use]
 mod env;
+mod chat;
 mod live;
+mod reference;
 
+mod agents_bad;
+mod agents_find;
+mod agents_may;
+mod agents_terminal;
+mod agents_tiers;
+mod agents_told;
 mod backup;
 mod bad_input;
 mod bad_store;
@@ -32,5 +40,6 @@ mod rename;
 mod search;
 mod show;
 mod status;
+mod talk_kills;
 mod terminal;
 mod tour;

@@ -16,6 +16,12 @@ fn the_help_tells_every_command() {
     Usage: rethread [OPTIONS] <COMMAND>
 
     Commands:
+      run          Talk to an agent in a new session
+      resume       Take a session up again, in its agent or another
+      continue     Go on with the most recent session of this folder
+      send         Send a message to a session, running or not
+      stop         Save a session and pause it
+      agents       Show the agents: which are installed, and what they can do
       record       Record a conversation from standard input
       list         List sessions, the most recent first
       show         Show a session and its last messages
@@ -38,7 +44,7 @@ fn the_help_tells_every_command() {
       restore      Put a backup in place of the store
       config       Show and change settings
       doctor       Check the store, and mend what can be mended
-      tour         See it at work: record, crash, find, resume
+      tour         See it at work: talk, crash, find, resume
       completions  Print completions for a shell
       man          Print the manual page, or write one for each command
       help         Print this message or the help of the given subcommand(s)

@@ -7,7 +7,13 @@ fn the_tour_runs_and_leaves_nothing() {
     let env = TestEnv::new();
     let before = env.tree();
     let told = env.data(["tour"]);
-    for part in ["kill -9", "all 9 are there", "heron-42", "The passkey is in it."] {
+    for part in [
+        "<- kill -9, in the middle of the answer",
+        "[resumer: resumed in its own session]",
+        "[loader: loaded from its own session]",
+        "[forgetful: told the story so far in a new session, because it can neither resume nor load]",
+        "Three passkeys survived",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(env.tree(), before);
@@ -19,5 +25,6 @@ fn its_store_can_be_kept() {
     let told = env.data(["tour", "--keep"]);
     let store = told.split("--store ").nth(1).unwrap().split(' ').next().unwrap();
     let rows = env.json(["list", "--store", store]);
-    assert_eq!(rows[0]["message_count"], 9);
+    assert_eq!(rows.as_array().unwrap().len(), 3);
+    assert_eq!(rows[0]["message_count"], 8);
 }

@@ -1,0 +1,169 @@
+//! What it takes to open a conversation: an agent's entry, and what the user says on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rethread_acp::{AcpLauncher, Entry};
+use rethread_domain::opening::{Policy, Settings};
+use rethread_domain::{Conversation, Session, conversation, tokens};
+use rethread_engine::agents::{Asker, OpenOptions, Rules};
+
+use crate::cli::App;
+use crate::error::{BadInput, Refused};
+
+/// How to talk to an agent.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct How {
+    /// The model, by the agent's own name for it
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// A file that is told once in each new session of the agent
+    #[arg(long, value_name = "FILE")]
+    system_prompt: Option<PathBuf>,
+    /// The conversation of the session, or `new`
+    #[arg(long, value_name = "NAME|new")]
+    conversation: Option<String>,
+    /// auto, required (fail rather than retell) or off (always new, told nothing)
+    #[arg(long)]
+    policy: Option<Policy>,
+    /// What the agent may do without being allowed to: ask, allow or deny
+    #[arg(long, value_name = "RULE")]
+    permissions: Option<String>,
+}
+
+impl How {
+    pub(crate) fn conversation(&self) -> Option<&str> {
+        self.conversation.as_deref()
+    }
+}
+
+impl App {
+    /// The entry of an agent.
+    pub(crate) fn agent(&self, name: &str) -> anyhow::Result<Entry> {
+        let mut all = self.config.agents()?;
+        all.remove(name).ok_or_else(|| {
+            Refused {
+                code: "unknown_agent",
+                message: format!(
+                    "there is no agent {:?}",
+                    name.chars().take(80).collect::<String>()
+                ),
+                hint: Some(
+                    "`rethread agents` lists them; three lines in the settings add one".into(),
+                ),
+            }
+            .into()
+        })
+    }
+
+    pub(crate) fn launcher(&self, entry: Entry) -> anyhow::Result<AcpLauncher> {
+        let (environment, withheld) = self.config.environment();
+        let program = std::env::current_exe()?;
+        Ok(AcpLauncher {
+            entry,
+            guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
+            environment,
+            withheld,
+            limits: self.config.agent_limits(),
+        })
+    }
+
+    /// The conversation that is meant: the one that is named, or the one that was last spoken in.
+    pub(crate) async fn conversation(
+        &self,
+        session: &Session,
+        asked: Option<&str>,
+    ) -> anyhow::Result<String> {
+        let known = self.engine.conversations(session.id).await?;
+        match asked {
+            // One more than there are: at most so many names are taken.
+            Some("new") => Ok((2..=known.len() + 2)
+                .map(|n| format!("conversation-{n}"))
+                .find(|name| !known.iter().any(|one| one.name == *name))
+                .unwrap_or_default()),
+            Some(name) => {
+                rethread_domain::id::check_conversation(name)
+                    .map_err(rethread_engine::Error::from)?;
+                Ok(name.to_owned())
+            }
+            None => {
+                let last = known.iter().max_by_key(|one| one.turn);
+                Ok(last.map_or_else(|| conversation::DEFAULT.to_owned(), |one| one.name.clone()))
+            }
+        }
+    }
+
+    /// The agent that goes on with a conversation, unless another is asked for.
+    pub(crate) async fn agent_of(
+        &self,
+        session: &Session,
+        conversation: &str,
+        asked: Option<&str>,
+    ) -> anyhow::Result<String> {
+        if let Some(name) = asked {
+            return Ok(name.to_owned());
+        }
+        let known: Vec<Conversation> = self.engine.conversations(session.id).await?;
+        // Who spoke last, or who last ended a turn, or whom the session was started with.
+        let own = known.into_iter().find(|one| one.name == conversation);
+        let held = self.engine.last_agent(session.id, conversation).await?;
+        own.and_then(|one| one.running).or(held).or_else(|| session.agent.clone()).ok_or_else(
+            || {
+                BadInput::new(
+                    format!("session {} has no agent yet", session.id.short()),
+                    "say which one goes on with it: --with AGENT",
+                )
+                .into()
+            },
+        )
+    }
+
+    /// Everything that an open needs.
+    pub(crate) async fn options(
+        &self,
+        session: &Session,
+        agent: &str,
+        how: &How,
+        asker: Arc<dyn Asker>,
+    ) -> anyhow::Result<OpenOptions> {
+        // The tokenizer takes a moment to load: it does so while the agent starts.
+        std::thread::spawn(|| tokens::count(""));
+        let entry = self.agent(agent)?;
+        let conversation = self.conversation(session, how.conversation.as_deref()).await?;
+        let system_prompt = match &how.system_prompt {
+            Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
+                let why = format!("the system prompt {} cannot be read: {error}", file.display());
+                BadInput::new(why, "give a file with --system-prompt FILE")
+            })?),
+            None => entry.system_prompt.clone(),
+        };
+        let bad =
+            |error: anyhow::Error| BadInput::new(error.to_string(), "one of ask, allow, deny");
+        let rule = how.permissions.as_deref().or(entry.permissions.as_deref());
+        let rules = Rules {
+            consent: self.config.consent(rule).map_err(bad)?,
+            allowed: entry.allowed_tools.clone(),
+            disallowed: entry.disallowed_tools.clone(),
+        };
+        Ok(OpenOptions {
+            session: session.id,
+            conversation,
+            agent: agent.to_owned(),
+            system_prompt: system_prompt.filter(|text| !text.trim().is_empty()),
+            defaults: Settings {
+                model: entry.model.clone(),
+                mode: entry.mode.clone(),
+                options: entry.options.clone(),
+            },
+            settings: Settings { model: how.model.clone(), ..Settings::default() },
+            policy: self.config.policy(how.policy)?,
+            limits: self.config.limits(),
+            margin: self.config.margin(Some(agent)),
+            rules,
+            asker,
+            pruning: self.config.pruning(),
+            launcher: Arc::new(self.launcher(entry)?),
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! `rethread agents`
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use rethread_acp::{AcpLauncher, Entry};
+use rethread_engine::agents::{Abilities, Trouble};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::cli::App;
+use crate::config;
+use crate::output::{self, table};
+
+/// Show the agents: which are installed, and what they can do
+///
+/// Each installed agent is started once to ask what it can do; the answer is kept until its program changes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this one
+    agent: Option<String>,
+    /// Ask anew
+    #[arg(long)]
+    probe: bool,
+    /// Only those that are installed, without asking them
+    #[arg(long, conflicts_with = "probe")]
+    quick: bool,
+    /// Forget what was allowed or refused for good in this folder
+    #[arg(long)]
+    forget_permissions: bool,
+}
+
+/// What is known of an agent, and of which program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Known {
+    program: String,
+    changed: u64,
+    abilities: Abilities,
+}
+
+enum State {
+    Missing,
+    Installed,
+    Known(Abilities),
+    Broken(Trouble),
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        if self.forget_permissions {
+            let folder = super::project(None)?;
+            let count = app.engine.ungrant(&folder.to_string_lossy()).await?;
+            output::note(format_args!(
+                "{count} decisions about {} are forgotten.",
+                folder.display()
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut entries = app.config.agents()?;
+        if let Some(name) = &self.agent {
+            let entry = app.agent(name)?;
+            entries = BTreeMap::from([(name.clone(), entry)]);
+        }
+        let cache = config::data_folder()?.join("agents.json");
+        let mut known: BTreeMap<String, Known> = std::fs::read(&cache)
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
+        let mut states = Vec::new();
+        for (name, entry) in entries {
+            let launcher = app.launcher(entry.clone())?;
+            let state = self.look(&launcher, &name, &mut known).await;
+            states.push((name, entry, state));
+        }
+        // Only saves time: where it cannot be kept, agents are asked again.
+        drop(config::replace(&cache, &serde_json::to_string_pretty(&known)?));
+        if app.json {
+            output::json(&states.iter().map(view).collect::<Vec<_>>());
+        } else {
+            output::data(&render(&states));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn look(
+        &self,
+        launcher: &AcpLauncher,
+        name: &str,
+        known: &mut BTreeMap<String, Known>,
+    ) -> State {
+        let program = match launcher.program() {
+            Ok(program) => program,
+            Err(Trouble::NotInstalled { .. }) => return State::Missing,
+            Err(trouble) => return State::Broken(trouble),
+        };
+        let changed = std::fs::metadata(&program)
+            .and_then(|file| file.modified())
+            .map_or(0, |at| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
+        let program = program.display().to_string();
+        let fresh =
+            known.get(name).filter(|known| known.program == program && known.changed == changed);
+        if let Some(known) = fresh.filter(|_| !self.probe) {
+            return State::Known(known.abilities.clone());
+        }
+        if self.quick {
+            return State::Installed;
+        }
+        output::note(format_args!("{}", output::dim(&format!("asking {name} …"))));
+        match rethread_acp::probe(launcher, &std::env::temp_dir()).await {
+            Ok(abilities) => {
+                let found = Known { program, changed, abilities: abilities.clone() };
+                known.insert(name.to_owned(), found);
+                State::Known(abilities)
+            }
+            Err(trouble) => State::Broken(trouble),
+        }
+    }
+}
+
+fn view((name, entry, state): &(String, Entry, State)) -> serde_json::Value {
+    let (abilities, error) = match state {
+        State::Known(abilities) => (Some(abilities), None),
+        State::Broken(trouble) => (None, Some(trouble.to_string())),
+        State::Missing | State::Installed => (None, None),
+    };
+    json!({
+        "name": name,
+        "command": entry.command,
+        "installed": !matches!(state, State::Missing),
+        "abilities": abilities,
+        "error": error,
+        "install": entry.install,
+    })
+}
+
+fn render(states: &[(String, Entry, State)]) -> String {
+    let rows = states.iter().map(|(name, entry, state)| {
+        let (version, can) = match state {
+            State::Missing => {
+                let install = entry.install.as_deref().map(|how| format!(": {how}"));
+                (String::new(), format!("not installed{}", install.unwrap_or_default()))
+            }
+            State::Installed => (String::new(), "installed".to_owned()),
+            State::Known(abilities) => {
+                (abilities.version.clone().unwrap_or_default(), can(abilities))
+            }
+            State::Broken(trouble) => {
+                (String::new(), format!("error: {}", output::shown(&trouble.to_string(), false)))
+            }
+        };
+        vec![name.clone(), version, can]
+    });
+    table::render(&["AGENT", "VERSION", "CAN"], rows.collect())
+}
+
+fn can(abilities: &Abilities) -> String {
+    let all = [
+        (abilities.resume, "resume"),
+        (abilities.load, "load"),
+        (abilities.list, "list"),
+        (abilities.embedded, "documents"),
+    ];
+    let can: Vec<&str> = all.iter().filter(|(can, _)| *can).map(|(_, what)| *what).collect();
+    if can.is_empty() { "talk".to_owned() } else { can.join(", ") }
+}

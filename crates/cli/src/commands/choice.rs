@@ -1,0 +1,158 @@
+//! Choosing among sessions: a picker on a terminal, a list elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use futures::executor::block_on;
+use rethread_domain::quote::one_line;
+use rethread_domain::{Session, SessionId};
+use rethread_engine::Engine;
+use rethread_engine::exchange::session_view;
+use rethread_store::{ListFilter, Span};
+
+use super::resume::by_words;
+use crate::cli::App;
+use crate::error::Refused;
+use crate::output::{self, table, time};
+use crate::terminal::picker::{Preview, Row, pick};
+
+/// The most sessions to pick from; words find the others.
+const MOST: u32 = 500;
+/// The last messages in a preview.
+const PREVIEWED: u32 = 6;
+
+async fn resumable(app: &App) -> anyhow::Result<Vec<Session>> {
+    let user = Some(app.config.user(None)?);
+    Ok(app.engine.list(&ListFilter { user, limit: MOST, ..ListFilter::default() }).await?)
+}
+
+/// `resume --list`: what can be resumed, the most recent first.
+pub(super) async fn list(app: &App, words: Option<&str>) -> anyhow::Result<ExitCode> {
+    let sessions = match words {
+        Some(words) => by_words(app, words).await?,
+        None => resumable(app).await?,
+    };
+    if app.json {
+        output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+    } else if sessions.is_empty() {
+        output::note(format_args!(
+            "Nothing can be resumed. `rethread run AGENT` starts a session."
+        ));
+    } else {
+        output::data(&numbered(&sessions, app));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn numbered(sessions: &[Session], app: &App) -> String {
+    let now = app.engine.clock().now();
+    let rows = (1..).zip(sessions).map(|(number, session): (u32, _)| {
+        let text = |text: Option<&String>, chars| one_line(text.map_or("", String::as_str), chars);
+        vec![
+            number.to_string(),
+            session.id.short(),
+            session.kind.clone(),
+            text(session.title.as_ref(), 40),
+            time::ago(session.last_active_at, now),
+            session.status.to_string(),
+            text(session.summary.as_ref(), 40),
+        ]
+    });
+    let headings = ["", "ID", "KIND", "TITLE", "LAST ACTIVE", "STATUS", "SUMMARY"];
+    table::render(&headings, rows.collect())
+}
+
+/// Any session, by the picker.
+pub(super) async fn from_all(app: &App) -> anyhow::Result<Option<Session>> {
+    let sessions = resumable(app).await?;
+    if sessions.is_empty() {
+        return Err(Refused {
+            code: "session_not_found",
+            message: "there is nothing to resume yet".into(),
+            hint: Some("`rethread run AGENT` starts a session".into()),
+        }
+        .into());
+    }
+    among(app, sessions, "").await
+}
+
+/// One of several, by the picker where there is a terminal.
+pub(super) async fn among(
+    app: &App,
+    sessions: Vec<Session>,
+    words: &str,
+) -> anyhow::Result<Option<Session>> {
+    if app.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        output::note(format_args!("{}", numbered(&sessions, app).trim_end()));
+        let meant = if words.is_empty() {
+            "which one?".to_owned()
+        } else {
+            format!("{words:?} may mean any of these")
+        };
+        return Err(Refused {
+            code: "ambiguous",
+            message: meant,
+            hint: Some("give an id: `rethread resume ID`".into()),
+        }
+        .into());
+    }
+    let mut rows = Vec::with_capacity(sessions.len());
+    for session in &sessions {
+        rows.push(row(app, session).await?);
+    }
+    let find = |words: &str| found(app, words);
+    let preview = |id: &str| preview(&app.engine, id);
+    let Some(id) = pick(rows, find, preview)? else {
+        return Ok(None);
+    };
+    Ok(sessions.into_iter().find(|session| session.id.to_string() == id))
+}
+
+async fn row(app: &App, session: &Session) -> anyhow::Result<Row> {
+    let agents = app.engine.preview(session.id).await?.metadata.recent_agents;
+    let cost = rethread_domain::context::Costs::from(session.counters).total_cost_usd;
+    Ok(Row {
+        id: session.id.to_string(),
+        title: session.title.clone().unwrap_or_default(),
+        summary: session.summary.clone().unwrap_or_default(),
+        status: session.status.to_string(),
+        kind: session.kind.clone(),
+        when: time::ago(session.last_active_at, app.engine.clock().now()),
+        messages: session.last_seq,
+        tokens: session.counters.tokens,
+        cost: if cost > 0.0 { format!("${cost:.2}") } else { String::new() },
+        agents: agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", "),
+        project: session.project.clone(),
+    })
+}
+
+/// The sessions whose text has the words. Reads run on this thread, so nothing has to be waited for.
+fn found(app: &App, words: &str) -> Vec<String> {
+    let found = block_on(by_words(app, words)).unwrap_or_default();
+    found.iter().map(|session| session.id.to_string()).collect()
+}
+
+fn preview(engine: &Engine, id: &str) -> Preview {
+    let Ok(id) = id.parse::<SessionId>() else { return Preview { lines: Vec::new() } };
+    let mut last = block_on(engine.messages(id, Span::newest(PREVIEWED))).unwrap_or_default();
+    last.reverse();
+    let mut lines = Vec::new();
+    for message in last {
+        let head = message.body.head();
+        lines.push(format!("{}:", message.role.label()));
+        lines.extend(head[..head.floor_char_boundary(1_000)].lines().map(str::to_owned));
+        lines.push(String::new());
+    }
+    Preview { lines }
+}
+
+/// Asks a question that is answered with yes or no; without a terminal the answer is no.
+pub(super) fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    write!(std::io::stderr(), "{question} [y/N] ")?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,85 @@
+//! `rethread stop`
+
+use std::process::ExitCode;
+
+use rethread_domain::id::SessionRef;
+use rethread_domain::quote::one_line;
+use rethread_domain::session::Move;
+use rethread_domain::{Session, Status};
+use rethread_engine::Engine;
+use rethread_engine::exchange::session_view;
+use rethread_store::{ListFilter, Span};
+
+use super::{named, project};
+use crate::cli::App;
+use crate::error::Refused;
+use crate::output;
+
+/// Save a session and pause it
+///
+/// A process that has it open ends its turn, saves and leaves. Says how to resume it and where it stopped.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The session [default: the active one of this folder]
+    #[arg(value_name = "ID")]
+    session: Option<SessionRef>,
+    /// Mark it as completed
+    #[arg(long)]
+    complete: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let session = match &self.session {
+            Some(reference) => app.engine.session(app.session(reference).await?).await?,
+            None => active(app).await?,
+        };
+        let asked = if self.complete { Move::Complete } else { Move::Pause };
+        let session = app.engine.shift(session.id, asked).await?;
+        if app.json {
+            output::json(&session_view(&session));
+        } else {
+            output::note(format_args!("{}", told(&app.engine, &session).await?));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn active(app: &App) -> anyhow::Result<Session> {
+    let folder = project(None)?;
+    let filter = ListFilter {
+        user: Some(app.config.user(None)?),
+        project: Some(folder.to_string_lossy().into_owned()),
+        status: Some(Status::Active),
+        limit: 1,
+        ..ListFilter::default()
+    };
+    app.engine.list(&filter).await?.into_iter().next().ok_or_else(|| {
+        Refused {
+            code: "session_not_found",
+            message: format!("no session of {} is active", folder.display()),
+            hint: Some("`rethread list` shows the others".into()),
+        }
+        .into()
+    })
+}
+
+/// What is said of a session that was left: its title, how to resume it, and where it stopped.
+pub(super) async fn told(engine: &Engine, session: &Session) -> anyhow::Result<String> {
+    let short = session.id.short();
+    let done = if session.status == Status::Completed { "Completed" } else { "Paused" };
+    let mut text = format!("{done} {}.", named(session));
+    if session.status != Status::Completed {
+        text.push_str(&format!("\nTo go on: rethread resume {short}"));
+    }
+    let last = engine.messages(session.id, Span::newest(1)).await?;
+    if let Some(message) = last.first() {
+        text.push_str(&format!(
+            "\nIt stopped at message {}, {}: {}",
+            message.seq,
+            message.role,
+            one_line(message.body.head(), 120)
+        ));
+    }
+    Ok(text)
+}

@@ -1,0 +1,12 @@
+//! Talking with a person at a terminal: choosing a session, and typing lines.
+//!
+//! Whatever these parts change about the terminal is undone when they are dropped, and before a panic is
+//! reported.
+
+pub(crate) mod editor;
+pub(crate) mod picker;
+mod restore;
+mod text;
+
+#[cfg(test)]
+mod pty;

@@ -1,0 +1,200 @@
+//! What agents may do: tools by rule, by what was decided before or by asking; files of the project and no others
+//! (PROMISES S5, S7).
+
+use std::os::unix::fs::symlink;
+
+use serde_json::Value;
+
+use crate::chat::Terminal;
+use crate::env::TestEnv;
+
+const ASK: &str = "ask: rm things";
+
+fn world() -> TestEnv {
+    let env = TestEnv::new();
+    env.agent("ref", &["--resume"]);
+    env
+}
+
+/// The answer of a new session to a prompt.
+#[track_caller]
+fn answer(env: &TestEnv, prompt: &str, more: &[&str]) -> String {
+    env.ask(&[&["run", "ref", prompt], more].concat()).0
+}
+
+#[test]
+fn without_a_terminal_the_rule_decides() {
+    let env = world();
+    assert_eq!(answer(&env, ASK, &[]), "rejected");
+    for (rule, expected) in [("ask", "rejected"), ("deny", "rejected"), ("allow", "allowed")] {
+        assert_eq!(answer(&env, ASK, &["--permissions", rule]), expected);
+    }
+    env.set("talk", "permissions = \"allow\"");
+    assert_eq!(answer(&env, ASK, &[]), "allowed");
+    env.agent_with("ref", &[], "permissions = \"deny\"");
+    assert_eq!(answer(&env, ASK, &[]), "rejected", "the agent's own rule is the closer one");
+    assert_eq!(answer(&env, ASK, &["--permissions", "allow"]), "allowed");
+    let output = env.run(["run", "ref", ASK, "--permissions", "perhaps", "--json"]);
+    output.assert_error(2, "bad_input");
+}
+
+#[test]
+fn tools_are_allowed_and_disallowed_by_kind_and_by_title() {
+    let env = world();
+    for (entry, expected) in [
+        ("allowed_tools = [\"execute\"]", "allowed"),
+        ("allowed_tools = [\"rm \"]", "allowed"),
+        ("allowed_tools = [\"ls\"]", "rejected"),
+        ("allowed_tools = [\"execute\"]\ndisallowed_tools = [\"rm\"]", "rejected"),
+        ("permissions = \"allow\"\ndisallowed_tools = [\"execute\"]", "rejected"),
+        ("permissions = \"allow\"\ndisallowed_tools = [\"ls\"]", "allowed"),
+        ("permissions = \"deny\"\nallowed_tools = [\"execute\"]", "rejected"),
+    ] {
+        env.agent_with("ref", &[], entry);
+        assert_eq!(answer(&env, ASK, &[]), expected, "{entry}");
+    }
+}
+
+#[test]
+fn what_was_asked_and_answered_is_recorded() {
+    let env = world();
+    answer(&env, ASK, &[]);
+    let id = env.only();
+    let messages = env.messages(&id);
+    let tool = messages.iter().find(|message| message["role"] == "tool").expect("a tool call");
+    let asked = find(tool, "permissions").expect("what was asked");
+    assert_eq!(asked[0]["answer"], "reject_once", "{tool:#}");
+    assert_eq!(asked[0]["by"], "policy", "{tool:#}");
+    let shown = env.run(["resume", &id, ASK]).succeeded();
+    assert!(shown.stderr.contains("[rm things: reject_once (policy)]"), "{shown}");
+}
+
+/// A field, however deep it is.
+fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(fields) => {
+            fields.get(name).or_else(|| fields.values().find_map(|inner| find(inner, name)))
+        }
+        Value::Array(all) => all.iter().find_map(|inner| find(inner, name)),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_is_decided_for_good_is_not_asked_again_in_this_project() {
+    let env = world();
+    for (title, number, expected, kind) in [
+        ("ask: rm things", "2", "allowed", "allow_once"),
+        ("ask: rm everything", "4", "rejected", "reject_once"),
+    ] {
+        let mut terminal = Terminal::start(&env, &["run", "ref", title]);
+        terminal.wait_for("May it execute: rm ");
+        terminal.wait_for("2. Always allow");
+        // What is no number is asked for again.
+        terminal.wait_for("Number");
+        terminal.press("perhaps\r");
+        terminal.wait_for("Number");
+        terminal.press(&format!("{number}\r"));
+        terminal.wait_for(expected);
+        assert_eq!(terminal.end().1, 0);
+        let mut terminal = Terminal::start(&env, &["run", "ref", title]);
+        let before = terminal.wait_for(&format!("{kind} (grant)"));
+        assert!(!before.contains("May it"), "{before}");
+        terminal.wait_for(expected);
+        assert_eq!(terminal.end().1, 0);
+        assert_eq!(answer(&env, title, &[]), expected, "without a terminal");
+    }
+    // Another title, another agent and another project are asked about.
+    let elsewhere = env.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let folder = elsewhere.to_str().unwrap();
+    env.agent("other", &[]);
+    assert_eq!(answer(&env, "ask: rm other things", &[]), "rejected");
+    assert_eq!(env.ask(&["run", "other", ASK]).0, "rejected");
+    assert_eq!(answer(&env, ASK, &["--project", folder]), "rejected");
+    let mut terminal = Terminal::start(&env, &["run", "ref", ASK, "--project", folder]);
+    terminal.wait_for("May it execute: rm things?");
+    terminal.wait_for("Number");
+    terminal.press("1\r");
+    terminal.wait_for("allowed");
+    assert_eq!(terminal.end().1, 0);
+    // Once is once.
+    assert_eq!(answer(&env, ASK, &["--project", folder]), "rejected");
+    // A rule is stronger than what was decided before.
+    assert_eq!(answer(&env, ASK, &["--permissions", "deny"]), "rejected");
+}
+
+#[test]
+fn files_of_the_project_and_no_others() {
+    let env = world();
+    let [inside, outside, link, away] =
+        ["project/inside.txt", "outside.txt", "project/link.txt", "project/away"]
+            .map(|name| env.path(name));
+    std::fs::write(&inside, "inside").unwrap();
+    std::fs::write(&outside, "outside").unwrap();
+    symlink(&outside, &link).unwrap();
+    symlink(env.root(), &away).unwrap();
+    let read = |path: &str| answer(&env, &format!("read: {path}"), &[]);
+    let write = |path: &str| answer(&env, &format!("write: {path}=changed"), &[]);
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    assert_eq!(read(&path(&inside)), "inside");
+    let project = path(&env.path("project"));
+    let foreign = [
+        path(&outside),
+        path(&link),
+        format!("{project}/../outside.txt"),
+        format!("{}/outside.txt", path(&away)),
+        "/etc/passwd".to_owned(),
+        "inside.txt".to_owned(),
+    ];
+    for path in &foreign {
+        assert!(read(path).starts_with("error -32"), "{path}");
+        assert!(write(path).starts_with("error -32"), "{path}");
+    }
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "outside");
+    assert_eq!(write(&path(&inside)), "written");
+    assert_eq!(std::fs::read_to_string(&inside).unwrap(), "changed");
+    assert_eq!(write(&format!("{project}/new/folder/file.txt")), "written");
+    assert_eq!(
+        std::fs::read_to_string(env.path("project/new/folder/file.txt")).unwrap(),
+        "changed"
+    );
+    let deny = ["--permissions", "deny"];
+    let denied = answer(&env, &format!("write: {}=denied", path(&inside)), &deny);
+    assert!(denied.starts_with("error "), "{denied}");
+    assert_eq!(std::fs::read_to_string(&inside).unwrap(), "changed");
+}
+
+#[test]
+fn programs_run_in_the_project_and_not_where_that_is_denied() {
+    let env = world();
+    let project = env.path("project").canonicalize().unwrap();
+    assert_eq!(answer(&env, "run: pwd", &[]).trim(), project.to_str().unwrap());
+    let canary = env.path("project/canary");
+    let touch = format!("run: touch {}", canary.display());
+    let denied = answer(&env, &touch, &["--permissions", "deny"]);
+    assert!(denied.starts_with("error ") && !canary.exists(), "{denied}");
+    let missing = answer(&env, "run: no-such-program-4711", &[]);
+    assert!(missing.contains("no-such-program-4711"), "{missing}");
+    env.assert_nothing_runs();
+}
+
+#[test]
+fn agents_get_the_environment_without_our_secrets() {
+    let env = TestEnv::new();
+    env.set("model", "key_variable = \"MODEL_KEY\"");
+    env.agent_with("ref", &[], "env = { EXTRA = \"given\" }");
+    let ask = |prompt: &str| {
+        let mut command = env.command(["run", "ref", prompt]);
+        command.env("MODEL_KEY", "s3cret").env("OWN", "mine").env("RETHREAD_ANYTHING", "s3cret");
+        env.finish(command, b"").succeeded().text().to_owned()
+    };
+    for name in ["RETHREAD_USER", "RETHREAD_STORE", "RETHREAD_ANYTHING", "MODEL_KEY"] {
+        assert_eq!(ask(&format!("env: {name}")).trim(), "unset", "{name}");
+    }
+    assert_eq!(ask("env: OWN").trim(), "mine");
+    assert_eq!(ask("env: EXTRA").trim(), "given");
+    let all = ask("run: env");
+    assert!(all.contains("OWN=mine") && !all.contains("s3cret"), "{all}");
+    assert!(!all.contains("RETHREAD_"), "{all}");
+}
