@@ -117,7 +117,7 @@ pub fn fill(store: &Arc<dyn Store>, session: SessionId, from: u32, messages: u32
             let when = begin + jiff::SignedDuration::from_secs(i64::from(number) * 20);
             message(role, text(&mut dice, ROW), when)
         });
-        let append = Append { session, messages: messages.collect(), epoch: None };
+        let append = Append::new(session, messages.collect());
         futures::executor::block_on(store.append(append))?;
         at += batch;
     }

@@ -91,7 +91,7 @@ impl TestStore {
         session: SessionId,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Appended>> {
-        self.append(Append { session, messages, epoch: None }).await
+        self.append(Append::new(session, messages)).await
     }
 
     /// Adds a fact to the session as it is now.

@@ -12,10 +12,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("store", &["domain"]),
     ("workspace", &[]),
+    ("model", &[]),
     ("engine", &["domain", "store", "workspace"]),
-    ("cli", &["domain", "store", "engine"]),
+    ("acp", &["domain", "engine"]),
+    ("cli", &["domain", "store", "engine", "acp", "model", "reference"]),
     ("testkit", &["domain", "store", "engine"]),
-    ("bench", &["domain", "store", "workspace", "engine", "cli", "testkit"]),
+    ("reference", &[]),
+    ("bench", &["domain", "store", "workspace", "engine", "acp", "cli", "testkit"]),
 ];
 
 /// Outside crates that only some of ours may know.
@@ -25,13 +28,18 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("blake3", &["store"]),
     ("bpe-openai", &["domain"]),
     ("rust-stemmers", &["domain"]),
-    ("clap", &["cli"]),
+    ("clap", &["cli", "reference"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("comfy-table", &["cli"]),
     ("toml_edit", &["cli"]),
     ("etcetera", &["cli"]),
     ("anyhow", &["cli", "bench"]),
+    ("ratatui", &["cli"]),
+    ("rustyline", &["cli"]),
+    ("nucleo-matcher", &["cli"]),
+    ("reqwest", &["model"]),
+    ("agent-client-protocol", &["acp"]),
 ];
 
 /// What every crate may use for its tests.
