@@ -4,9 +4,15 @@
 //! it knows how an open has to come out, what an own session of an agent has to know when a prompt arrives, and what
 //! may be doubtful after a crash: what only the agent knew when we died.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+mod attempt;
+mod marks;
+mod steps;
 
+use self::attempt::{Seen, attempt};
+use self::marks::{check_prompt, marks, message_marks, trouble, update_marks};
+use self::steps::{Ending, Expected, Kind, Step, Turn, ability, step};
+use crate::scripted::{Act, End, Outcome, Script, Scripted, say, use_tool};
+use crate::world::{Home, World, is_interrupted, run, told};
 use futures::executor::block_on;
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -14,14 +20,12 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rethread_domain::message::Message;
 use rethread_domain::opening::{Holding, Policy};
 use rethread_domain::turn::Update;
-use rethread_domain::{Conversation, Role, Seq};
-use rethread_engine::agents::{Answer, Block, OpenOptions, Talk, Trouble};
-use rethread_engine::{Engine, Error};
+use rethread_domain::{Conversation, Role};
+use rethread_engine::Error;
+use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 use rethread_store::{Append, Begun};
 use rethread_testkit::message;
-
-use crate::scripted::{Act, Doors, End, Outcome, Prompted, Script, Scripted, say, use_tool};
-use crate::world::{Home, World, is_interrupted, run, told};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More of them, for a long run: `HISTORIES=100000 cargo test …`.
 fn histories() -> u32 {
@@ -30,196 +34,6 @@ fn histories() -> u32 {
 
 const AT_ONCE: u32 = 2;
 const CONVERSATIONS: [&str; 2] = ["main", "side"];
-
-#[derive(Debug, Clone)]
-enum Step {
-    Turn(Box<Turn>),
-    /// The conversation is left as it should be.
-    End {
-        conversation: usize,
-    },
-    /// The process is killed between two turns.
-    Crash,
-    /// The agent of a conversation dies between two turns.
-    Dies {
-        agent: usize,
-    },
-    /// The agent loses its own session of a conversation.
-    Loses {
-        conversation: usize,
-        agent: usize,
-    },
-    /// Somebody else wants the conversation, too.
-    Second {
-        conversation: usize,
-    },
-    Tidy,
-    /// Somebody else records something in the conversation.
-    Record {
-        conversation: usize,
-    },
-}
-
-#[derive(Debug, Clone)]
-struct Turn {
-    conversation: usize,
-    agent: usize,
-    policy: Policy,
-    doors: Doors,
-    launch_fails: bool,
-    acts: Vec<Kind>,
-    end: End,
-    /// The process is killed after so many things that it did.
-    crash: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Say,
-    Think,
-    Tool,
-    Title,
-    Pause,
-}
-
-fn refused(what: &str) -> Trouble {
-    Trouble::Refused { what: what.into(), code: -32603, message: "no".into() }
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    let timed_out = Trouble::TimedOut { what: "session".into(), after: Duration::from_secs(1) };
-    let nonsense = Trouble::Nonsense { what: "session".into(), why: "no JSON".into() };
-    prop_oneof![
-        12 => Just(Outcome::Fine),
-        2 => Just(Outcome::Trouble(Trouble::SessionGone("lost".into()))),
-        1 => Just(Outcome::Trouble(refused("session"))),
-        1 => Just(Outcome::Trouble(timed_out)),
-        1 => Just(Outcome::Trouble(nonsense)),
-        1 => Just(Outcome::Trouble(Trouble::Unsupported("session".into()))),
-        1 => Just(Outcome::Trouble(Trouble::NeedsLogin("log in".into()))),
-        1 => Just(Outcome::Trouble(Trouble::Cancelled)),
-        1 => Just(Outcome::Dies),
-        1 => Just(Outcome::Hollow),
-        1 => Just(Outcome::Mixed),
-    ]
-}
-
-fn new_outcome() -> impl Strategy<Value = Outcome> {
-    prop_oneof![
-        20 => Just(Outcome::Fine),
-        1 => Just(Outcome::Trouble(refused("session/new"))),
-        1 => Just(Outcome::Dies),
-    ]
-}
-
-fn turn() -> impl Strategy<Value = Turn> {
-    let policy =
-        prop_oneof![8 => Just(Policy::Auto), 1 => Just(Policy::Required), 1 => Just(Policy::Off)];
-    let kind = prop_oneof![
-        5 => Just(Kind::Say),
-        1 => Just(Kind::Think),
-        2 => Just(Kind::Tool),
-        1 => Just(Kind::Title),
-        3 => Just(Kind::Pause),
-    ];
-    let end = prop_oneof![
-        10 => Just(End::Stop),
-        1 => Just(End::Cancelled),
-        1 => Just(End::Trouble(refused("session/prompt"))),
-        2 => Just(End::Forgets),
-        3 => Just(End::Dies),
-    ];
-    let crash = prop_oneof![3 => Just(None), 1 => (0..90_u32).prop_map(Some)];
-    let doors = (outcome(), outcome(), new_outcome());
-    let who = (
-        prop_oneof![3 => Just(0_usize), 1 => Just(1)],
-        prop_oneof![2 => Just(0_usize), 1 => Just(1)],
-    );
-    let acts = prop::collection::vec(kind, 0..6);
-    (who, policy, doors, prop::bool::weighted(0.03), acts, end, crash).prop_map(
-        |((conversation, agent), policy, doors, launch_fails, acts, end, crash)| {
-            let (resume, load, new) = doors;
-            let doors = Doors { resume, load, new };
-            Turn { conversation, agent, policy, doors, launch_fails, acts, end, crash }
-        },
-    )
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        12 => turn().prop_map(|turn| Step::Turn(Box::new(turn))),
-        2 => (0..2_usize).prop_map(|conversation| Step::End { conversation }),
-        1 => Just(Step::Crash),
-        1 => (0..2_usize).prop_map(|agent| Step::Dies { agent }),
-        1 => (0..2_usize, 0..2_usize)
-            .prop_map(|(conversation, agent)| Step::Loses { conversation, agent }),
-        1 => (0..2_usize).prop_map(|conversation| Step::Second { conversation }),
-        1 => Just(Step::Tidy),
-        1 => (0..2_usize).prop_map(|conversation| Step::Record { conversation }),
-    ]
-}
-
-fn ability() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "resume load keeps",
-        "resume load",
-        "resume keeps",
-        "load keeps",
-        "load",
-        "none",
-    ])
-}
-
-/// What a turn has to come to.
-#[derive(Debug)]
-struct Expected {
-    /// How the conversation is opened, where it is.
-    opened: Option<(&'static str, Option<&'static str>)>,
-    end: Ending,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// By the agent's word.
-    Stopped(&'static str),
-    /// By the agent's refusal.
-    Failed(&'static str),
-    /// Nobody is there any more who could end it.
-    Interrupted(&'static str),
-    /// It did not begin.
-    NotOpened(&'static str),
-}
-
-impl Ending {
-    fn of(end: &End) -> Self {
-        match end {
-            End::Stop => Self::Stopped("end_turn"),
-            End::Cancelled => Self::Stopped("cancelled"),
-            End::Trouble(trouble) => Self::Failed(trouble.name()),
-            End::Forgets => Self::Failed("session_gone"),
-            End::Dies => Self::Interrupted("agent_ended"),
-        }
-    }
-
-    /// Whether the agent is not there afterwards.
-    fn leaves(self) -> bool {
-        matches!(self, Self::Interrupted(_) | Self::NotOpened(_))
-    }
-
-    fn check(self, outcome: &Result<Answer, Error>) {
-        let (Self::Stopped(expected)
-        | Self::Failed(expected)
-        | Self::Interrupted(expected)
-        | Self::NotOpened(expected)) = self;
-        let found = match outcome {
-            Ok(answer) => &answer.stop,
-            Err(Error::Agent { trouble, .. }) => trouble.name(),
-            Err(Error::NotResumable { .. }) => "not_resumable",
-            Err(error) => panic!("{error}"),
-        };
-        assert_eq!(found, expected);
-    }
-}
 
 /// A conversation that is open in our process.
 struct Open {
@@ -242,71 +56,6 @@ struct History {
     /// The marks of requests whose turn nobody ended, and of those that somebody did.
     interrupted: BTreeSet<String>,
     ended: BTreeSet<String>,
-}
-
-/// What came of a turn that we lived to see.
-struct Seen {
-    talk: Option<Talk>,
-    outcome: Result<Answer, Error>,
-}
-
-/// The marks in a text, in order.
-fn marks(text: &str) -> Vec<String> {
-    let is_mark = |word: &&str| {
-        let digits = word.strip_prefix('m').unwrap_or_default();
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_mark).map(str::to_owned).collect()
-}
-
-/// The marks of what a document quotes: what stands beside the messages may repeat them.
-fn quoted_marks(document: &str) -> Vec<String> {
-    let quoted: Vec<&str> = document.lines().filter(|line| line.starts_with("> ")).collect();
-    marks(&quoted.join("\n"))
-}
-
-fn message_marks(message: &Message) -> Vec<String> {
-    marks(message.body.whole().unwrap())
-}
-
-fn update_marks(updates: &[Update]) -> BTreeSet<String> {
-    let text = |update: &Update| match update {
-        Update::Text { text } | Update::Thought { text } => text.clone(),
-        Update::Tool(tool) => tool.title.clone().unwrap_or_default(),
-        _ => String::new(),
-    };
-    updates.iter().flat_map(|update| marks(&text(update))).collect()
-}
-
-async fn attempt(
-    engine: &Engine,
-    options: OpenOptions,
-    open: Option<Talk>,
-    request: &str,
-    who: &Scripted,
-    shown: &mut Vec<Update>,
-) -> Seen {
-    let mut talk = match open {
-        Some(talk) => talk,
-        None => match Talk::open(engine, options).await {
-            Ok(talk) => talk,
-            Err(error) => return Seen { talk: None, outcome: Err(error) },
-        },
-    };
-    let prompt = format!("{request} please");
-    let canceller = talk.canceller();
-    let mut view = |update: &Update| shown.push(update.clone());
-    let outcome = {
-        let mut sending = std::pin::pin!(talk.send(&prompt, &mut view));
-        tokio::select! {
-            outcome = &mut sending => outcome,
-            () = who.waiting.notified() => {
-                canceller.cancel();
-                sending.await
-            }
-        }
-    };
-    Seen { talk: Some(talk), outcome }
 }
 
 impl History {
@@ -676,55 +425,6 @@ impl History {
         let end = if is_lost { Ending::of(&turn.end) } else { Ending::Stopped("end_turn") };
         Expected { opened: Some((how, Some("session_gone"))), end }
     }
-}
-
-/// What a way in ends with, if it does not lead in.
-fn trouble(outcome: &Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Trouble(trouble) => Some(trouble.name()),
-        Outcome::Dies => Some("agent_ended"),
-        Outcome::Fine | Outcome::Hollow | Outcome::Mixed => None,
-    }
-}
-
-fn check_prompt(log: &[Message], prompted: &Prompted, request: &str) {
-    let Some(Block::Text(last)) = prompted.blocks.last() else { panic!("no request") };
-    assert_eq!(marks(last), [request]);
-    let documents = prompted.blocks.iter().filter(|block| matches!(block, Block::Document { .. }));
-    assert_eq!(documents.count() + 1, prompted.blocks.len());
-    let told = quoted_marks(prompted.document().unwrap_or_default());
-    let seq_of = |mark: &str| {
-        let found = log.iter().find(|message| message_marks(message).iter().any(|own| own == mark));
-        found.map(|message| message.seq)
-    };
-    let upto: Seq = seq_of(request).expect("the request is written down first");
-    let part = log.iter().filter(|one| prompted.before.from < one.seq && one.seq <= upto);
-    let expected: Vec<String> = part.clone().flat_map(message_marks).collect();
-    let known = known_marks(prompted, &told, |mark| seq_of(mark).is_some());
-    let is_clean = known.len() + 1 == expected.len();
-    let known = [known, told, vec![request.to_owned()]].concat();
-    assert_eq!(known, expected, "{}: {:#?}", prompted.native, prompted.before);
-    if is_clean && part.clone().all(|message| !message_marks(message).is_empty()) {
-        assert_eq!(prompted.document(), None, "there is nothing to tell");
-    }
-}
-
-/// What an own session of the agent knows. What nobody else could know that it knows is told again later, or was
-/// never written down: that does not count.
-fn known_marks(
-    prompted: &Prompted,
-    told: &[String],
-    is_ours: impl Fn(&str) -> bool,
-) -> Vec<String> {
-    let mut known: Vec<String> = Vec::new();
-    for one in prompted.before.known.iter().rev() {
-        let mut own = if one.is_document { quoted_marks(&one.text) } else { marks(&one.text) };
-        own.retain(|mark| {
-            !one.is_doubtful || is_ours(mark) && !told.contains(mark) && !known.contains(mark)
-        });
-        known.splice(0..0, own);
-    }
-    known
 }
 
 async fn live(home: &Home, abilities: [&'static str; 2], steps: Vec<Step>) {

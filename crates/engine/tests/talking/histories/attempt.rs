@@ -1,0 +1,44 @@
+//! One turn in our process, from an open to its end.
+
+use rethread_domain::turn::Update;
+use rethread_engine::agents::{Answer, OpenOptions, Talk};
+use rethread_engine::{Engine, Error};
+
+use crate::scripted::Scripted;
+
+/// What came of a turn that we lived to see.
+pub(super) struct Seen {
+    pub(super) talk: Option<Talk>,
+    pub(super) outcome: Result<Answer, Error>,
+}
+
+pub(super) async fn attempt(
+    engine: &Engine,
+    options: OpenOptions,
+    open: Option<Talk>,
+    request: &str,
+    who: &Scripted,
+    shown: &mut Vec<Update>,
+) -> Seen {
+    let mut talk = match open {
+        Some(talk) => talk,
+        None => match Talk::open(engine, options).await {
+            Ok(talk) => talk,
+            Err(error) => return Seen { talk: None, outcome: Err(error) },
+        },
+    };
+    let prompt = format!("{request} please");
+    let canceller = talk.canceller();
+    let mut view = |update: &Update| shown.push(update.clone());
+    let outcome = {
+        let mut sending = std::pin::pin!(talk.send(&prompt, &mut view));
+        tokio::select! {
+            outcome = &mut sending => outcome,
+            () = who.waiting.notified() => {
+                canceller.cancel();
+                sending.await
+            }
+        }
+    };
+    Seen { talk: Some(talk), outcome }
+}
