@@ -2,37 +2,9 @@
 
 use ratatui::style::Style;
 use ratatui::text::Span;
+pub(super) use rethread_domain::quote::{is_unsafe, safe};
 
-/// Stands before a character that is spelled out, and for itself when doubled.
-const ESCAPE: char = '\u{241b}';
 const TAB: &str = "    ";
-
-/// Whether a character must not reach a terminal as it is. Tabs and line ends are left to the caller.
-pub(super) fn is_unsafe(c: char) -> bool {
-    matches!(c,
-        '\u{0}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
-        // Marks that change the direction of text.
-        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        // Line ends that are none to us, and tags that nobody sees.
-        | '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}'
-    )
-}
-
-/// The text with control characters, marks of direction and invisible tags spelled out, as
-/// `rethread_domain::quote::safe` does it.
-pub(super) fn safe(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == ESCAPE {
-            out.extend([ESCAPE, ESCAPE]);
-        } else if is_unsafe(c) {
-            out.push_str(&format!("{ESCAPE}{:x};", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
 
 /// The first `chars` characters of the text, safe and on one line.
 pub(super) fn safe_line(text: &str, chars: usize) -> String {
