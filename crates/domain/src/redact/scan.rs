@@ -1,0 +1,152 @@
+//! One pass over a text for everything that a secret can be recognised by.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::alphabet::{ALNUM, Alphabet, PADDED64};
+use super::assigned::Names;
+use super::name::{Strength, TRIGGERS};
+use super::rule::Rule;
+use super::span::Span;
+use super::{encode, judge, place, rules};
+
+const AFTER_BEARER: Alphabet = Alphabet::new("A-Za-z0-9._~+/=-");
+const LONGEST_HEADER: usize = 8192;
+const SHORTEST_BASIC: usize = 8;
+const PEM_BEGINS: &str = "-----BEGIN ";
+
+/// A line of a key is at least so long; only the last one is shorter.
+const LINE_OF_KEY: usize = 32;
+
+/// What a text in the automaton stands for.
+#[derive(Debug, Clone, Copy)]
+enum Trigger {
+    Vendor(&'static Rule),
+    Name,
+    Pem,
+    Address,
+    Bearer,
+    Basic,
+}
+
+struct Automaton {
+    triggers: Vec<Trigger>,
+    automaton: Option<AhoCorasick>,
+}
+
+static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
+    let mut patterns: Vec<(String, Trigger)> = vec![
+        (PEM_BEGINS.into(), Trigger::Pem),
+        ("://".into(), Trigger::Address),
+        ("earer ".into(), Trigger::Bearer),
+        ("asic ".into(), Trigger::Basic),
+    ];
+    patterns.extend(rules::anchored().map(|rule| (rule.anchor.into(), Trigger::Vendor(rule))));
+    for word in TRIGGERS {
+        let (first, rest) = word.split_at(1);
+        patterns.push(((*word).into(), Trigger::Name));
+        patterns.push((word.to_ascii_uppercase(), Trigger::Name));
+        if first != "_" {
+            patterns.push((first.to_ascii_uppercase() + rest, Trigger::Name));
+        }
+    }
+    let (texts, triggers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+    let automaton = AhoCorasick::builder()
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(&texts);
+    Automaton { triggers, automaton: automaton.ok() }
+});
+
+/// What vendor rules and names find.
+pub(super) fn spans(text: &str) -> Vec<Span> {
+    let Automaton { triggers, automaton } = &*AUTOMATON;
+    let Some(automaton) = automaton else { return Vec::new() };
+    let mut names = Names::new(text);
+    let bytes = text.as_bytes();
+    let mut spans = Vec::new();
+    for hit in automaton.find_overlapping_iter(text) {
+        let at = hit.range();
+        let found = match triggers[hit.pattern().as_usize()] {
+            Trigger::Vendor(rule) => rule.find(bytes, at).map(|at| Span::vendor(rule.what, at)),
+            Trigger::Name => names.look(at),
+            Trigger::Pem => pem(text, at.start).map(|at| Span::vendor(rules::PRIVATE_KEY, at)),
+            Trigger::Address => judge::secret_in_authority(text, at.end)
+                .map(|at| Span::vendor(rules::PASSWORD_IN_ADDRESS, at)),
+            Trigger::Bearer => bearer(text, at).map(|at| Span::vendor(rules::BEARER, at)),
+            Trigger::Basic => basic(text, at).map(|at| Span::vendor(rules::BASIC, at)),
+        };
+        spans.extend(found);
+    }
+    spans
+}
+
+/// A private key: the whole block, or as much of it as there is.
+fn pem(text: &str, start: usize) -> Option<Range<usize>> {
+    const LONGEST_LABEL: usize = 64;
+    let bytes = text.as_bytes();
+    let label = start + PEM_BEGINS.len();
+    let window = &bytes[label..bytes.len().min(label + LONGEST_LABEL)];
+    let length = window.windows(5).position(|five| five == b"-----")?;
+    let label = text.get(label..label + length)?;
+    if !label.contains("PRIVATE KEY") {
+        return None;
+    }
+    let body = start + PEM_BEGINS.len() + length + 5;
+    // What comes next ends this block or begins another, so no stretch is read twice.
+    let next = text[body..].find("-----").map(|at| body + at);
+    if let Some(next) = next.filter(|next| text[*next..].starts_with("-----END ")) {
+        let rest = &bytes[next + 9..bytes.len().min(next + 9 + LONGEST_LABEL)];
+        let closing = rest.windows(5).position(|five| five == b"-----").map_or(0, |at| at + 5);
+        return Some(start..next + 9 + closing);
+    }
+    let end = cut_off_key(bytes, body);
+    (end > body).then_some(start..end)
+}
+
+/// Where the lines of a key end whose last line is missing.
+fn cut_off_key(bytes: &[u8], body: usize) -> usize {
+    let mut end = body;
+    let mut at = body;
+    loop {
+        at += match &bytes[at..] {
+            [b'\\', b'n' | b'r', ..] => 2,
+            [b'\n' | b'\r' | b' ' | b'\t', ..] => 1,
+            rest => {
+                let length = rest.iter().take_while(|byte| PADDED64.has(**byte)).count();
+                if length < LINE_OF_KEY {
+                    return end;
+                }
+                end = at + length;
+                length
+            }
+        };
+    }
+}
+
+/// The token in a header.
+fn bearer(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
+    let token = after_scheme(text.as_bytes(), hit)?;
+    judge::is_secret(&text[token.clone()], Strength::Secret, true).then_some(token)
+}
+
+/// Name and password in a header.
+fn basic(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
+    let token = after_scheme(text.as_bytes(), hit)?;
+    let decoded = encode::from_base64(&text[token.clone()])?;
+    let pair = decoded.contains(&b':') && decoded.iter().all(|byte| *byte >= b' ' && *byte != 127);
+    (pair && token.len() >= SHORTEST_BASIC).then_some(token)
+}
+
+/// The run after `Bearer` or `basic`; `hit` is all of the word but its first letter.
+fn after_scheme(text: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
+    let word = hit.start.checked_sub(1)?;
+    if !text[word].eq_ignore_ascii_case(&b'b') || !place::opens(text, word, ALNUM) {
+        return None;
+    }
+    let rest = text[hit.end..].iter().take(LONGEST_HEADER);
+    let length = rest.take_while(|byte| AFTER_BEARER.has(**byte)).count();
+    Some(hit.end..hit.end + length)
+}
