@@ -1,5 +1,4 @@
 //! Reading real repositories, hostile ones among them.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

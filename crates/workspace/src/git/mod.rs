@@ -1,0 +1,24 @@
+//! A repository: where it stands, what changed, and a commit that disturbs nothing.
+//!
+//! Reading executes nothing of the repository. Its settings can name programs (a file system monitor, filters, hooks,
+//! diff drivers), so only commands are asked that read names and ids, with all of that switched off; what is on the
+//! disk is compared by ourselves. No shadow repository is needed for that: nothing here asks for a status or a diff.
+//!
+//! A commit is made by the user's own git, with their hooks, signing, filters and identity.
+
+mod commit;
+mod draft;
+mod head;
+mod hurdle;
+mod inventory;
+mod log;
+mod message;
+mod place;
+mod program;
+mod survey;
+
+pub use commit::{Committed, commit};
+pub use head::{Head, head};
+pub use hurdle::{Hurdle, hurdle};
+pub use log::{Changes, changes};
+pub use survey::{Changed, changed};
