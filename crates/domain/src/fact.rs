@@ -46,6 +46,15 @@ pub enum Fact {
     Purged {
         seq: Seq,
     },
+    /// Its project lies elsewhere now.
+    Rehomed {
+        project: String,
+    },
+    /// Its command has another prompt now.
+    Commanded {
+        command: String,
+        prompt_hash: String,
+    },
     Deleted,
     Undeleted,
     /// Written by a newer version: kept as it came.

@@ -32,6 +32,16 @@ impl SessionId {
         Self(Uuid::now_v7())
     }
 
+    /// The id that follows from a digest in hexadecimal digits: the same wherever it is made.
+    pub fn derived(digest: &str) -> Self {
+        let mut bytes = [0; 16];
+        for (byte, digits) in bytes.iter_mut().zip(digest.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(digits).unwrap_or_default();
+            *byte = u8::from_str_radix(digits, 16).unwrap_or(0);
+        }
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }

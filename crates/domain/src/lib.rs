@@ -12,6 +12,7 @@ pub mod opening;
 pub mod price;
 pub mod quote;
 pub mod rank;
+pub mod redact;
 pub mod retell;
 pub mod search;
 pub mod session;

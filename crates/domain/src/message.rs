@@ -83,6 +83,17 @@ impl Usage {
     }
 }
 
+/// Whether there are more levels than `most` in a value. Beyond 127 nobody can read it back from text, and a text that
+/// a parser took for a part not parsed yet can bring in more.
+pub fn nests_deeper(value: &Value, most: usize) -> bool {
+    let is_deep = |inner: &Value| most.checked_sub(1).is_none_or(|most| nests_deeper(inner, most));
+    match value {
+        Value::Array(all) => most == 0 || all.iter().any(is_deep),
+        Value::Object(all) => most == 0 || all.values().any(is_deep),
+        _ => false,
+    }
+}
+
 /// What a message carries beside its text. Unknown fields are kept as they came.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extras {
@@ -94,8 +105,22 @@ pub struct Extras {
     pub tool_calls: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What in its text is a secret, as far as rules can tell: masked wherever it leaves.
+    #[serde(default, rename = "$secrets", skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// The name under which marks of secrets are kept: no field from outside may have it.
+pub const SECRETS: &str = "$secrets";
+
+/// A secret in a text: where, and of what kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    pub from: usize,
+    pub to: usize,
+    pub what: String,
 }
 
 impl Extras {
@@ -104,6 +129,7 @@ impl Extras {
             && self.model.is_none()
             && self.tool_calls.is_none()
             && self.usage.is_none()
+            && self.secrets.is_empty()
             && self.other.is_empty()
     }
 }

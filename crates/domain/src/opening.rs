@@ -42,16 +42,42 @@ impl Settings {
 pub struct Holding {
     pub conversation: String,
     pub agent: String,
-    /// The id that the agent knows the conversation by.
+    /// The id that the agent knows the conversation by. Empty where there is none: then only what the user set is
+    /// kept here.
     pub native: String,
     pub upto: Seq,
-    /// How many messages of the conversation that is.
+    /// What it holds beyond that, from one message to another: its own answer, where others said something in between
+    /// that it was not told yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<(Seq, Seq)>,
+    /// How many messages of the conversation that is, in all.
     pub messages: u32,
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
     /// What the native session has cost, by the agent's own count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<f64>,
+}
+
+impl Holding {
+    /// What an agent holds of a conversation before it has a session of its own.
+    pub fn nothing(conversation: &str, agent: &str) -> Self {
+        Self {
+            conversation: conversation.to_owned(),
+            agent: agent.to_owned(),
+            native: String::new(),
+            upto: 0,
+            beyond: None,
+            messages: 0,
+            settings: Settings::default(),
+            spent_usd: None,
+        }
+    }
+
+    /// Whether there is a session of the agent's own.
+    pub fn is_held(&self) -> bool {
+        !self.native.is_empty()
+    }
 }
 
 /// A turn that has begun: what has to be known if nobody ends it.
@@ -115,6 +141,8 @@ pub enum How {
     Retold,
     /// A new session of the agent that was told nothing, as asked.
     Untold,
+    /// Not at all.
+    Failed,
 }
 
 impl How {
@@ -125,6 +153,7 @@ impl How {
             Self::Loaded => "loaded",
             Self::Retold => "retold",
             Self::Untold => "untold",
+            Self::Failed => "failed",
         }
     }
 }
@@ -158,6 +187,7 @@ impl Opening {
             How::Loaded => format!("{agent}: loaded from its own session"),
             How::Retold => format!("{agent}: told the story so far in a new session"),
             How::Untold => format!("{agent}: a new session that was told nothing"),
+            How::Failed => format!("{agent}: could not be opened"),
         };
         match self.why.as_deref() {
             Some(why) if self.how != How::Fresh => format!("{how}, because {}", reason(why)),
@@ -170,7 +200,7 @@ impl Opening {
 pub fn reason(name: &str) -> &str {
     match name {
         OTHER_AGENT => "it never held this conversation",
-        FIRST_TURN => "no turn of it was completed yet",
+        FIRST_TURN => "no session of its own holds this conversation yet",
         UNABLE => "it can neither resume nor load",
         HOLLOW => "its load brought nothing back",
         MIXED_UP => "it loaded another conversation",
@@ -181,6 +211,13 @@ pub fn reason(name: &str) -> &str {
         "unsupported" => "it does not do what it offered",
         "nonsense" => "its answer could not be understood",
         "refused" => "it refused",
+        "not_installed" => "it is not installed",
+        "cannot_start" => "it cannot be started",
+        "folder_gone" => "the project folder is gone",
+        "wrong_version" => "it speaks another version of the protocol",
+        "line_too_long" => "it sent a line that is too long",
+        "needs_login" => "it wants a login first",
+        "cancelled" => "it was cancelled",
         other => other,
     }
 }

@@ -292,6 +292,14 @@ impl Session {
                 self.summary = (!summary.text.is_empty()).then(|| summary.text.clone());
             }
             Fact::Repository(repository) => self.repository = Some(repository.clone()),
+            Fact::Rehomed { project } => {
+                self.project.clone_from(project);
+                self.prices.head = retell::head_price(self);
+            }
+            Fact::Commanded { command, prompt_hash } => {
+                self.command = Some(command.clone());
+                self.prompt_hash = Some(prompt_hash.clone());
+            }
             Fact::Deleted => self.deleted_at = Some(at),
             Fact::Undeleted => self.deleted_at = None,
             Fact::Started(_)

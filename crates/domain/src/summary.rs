@@ -294,6 +294,31 @@ fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
     by_role * (cues + central / length)
 }
 
+/// Terms that tell of a decision, and turns of phrase that do.
+const DECIDED: &[&str] = &["decid", "decis", "agre", "chose", "chosen", "settl"];
+const PHRASES: &[&str] = &["go with ", "going with ", "we will use ", "we'll use ", "let's use "];
+
+/// What was decided, as far as rules can tell, oldest first: with dates, in the words in which it was said.
+pub fn decisions(messages: &[Message]) -> Vec<String> {
+    let none = HashMap::new();
+    let spoken =
+        messages.iter().filter(|message| matches!(message.role, Role::User | Role::Assistant));
+    let mut points: Vec<Point> =
+        spoken.flat_map(|message| sentences(message, &none)).filter(is_decision).collect();
+    points.reverse();
+    let mut points = unlike_each_other(points);
+    points.reverse();
+    points.iter().map(Point::line).collect()
+}
+
+fn is_decision(point: &Point) -> bool {
+    let lower = point.text.to_lowercase();
+    let words = terms::all(&point.text);
+    !lower.ends_with('?')
+        && (PHRASES.iter().any(|phrase| lower.contains(phrase))
+            || words.iter().any(|word| DECIDED.contains(&word.as_str())))
+}
+
 /// A title cut from a request: its first sentence, short enough for a list.
 pub fn title(request: &str) -> Option<String> {
     let request = &request[..request.floor_char_boundary(TITLE_BYTES)];
@@ -324,6 +349,27 @@ mod tests {
             price: Price::default(),
             purged_at: None,
         }
+    }
+
+    #[test]
+    fn decisions_are_told_with_their_dates_once() {
+        let said = [
+            (Role::User, "Which database should we use for the sessions?"),
+            (Role::Assistant, "Both would work. We decided to use SQLite for the sessions."),
+            (Role::Tool, "we decided to print this from a tool, which is no decision"),
+            (Role::User, "Good. So we decided to use SQLite for the sessions!"),
+            (Role::User, "For the queue let's use a plain table in the same file."),
+            (Role::Assistant, "Did we agree on a name for that table already?"),
+        ];
+        let messages: Vec<Message> =
+            (1..).zip(said).map(|(seq, (role, text))| message(seq, role, text)).collect();
+        assert_eq!(
+            decisions(&messages),
+            [
+                "2026-11-15 user: So we decided to use SQLite for the sessions!",
+                "2026-11-15 user: For the queue let's use a plain table in the same file.",
+            ]
+        );
     }
 
     fn talk() -> Vec<Message> {

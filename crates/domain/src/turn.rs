@@ -13,9 +13,11 @@ use crate::price::Price;
 /// The mark on the last message of a turn that nobody ended.
 pub const INTERRUPTED: &str = "interrupted";
 /// What is kept of raw updates and of a tool's raw fields.
-const MOST_RAW_BYTES: usize = 64 * 1024;
+pub const MOST_RAW_BYTES: usize = 64 * 1024;
 /// What is kept of the output of one tool call.
-const MOST_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+pub const MOST_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// What something takes beside its text.
+const FRAME_BYTES: usize = 256;
 
 /// One thing that an agent says or does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,6 +105,21 @@ impl Update {
         }
     }
 
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        let inside = match self {
+            Self::Text { text }
+            | Self::Thought { text }
+            | Self::Title { title: text }
+            | Self::Mode { mode: text } => text.len(),
+            Self::Tool(tool) => tool.bytes(),
+            Self::Plan { entries: value } | Self::Other { raw: value } => bytes(value),
+            Self::Permission(asked) => asked.title.len() + asked.tool.len(),
+            Self::Usage { .. } | Self::Context { .. } => 0,
+        };
+        FRAME_BYTES + inside
+    }
+
     /// Whether it shows that the agent has begun to answer.
     pub fn is_answer(&self) -> bool {
         matches!(
@@ -150,6 +167,8 @@ pub struct Turn {
     plan: Option<Value>,
     raw: Vec<Value>,
     raw_bytes: usize,
+    /// About how much memory all of it takes.
+    bytes: usize,
     /// Updates of unknown kinds that were too many to keep.
     dropped: u32,
     usage: Option<(u64, u64)>,
@@ -161,6 +180,12 @@ pub struct Turn {
 
 impl Turn {
     pub fn take(&mut self, update: Update, at: Timestamp) {
+        self.bytes += match &update {
+            // Of unknown ones, only some are kept; what tools send anew is put in the place of what they sent before.
+            Update::Other { .. } | Update::Tool(_) => 0,
+            Update::Text { text } | Update::Thought { text } => text.len(),
+            other => other.bytes(),
+        };
         match update {
             Update::Text { text } => self.say(&text, at),
             Update::Thought { text } => {
@@ -194,6 +219,7 @@ impl Turn {
     }
 
     fn push(&mut self, what: What, at: Timestamp, thoughts: String) {
+        self.bytes += FRAME_BYTES;
         self.pieces.push(Piece { at, what, thoughts, permissions: Vec::new() });
     }
 
@@ -206,13 +232,13 @@ impl Turn {
 
     fn call(&mut self, tool: Tool, at: Timestamp) {
         if let Some(Piece { what: What::Tool(known), .. }) = self.called(&tool.id) {
-            known.title = tool.title.or(known.title.take());
-            known.kind = tool.kind.or(known.kind.take());
-            known.status = tool.status.or(known.status.take());
-            known.output = tool.output.or(known.output.take());
-            known.raw.extend(tool.raw);
+            let before = known.bytes();
+            known.take(tool);
+            let after = known.bytes();
+            self.bytes = (self.bytes + after).saturating_sub(before);
             return;
         }
+        self.bytes += tool.bytes();
         let thoughts = self.thoughts.take().map_or_else(String::new, |(_, thoughts)| thoughts);
         self.push(What::Tool(tool), at, thoughts);
     }
@@ -245,6 +271,11 @@ impl Turn {
     /// Whether the agent has said or done anything.
     pub fn is_answered(&self) -> bool {
         !self.pieces.is_empty() || self.thoughts.is_some() || self.plan.is_some()
+    }
+
+    /// About how much memory the turn takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What was said, without thoughts and tools.
@@ -284,8 +315,9 @@ impl Turn {
             let (at, thoughts) = leftover.unwrap_or((now, String::new()));
             self.push(What::Text(String::new()), at, thoughts);
         }
+        let pieces = std::mem::take(&mut self.pieces);
         let mut messages: Vec<NewMessage> =
-            self.pieces.iter().map(|piece| piece.message(by)).collect();
+            pieces.into_iter().map(|piece| piece.message(by)).collect();
         let Some(last) = messages.last_mut() else { return messages };
         self.finish(&mut last.extras, by, end);
         messages
@@ -333,17 +365,17 @@ pub struct Speaker<'a> {
 }
 
 impl Piece {
-    fn message(&self, by: &Speaker<'_>) -> NewMessage {
+    fn message(self, by: &Speaker<'_>) -> NewMessage {
         let mut other = Map::new();
         if !self.thoughts.is_empty() {
-            other.insert("thoughts".to_owned(), self.thoughts.as_str().into());
+            other.insert("thoughts".to_owned(), self.thoughts.into());
         }
         if !self.permissions.is_empty() {
             let asked = serde_json::to_value(&self.permissions).unwrap_or_default();
             other.insert("permissions".to_owned(), asked);
         }
-        let (role, content, tool_calls) = match &self.what {
-            What::Text(text) => (Role::Assistant, text.clone(), None),
+        let (role, content, tool_calls) = match self.what {
+            What::Text(text) => (Role::Assistant, text, None),
             What::Tool(tool) => (Role::Tool, tool.told(), Some(tool.record())),
         };
         NewMessage {
@@ -357,6 +389,7 @@ impl Piece {
                 model: by.model.map(str::to_owned),
                 tool_calls,
                 usage: None,
+                secrets: Vec::new(),
                 other,
             },
             price: Price::default(),
@@ -365,6 +398,22 @@ impl Piece {
 }
 
 impl Tool {
+    /// Takes up what is told later of the same call.
+    pub fn take(&mut self, later: Self) {
+        self.title = later.title.or(self.title.take());
+        self.kind = later.kind.or(self.kind.take());
+        self.status = later.status.or(self.status.take());
+        self.output = later.output.or(self.output.take());
+        self.raw.extend(later.raw);
+    }
+
+    fn bytes(&self) -> usize {
+        let texts = [&self.title, &self.kind, &self.status, &self.output];
+        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+        let raw = self.raw.iter().map(|(name, value)| name.len() + bytes(value));
+        self.id.len() + texts + raw.sum::<usize>()
+    }
+
     /// Name and title, then what came out; never the arguments.
     fn told(&self) -> String {
         let kind = self.kind.as_deref().filter(|kind| *kind != "other");
@@ -403,6 +452,19 @@ impl Tool {
             }
         }
         Value::Array(vec![Value::Object(record)])
+    }
+}
+
+/// About how much memory a tree takes.
+fn bytes(value: &Value) -> usize {
+    const NODE: usize = 64;
+    NODE + match value {
+        Value::String(text) => text.len(),
+        Value::Array(all) => all.iter().map(bytes).sum(),
+        Value::Object(all) => {
+            all.iter().map(|(name, value)| name.len() + NODE + bytes(value)).sum()
+        }
+        _ => 0,
     }
 }
 

@@ -104,7 +104,10 @@ fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
     let mut page = Page::new(story, tokens);
     page.take_frame();
     match story.frame {
-        Frame::Missed { .. } => {
+        Frame::Missed { is_whole } => {
+            if !is_whole {
+                page.take_own_summary(page.left() * 15 / 100);
+            }
             page.take_recent(page.left());
             page.take_related();
             return page;

@@ -154,6 +154,19 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Sums up what came before in the conversation itself, with at most `allowed` tokens.
+    pub(super) fn take_own_summary(&mut self, allowed: u32) {
+        let Some(own) = self.story.conversations.first() else { return };
+        let Some(summary) = &own.summary else { return };
+        let frame = lines::CONVERSATIONS.price + own.prices.heading + lines::statistics(own).1;
+        let room = allowed.min(self.left).saturating_sub(frame);
+        let chosen = choose_lines(&summary.text, &own.prices.summary, room);
+        let price = chosen.iter().map(|at| own.prices.summary[*at]).sum::<u32>();
+        if !chosen.is_empty() && self.take(frame + price) {
+            self.listed.push((own, chosen));
+        }
+    }
+
     fn take_within(&mut self, price: u32, room: &mut u32) -> bool {
         let fits = price <= *room && self.take(price);
         if fits {

@@ -56,6 +56,20 @@ fn pieces_stand_in_the_order_in_which_they_began() {
 }
 
 #[test]
+fn what_a_tool_tells_anew_takes_the_place_of_what_it_told_before() {
+    let mut turn = Turn::default();
+    let mut grown = Vec::new();
+    for number in 0..100 {
+        let output = "x".repeat(1000);
+        turn.take(tool("1", Some("watch"), Some(&output)), Timestamp::UNIX_EPOCH);
+        grown.push(turn.bytes());
+        assert_eq!(grown[number], grown[0], "{number}");
+    }
+    turn.take(text(&"y".repeat(1000)), Timestamp::UNIX_EPOCH);
+    assert!(turn.bytes() >= grown[0] + 1000);
+}
+
+#[test]
 fn thoughts_are_kept_beside_what_followed_them() {
     let thought = Update::Thought { text: "hm".to_owned() };
     let messages = told(vec![text("a"), thought.clone(), text("b"), thought], done());
