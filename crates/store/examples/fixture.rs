@@ -136,6 +136,7 @@ fn holding() -> Holding {
         agent: "codex".into(),
         native: "native-1".into(),
         upto: 0,
+        beyond: None,
         messages: 0,
         settings: Settings {
             model: Some("gpt-5".into()),

@@ -1,6 +1,6 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in five parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in six parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod crash;
@@ -23,14 +23,15 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 pub use error::{Error, Result};
 pub use sqlite::{restore, sqlite_version};
 pub use types::{
-    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, Grant, Health, ListFilter,
-    OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage, Within,
+    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, Grant, Health, Home,
+    Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage,
+    Within,
 };
 
 /// Durable home of sessions.
-pub trait Store: Sessions + Talks + Finding + Upkeep + Claims {}
+pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders {}
 
-impl<T: Sessions + Talks + Finding + Upkeep + Claims> Store for T {}
+impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders> Store for T {}
 
 /// Writing sessions and reading them back.
 ///
@@ -187,6 +188,24 @@ pub trait Upkeep: Send + Sync + 'static {
     async fn usage(&self) -> Result<Usage>;
 }
 
+/// Sessions that live in a folder beside the code.
+#[async_trait]
+pub trait Folders: Send + Sync + 'static {
+    /// Where a session lives, and how far its folder follows the log.
+    async fn home(&self, id: SessionId) -> Result<Option<Home>>;
+
+    /// All that live in a workspace.
+    async fn homes(&self, root: &str) -> Result<Vec<Housed>>;
+
+    async fn set_home(&self, id: SessionId, home: Home) -> Result<()>;
+
+    /// Gives a session a home, unless it has one; gives the one it has then.
+    async fn place(&self, id: SessionId, home: Home) -> Result<Home>;
+
+    /// Every session of a project lives elsewhere now, folders included; gives how many there are.
+    async fn rehome(&self, from: &str, to: &str, at: jiff::Timestamp) -> Result<u32>;
+}
+
 /// Several processes on one store: who drives a session, and what others ask of it.
 #[async_trait]
 pub trait Claims: Send + Sync + 'static {
@@ -194,7 +213,7 @@ pub trait Claims: Send + Sync + 'static {
     async fn claim(&self, id: SessionId) -> Result<Option<Claim>>;
 
     /// Becomes the one who talks in a conversation; `None` while somebody else does. What was asked before is
-    /// forgotten.
+    /// forgotten, and abandoned where it had been taken.
     async fn drive(&self, id: SessionId, conversation: &str) -> Result<Option<Drive>>;
 
     /// Asks whoever drives a conversation to send a prompt.
@@ -210,12 +229,15 @@ pub trait Claims: Send + Sync + 'static {
     async fn take_prompt(&self, id: SessionId, conversation: &str)
     -> Result<Option<(u64, String)>>;
 
-    async fn answer(&self, asked: u64, answer: &str) -> Result<()>;
+    async fn answer(&self, asked: u64, answer: &str, at: jiff::Timestamp) -> Result<()>;
 
     async fn asked(&self, asked: u64) -> Result<Asked>;
 
     /// Takes back a prompt; gives whether nobody had taken it yet.
     async fn withdraw(&self, asked: u64) -> Result<bool>;
+
+    /// Removes what nobody waits for any more: answers from before this time, and what was asked of drivers.
+    async fn forget_asked(&self, before: jiff::Timestamp) -> Result<()>;
 
     /// Whether somebody drives the session, or one of its conversations, now.
     async fn is_claimed(&self, id: SessionId) -> Result<bool>;
@@ -223,7 +245,11 @@ pub trait Claims: Send + Sync + 'static {
     /// Asks whoever drives the session.
     async fn ask(&self, id: SessionId, command: Command, at: jiff::Timestamp) -> Result<u64>;
 
-    /// Takes what was asked of the session since it was claimed.
+    /// What was asked of those who drive the session after command `after`, each with its number. Everybody who
+    /// drives it, or one of its conversations, is asked: nobody takes it from the others.
+    async fn asked_since(&self, id: SessionId, after: u64) -> Result<Vec<(u64, Command)>>;
+
+    /// Takes back what was asked of those who drive the session.
     async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>>;
 
     /// A number that changes when another process has written.

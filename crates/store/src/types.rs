@@ -57,11 +57,13 @@ pub struct Append {
     pub facts: Vec<Fact>,
     /// When that was; otherwise when the last of them was said.
     pub at: Option<Timestamp>,
-    /// They are a request: its turn begins. Number and watermark are filled in.
+    /// They are a request: its turn begins. Number and watermark are filled in. Without messages, the turn of the
+    /// conversation, which has to be under way, begins once more, and is as it says here.
     pub begins: Option<Underway>,
     /// They end the turn of this conversation, which has to be under way.
     pub ends: Option<String>,
-    /// From now on an agent's own session holds all of the conversation. The watermark is filled in.
+    /// From now on an agent's own session holds all of the conversation, but for what others said in it since the
+    /// turn that ends began. The watermark is filled in.
     pub holds: Option<Holding>,
 }
 
@@ -110,12 +112,44 @@ pub struct Grant {
     pub allowed: bool,
 }
 
+/// The folder that a session lives in, and how far it follows the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The workspace.
+    pub root: String,
+    /// Beneath it.
+    pub path: String,
+    /// Up to here the folder has the messages.
+    pub seq: Seq,
+    /// What the folder knows the last of them by.
+    pub last_id: String,
+    /// How many facts the session had when the folder was described.
+    pub facts: u32,
+    /// What it says of the session, in short: written anew when this changes.
+    pub told: String,
+    /// How its log stood when we left it.
+    pub log: String,
+    /// And its description.
+    pub card: String,
+}
+
+/// A session with its home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Housed {
+    pub id: SessionId,
+    pub home: Home,
+    /// Whether the log has more than the folder.
+    pub is_behind: bool,
+}
+
 /// What became of a prompt that another process was asked to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     Waiting,
     Taken,
     Answered(String),
+    /// Whoever had taken it went away without an answer.
+    Abandoned,
     /// Whoever was asked went away without it.
     Gone,
 }
@@ -184,8 +218,10 @@ pub struct Within {
     pub conversation: String,
     /// What comes after this message
     pub after: Seq,
-    /// and before this one.
+    /// and before this one,
     pub before: Seq,
+    /// but for those from one to another.
+    pub but: Option<(Seq, Seq)>,
     /// How many messages of the conversation are not part of it.
     pub known: u32,
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::Holding;
 use rethread_domain::{Conversation, Fact, Seq, Status};
@@ -32,19 +31,7 @@ const WOKEN: Fact = Fact::Moved { to: Status::Active };
 
 pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appended>> {
     let mut row = rows::session_by_id(connection, append.session)?;
-    if append.epoch.is_some_and(|epoch| epoch != row.epoch) {
-        return Err(Error::LostClaim(append.session));
-    }
-    // What ends a turn is let in, whatever became of the session meanwhile: it was said.
-    if append.ends.is_none() {
-        row.session.accepts_messages()?;
-    }
-    let plans = plan(connection, &row, &append.messages)?;
-    if let Some(conversation) = &append.ends
-        && !talks::end(connection, row.no, conversation)?
-    {
-        return Err(Error::LostClaim(append.session));
-    }
+    let (plans, request) = admit(connection, &row, &append)?;
     let said_at = append.messages.last().map(|message| message.at);
     let at = append.at.or(said_at).unwrap_or(row.session.last_active_at);
     let mut conversations = HashMap::new();
@@ -77,7 +64,11 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
         talks::begin(connection, &row, conversation, what, at)?;
     }
     if let Some(holding) = append.holds {
-        hold(connection, &mut row, &conversations, holding, at)?;
+        let added = answers.iter().filter(|answer| answer.is_new).map(|answer| answer.seq).min();
+        let own = conversations.get(&holding.conversation);
+        if let Some(held) = held(connection, &row, own, holding, request, added)? {
+            facts::add(connection, &mut row, &Fact::Holds(held), at)?;
+        }
     }
     for conversation in conversations.values() {
         rows::write_conversation(connection, row.no, conversation)?;
@@ -94,24 +85,69 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     Ok(answers)
 }
 
-/// The watermark stands at the newest message of the conversation.
-fn hold(
+/// Whether it is let in: what becomes of its messages, and the request whose turn it ends. Nothing is written where it
+/// is not.
+fn admit(
     connection: &Connection,
-    row: &mut SessionRow,
-    conversations: &HashMap<String, Conversation>,
-    mut holding: Holding,
-    at: Timestamp,
-) -> Result<()> {
-    let newest = match conversations.get(&holding.conversation) {
-        Some(conversation) => Some((conversation.last_seq, conversation.messages)),
-        None => known(connection, row.no, &holding.conversation)?
-            .map(|conversation| (conversation.last_seq, conversation.messages)),
-    };
-    if let Some((upto, messages)) = newest {
-        (holding.upto, holding.messages) = (upto, messages);
-        facts::add(connection, row, &Fact::Holds(holding), at)?;
+    row: &SessionRow,
+    append: &Append,
+) -> Result<(Vec<Plan>, Option<Seq>)> {
+    if append.epoch.is_some_and(|epoch| epoch != row.epoch) {
+        return Err(Error::LostClaim(append.session));
     }
-    Ok(())
+    // What ends a turn is let in, whatever became of the session meanwhile: it was said.
+    if append.ends.is_none() {
+        row.session.accepts_messages()?;
+    }
+    let plans = plan(connection, row, &append.messages)?;
+    let mut request = None;
+    if let Some(conversation) = &append.ends {
+        request = talks::end(connection, row.no, conversation)?;
+        if request.is_none() {
+            return Err(Error::LostClaim(append.session));
+        }
+    }
+    if let Some(what) = append.begins.as_ref().filter(|_| append.messages.is_empty())
+        && !talks::begin_again(connection, row, what)?
+    {
+        return Err(Error::LostClaim(append.session));
+    }
+    Ok((plans, request))
+}
+
+/// The watermark stands at the newest message of the conversation, unless others said something between the request
+/// and its answer: that is still to be told.
+fn held(
+    connection: &Connection,
+    row: &SessionRow,
+    own: Option<&Conversation>,
+    mut holding: Holding,
+    request: Option<Seq>,
+    added: Option<Seq>,
+) -> Result<Option<Holding>> {
+    let own = match own {
+        Some(own) => Some(own.clone()),
+        None => known(connection, row.no, &holding.conversation)?,
+    };
+    let Some(own) = own else { return Ok(None) };
+    let request = request.unwrap_or(own.last_seq);
+    let is_next = added == Some(request + 1);
+    let scope = Scope::of(connection, row)?;
+    let (mut missed, mut answer) = (0, None);
+    let mut seq = own.last_seq;
+    while seq > request && !is_next {
+        let Some(message) = scope.message(connection, seq)? else { break };
+        if added.is_some_and(|added| seq >= added) {
+            answer = Some((seq, answer.map_or(seq, |(_, last)| last)));
+        } else {
+            missed += 1;
+        }
+        seq = message.prev;
+    }
+    holding.messages = own.messages.saturating_sub(missed);
+    (holding.upto, holding.beyond) =
+        if missed == 0 { (own.last_seq, None) } else { (request, answer) };
+    Ok(Some(holding))
 }
 
 fn plan(connection: &Connection, row: &SessionRow, messages: &[NewMessage]) -> Result<Vec<Plan>> {

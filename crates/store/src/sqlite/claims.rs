@@ -113,12 +113,9 @@ fn is_locked(store: &Path, name: &str) -> Result<bool> {
     }
 }
 
-/// A new epoch: whoever drove the session before can no longer write as its driver. What was asked of them is
-/// theirs no more.
+/// A new epoch: whoever drove the session before can no longer write as its driver.
 pub(super) fn begin_epoch(connection: &Connection, id: SessionId) -> Result<Epoch> {
     let row = rows::session_by_id(connection, id)?;
-    connection
-        .execute("delete from command where session = ?1 and conversation is null", [row.no])?;
     connection.execute("update session set epoch = epoch + 1 where no = ?1", [row.no])?;
     Ok(row.epoch + 1)
 }
@@ -136,32 +133,37 @@ pub(super) fn ask(
     Ok(u64::try_from(connection.last_insert_rowid()).unwrap_or(0))
 }
 
-pub(super) fn has_asked(connection: &Connection, id: SessionId) -> Result<bool> {
+fn command((no, what): (u64, String)) -> Result<(u64, Command)> {
+    let known =
+        [Command::Pause, Command::Complete].into_iter().find(|command| command.as_str() == what);
+    let known = known.ok_or_else(|| Error::Damaged(format!("unknown command {what:?}")))?;
+    Ok((no, known))
+}
+
+pub(super) fn asked_since(
+    connection: &Connection,
+    id: SessionId,
+    after: u64,
+) -> Result<Vec<(u64, Command)>> {
     let mut statement = connection.prepare_cached(
-        "select exists (select 1 from command where session = (select no from session where id = ?1)
-            and conversation is null)",
+        "select no, what from command where session = (select no from session where id = ?1)
+            and no > ?2 and conversation is null order by no",
     )?;
-    Ok(statement.query_row([id.to_string()], |row| row.get(0))?)
+    let asked: Vec<(u64, String)> = statement
+        .query_map((id.to_string(), after), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    asked.into_iter().map(command).collect()
 }
 
 pub(super) fn take_asked(connection: &Connection, id: SessionId) -> Result<Vec<Command>> {
-    let row = rows::session_by_id(connection, id)?;
-    let mut statement = connection.prepare_cached(
-        "delete from command where session = ?1 and conversation is null returning no, what",
-    )?;
-    let mut asked: Vec<(i64, String)> = statement
-        .query_map([row.no], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    asked.sort_unstable();
-    asked
-        .into_iter()
-        .map(|(_, what)| {
-            let known = [Command::Pause, Command::Complete]
-                .into_iter()
-                .find(|command| command.as_str() == what);
-            known.ok_or_else(|| Error::Damaged(format!("unknown command {what:?}")))
-        })
-        .collect()
+    let asked = asked_since(connection, id, 0)?;
+    connection
+        .prepare_cached(
+            "delete from command where session = (select no from session where id = ?1)
+                and conversation is null",
+        )?
+        .execute([id.to_string()])?;
+    Ok(asked.into_iter().map(|(_, command)| command).collect())
 }
 
 /// A prompt for whoever drives a conversation.
@@ -182,7 +184,13 @@ pub(super) fn ask_prompt(
     Ok(u64::try_from(connection.last_insert_rowid()).unwrap_or(0))
 }
 
-/// What was asked of whoever drove the conversation before is theirs no more.
+/// What becomes of a prompt: nobody has it yet, its driver has it, or went away with it.
+const WAITING: i64 = 0;
+const TAKEN: i64 = 1;
+const ABANDONED: i64 = 2;
+
+/// What was asked of whoever drove the conversation before is theirs no more. What they had taken may have been sent:
+/// whoever asked has to know that.
 pub(super) fn forget_prompts(
     connection: &Connection,
     id: SessionId,
@@ -190,8 +198,13 @@ pub(super) fn forget_prompts(
 ) -> Result<()> {
     let row = rows::session_by_id(connection, id)?;
     connection.execute(
-        "delete from command where session = ?1 and conversation = ?2 and answer is null",
-        (row.no, conversation),
+        "delete from command where session = ?1 and conversation = ?2 and taken = ?3",
+        (row.no, conversation, WAITING),
+    )?;
+    connection.execute(
+        "update command set taken = ?4
+         where session = ?1 and conversation = ?2 and taken = ?3 and answer is null",
+        (row.no, conversation, TAKEN, ABANDONED),
     )?;
     Ok(())
 }
@@ -204,9 +217,9 @@ pub(super) fn has_unanswered(
 ) -> Result<bool> {
     let mut statement = connection.prepare_cached(
         "select exists (select 1 from command where session = (select no from session where id = ?1)
-            and conversation = ?2 and answer is null)",
+            and conversation = ?2 and taken <> ?3 and answer is null)",
     )?;
-    Ok(statement.query_row((id.to_string(), conversation), |row| row.get(0))?)
+    Ok(statement.query_row((id.to_string(), conversation, ABANDONED), |row| row.get(0))?)
 }
 
 /// Whether there is a prompt that nobody has taken.
@@ -228,41 +241,79 @@ pub(super) fn take_prompt(
     conversation: &str,
 ) -> Result<Option<(u64, String)>> {
     let row = rows::session_by_id(connection, id)?;
-    Ok(connection
+    let found: Option<(u64, String)> = connection
         .prepare_cached(
-            "update command set taken = 1 where no = (select min(no) from command
-                where session = ?1 and conversation = ?2 and taken = 0)
-             returning no, prompt",
+            "select no, prompt from command
+             where session = ?1 and conversation = ?2 and taken = ?3 order by no limit 1",
         )?
-        .query_row((row.no, conversation), |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?)
+        .query_row((row.no, conversation, WAITING), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((no, _)) = &found {
+        // Its text becomes a message, which can be purged: it does not stay here as well.
+        connection
+            .prepare_cached("update command set taken = ?2, prompt = '' where no = ?1")?
+            .execute((no, TAKEN))?;
+    }
+    Ok(found)
 }
 
-pub(super) fn answer(connection: &Connection, asked: u64, answer: &str) -> Result<()> {
-    connection.execute("update command set answer = ?2 where no = ?1", (asked, answer))?;
+pub(super) fn answer(
+    connection: &Connection,
+    asked: u64,
+    answer: &str,
+    at: Timestamp,
+) -> Result<()> {
+    connection.execute(
+        "update command set answer = ?2, at = ?3 where no = ?1",
+        (asked, answer, rows::micros(at)),
+    )?;
+    Ok(())
+}
+
+/// What nobody waits for any more. What was abandoned has no text, and stays until whoever asked has had time enough
+/// to look, whatever kept them.
+const OLD: &str = "at < ?1 and (answer is not null or conversation is null)
+    or taken = 2 and at < ?1 - 86400000000";
+
+pub(super) fn has_old(connection: &Connection, before: Timestamp) -> Result<bool> {
+    let mut statement =
+        connection.prepare_cached(&format!("select exists (select 1 from command where {OLD})"))?;
+    Ok(statement.query_row([rows::micros(before)], |row| row.get(0))?)
+}
+
+pub(super) fn forget_old(connection: &Connection, before: Timestamp) -> Result<()> {
+    connection.execute(&format!("delete from command where {OLD}"), [rows::micros(before)])?;
+    Ok(())
+}
+
+/// The answers that were given in a session may repeat what is purged from it.
+pub(super) fn forget_answers(connection: &Connection, session: i64) -> Result<()> {
+    connection
+        .execute("delete from command where session = ?1 and answer is not null", [session])?;
     Ok(())
 }
 
 pub(super) fn asked(connection: &Connection, asked: u64) -> Result<Asked> {
-    let found: Option<(bool, Option<String>)> = connection
+    let found: Option<(i64, Option<String>)> = connection
         .prepare_cached("select taken, answer from command where no = ?1")?
         .query_row([asked], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(match found {
         None => Asked::Gone,
         Some((_, Some(answer))) => Asked::Answered(answer),
-        Some((true, None)) => Asked::Taken,
-        Some((false, None)) => Asked::Waiting,
+        Some((WAITING, None)) => Asked::Waiting,
+        Some((ABANDONED, None)) => Asked::Abandoned,
+        Some((_, None)) => Asked::Taken,
     })
 }
 
 /// Takes a prompt back, answered or not; gives whether nobody had taken it.
 pub(super) fn withdraw(connection: &Connection, asked: u64) -> Result<bool> {
-    let taken: Option<bool> = connection
+    let taken: Option<i64> = connection
         .prepare_cached("delete from command where no = ?1 returning taken")?
         .query_row([asked], |row| row.get(0))
         .optional()?;
-    Ok(taken == Some(false))
+    Ok(taken == Some(WAITING))
 }
 
 /// Takes away the lock files of drivers that died.

@@ -7,6 +7,7 @@ mod blob;
 mod claims;
 mod connection;
 mod facts;
+mod folders;
 mod index;
 mod read;
 mod rebuild;
@@ -418,9 +419,9 @@ impl Claims for SqliteStore {
         self.write(move |connection| claims::take_prompt(connection, id, &conversation)).await
     }
 
-    async fn answer(&self, asked: u64, answer: &str) -> Result<()> {
+    async fn answer(&self, asked: u64, answer: &str, at: Timestamp) -> Result<()> {
         let answer = answer.to_owned();
-        self.write(move |connection| claims::answer(connection, asked, &answer)).await
+        self.write(move |connection| claims::answer(connection, asked, &answer, at)).await
     }
 
     async fn asked(&self, asked: u64) -> Result<Asked> {
@@ -429,6 +430,13 @@ impl Claims for SqliteStore {
 
     async fn withdraw(&self, asked: u64) -> Result<bool> {
         self.write(move |connection| claims::withdraw(connection, asked)).await
+    }
+
+    async fn forget_asked(&self, before: Timestamp) -> Result<()> {
+        if !self.read(|connection| claims::has_old(connection, before))? {
+            return Ok(());
+        }
+        self.write(move |connection| claims::forget_old(connection, before)).await
     }
 
     async fn is_claimed(&self, id: SessionId) -> Result<bool> {
@@ -440,10 +448,11 @@ impl Claims for SqliteStore {
         self.write(move |connection| claims::ask(connection, id, command, at)).await
     }
 
+    async fn asked_since(&self, id: SessionId, after: u64) -> Result<Vec<(u64, Command)>> {
+        self.read(|connection| claims::asked_since(connection, id, after))
+    }
+
     async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>> {
-        if !self.read(|connection| claims::has_asked(connection, id))? {
-            return Ok(Vec::new());
-        }
         self.write(move |connection| claims::take_asked(connection, id)).await
     }
 

@@ -92,6 +92,9 @@ fn part(
             part.messages = part.messages.saturating_sub(1);
             continue;
         }
+        if !is_within(message.message.seq, Some(within)) {
+            continue;
+        }
         let price = retell::whole_price(&message.message);
         match price.and_then(|price| left.checked_sub(price)) {
             Some(rest) => left = rest,
@@ -206,7 +209,10 @@ fn related_messages(
 }
 
 fn is_within(seq: Seq, within: Option<&Within>) -> bool {
-    within.is_none_or(|within| within.after < seq && seq < within.before)
+    within.is_none_or(|within| {
+        let is_known = within.but.is_some_and(|(from, to)| (from..=to).contains(&seq));
+        within.after < seq && seq < within.before && !is_known
+    })
 }
 
 /// The newest messages that the index lacks, newest first, with their terms.

@@ -184,6 +184,7 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
     connection
         .prepare_cached(
             "update session set project = :project, agent = :agent, model = :model, tools = :tools,
+                command = :command, prompt_hash = :prompt_hash,
                 title = :title, title_from = :title_from, summary = :summary, status = :status,
                 archived_from = :archived_from, started_at = :started_at, last_active_at = :last_active_at,
                 deleted_at = :deleted_at, branch = :branch, head = :head, facts = :facts,
@@ -199,6 +200,8 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
             ":agent": session.agent,
             ":model": session.model,
             ":tools": tools,
+            ":command": session.command,
+            ":prompt_hash": session.prompt_hash,
             ":title": session.title,
             ":title_from": title_number(session.title_from),
             ":summary": session.summary,

@@ -13,7 +13,10 @@ use crate::error::{Error, Result};
 /// "rthd": tells our files from other SQLite files.
 const APPLICATION: i32 = 0x7274_6864;
 
-pub(super) const STEPS: &[&str] = &[include_str!("../../migrations/sqlite/0001_sessions.sql")];
+pub(super) const STEPS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_sessions.sql"),
+    include_str!("../../migrations/sqlite/0002_folders.sql"),
+];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
 pub(super) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize> {
@@ -96,7 +99,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         connection::create(&path).unwrap();
-        migrate(&path, STEPS).unwrap();
+        migrate(&path, &STEPS[..1]).unwrap();
         let steps = [STEPS[0], "create table added (n integer) strict"];
         migrate(&path, &steps).unwrap();
 
@@ -111,10 +114,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         connection::create(&path).unwrap();
-        migrate(&path, &[STEPS[0], "create table added (n integer) strict"]).unwrap();
+        let steps = [STEPS, &["create table added (n integer) strict"]].concat();
+        migrate(&path, &steps).unwrap();
         let before = std::fs::read(&path).unwrap();
         let refused = super::super::SqliteStore::open(&path);
-        assert!(matches!(refused, Err(Error::Newer { found: 2, known: 1, .. })));
+        assert!(matches!(refused, Err(Error::Newer { found: 3, known: 2, .. })));
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }

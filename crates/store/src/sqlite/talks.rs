@@ -1,11 +1,11 @@
 //! Turns while they run, what agents hold of conversations, and what they were allowed for good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use rethread_domain::opening::{Holding, How, Opening, Underway};
 use rethread_domain::turn::Update;
-use rethread_domain::{Conversation, Fact, SessionId};
+use rethread_domain::{Conversation, Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use super::rows::{self, SessionRow};
 use crate::error::{Error, Result};
 use crate::types::{Begun, Grant, OpeningCount};
+
+/// What is kept of an update that cannot be read.
+const MOST_UNREADABLE: usize = 1024;
 
 fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::Failed(error.to_string()))
@@ -37,6 +40,7 @@ pub(super) fn begin(
     what.request = conversation.last_seq;
     if let Some(holding) = &mut what.holding {
         (holding.upto, holding.messages) = (conversation.last_seq, conversation.messages);
+        holding.beyond = None;
     }
     end(connection, row.no, &conversation.name)?;
     connection
@@ -47,15 +51,39 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Takes a turn away; gives whether it was there.
-pub(super) fn end(connection: &Connection, session: i64, conversation: &str) -> Result<bool> {
+/// A turn begins once more, with the same request: what came of it so far does not count. Gives whether it was there.
+pub(super) fn begin_again(
+    connection: &Connection,
+    row: &SessionRow,
+    what: &Underway,
+) -> Result<bool> {
+    let changed = connection
+        .prepare_cached("update underway set what = ?3 where session = ?1 and conversation = ?2")?
+        .execute((row.no, &what.conversation, to_json(what)?))?;
+    if changed > 0 {
+        connection
+            .prepare_cached("delete from stream where session = ?1 and conversation = ?2")?
+            .execute((row.no, &what.conversation))?;
+    }
+    Ok(changed > 0)
+}
+
+/// Takes a turn away; gives what was being answered, if it was there.
+pub(super) fn end(
+    connection: &Connection,
+    session: i64,
+    conversation: &str,
+) -> Result<Option<Seq>> {
     connection
         .prepare_cached("delete from stream where session = ?1 and conversation = ?2")?
         .execute((session, conversation))?;
-    let ended = connection
-        .prepare_cached("delete from underway where session = ?1 and conversation = ?2")?
-        .execute((session, conversation))?;
-    Ok(ended > 0)
+    let ended: Option<String> = connection
+        .prepare_cached(
+            "delete from underway where session = ?1 and conversation = ?2 returning what",
+        )?
+        .query_row((session, conversation), |row| row.get(0))
+        .optional()?;
+    ended.map(|what| from_json::<Underway>(&what).map(|what| what.request)).transpose()
 }
 
 pub(super) fn stream(
@@ -92,16 +120,37 @@ pub(super) fn begun(
         .query_row((session, conversation), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((at, what)) = found else { return Ok(None) };
-    let mut updates = Vec::new();
+    let mut updates: Vec<(Timestamp, Update)> = Vec::new();
+    // Calls of tools, by their ids: each time all of their output is told, so only the last counts.
+    let mut calls: HashMap<String, usize> = HashMap::new();
     let mut statement = connection.prepare_cached(
         "select at, what from stream where session = ?1 and conversation = ?2 order by no",
     )?;
     let mut rows = statement.query((session, conversation))?;
     while let Some(row) = rows.next()? {
         let what: String = row.get(1)?;
-        updates.push((time(row.get(0)?)?, from_json(&what)?));
+        let update = from_json(&what).unwrap_or_else(|_| unreadable(&what));
+        let at = time(row.get(0)?)?;
+        if let Update::Tool(tool) = update {
+            match calls.get(&tool.id).and_then(|call| updates.get_mut(*call)) {
+                Some((_, Update::Tool(known))) => known.take(tool),
+                _ => {
+                    calls.insert(tool.id.clone(), updates.len());
+                    updates.push((at, Update::Tool(tool)));
+                }
+            }
+        } else {
+            updates.push((at, update));
+        }
     }
     Ok(Some(Begun { at: time(at)?, what: from_json(&what)?, updates }))
+}
+
+/// An update that cannot be read must not keep the others from being read.
+fn unreadable(what: &str) -> Update {
+    let beginning = &what[..what.floor_char_boundary(MOST_UNREADABLE)];
+    let text = format!("[{} bytes that cannot be read] {beginning}", what.len());
+    Update::Other { raw: text.into() }
 }
 
 pub(super) fn underway(connection: &Connection) -> Result<Vec<(SessionId, String)>> {

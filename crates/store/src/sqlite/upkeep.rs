@@ -30,6 +30,7 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
     clear_message(connection, place, &message, at)?;
     for mut sharer in sharers(connection, place)? {
         rewrite_facts(connection, &sharer, seq, &message)?;
+        claims::forget_answers(connection, sharer.no)?;
         facts::add(connection, &mut sharer, &Fact::Purged { seq }, at)?;
         rebuild::session(connection, &sharer)?;
     }
@@ -140,6 +141,7 @@ pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()
         "holding",
         "underway",
         "stream",
+        "folder",
     ];
     for table in tables {
         connection.execute(&format!("delete from {table} where session = ?1"), [no])?;

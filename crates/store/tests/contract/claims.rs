@@ -44,7 +44,7 @@ fn whoever_drove_before_can_no_longer_write_as_the_driver() {
 }
 
 #[test]
-fn what_was_asked_is_taken_once_and_in_order() {
+fn what_was_asked_is_asked_of_all_in_order_and_taken_back_once() {
     on_each(async |store| {
         let (id, other) = (store.begin().await, store.begin().await);
         let claim = store.claim(id).await.unwrap().unwrap();
@@ -53,21 +53,16 @@ fn what_was_asked_is_taken_once_and_in_order() {
         let second = elsewhere.ask(id, Command::Complete, at(2)).await.unwrap();
         elsewhere.ask(other, Command::Pause, at(3)).await.unwrap();
         assert!(second > first);
+        let both = [(first, Command::Pause), (second, Command::Complete)];
+        for store in [store.open_again().await, store.open_again().await] {
+            assert_eq!(store.asked_since(id, 0).await.unwrap(), both, "everybody is asked");
+            assert_eq!(store.asked_since(id, first).await.unwrap(), both[1..]);
+            assert_eq!(store.asked_since(id, second).await.unwrap(), []);
+        }
         let taken = store.take_asked(id).await.unwrap();
         assert_eq!(taken, [Command::Pause, Command::Complete]);
         assert_eq!(store.take_asked(id).await.unwrap(), []);
         drop(claim);
-    });
-}
-
-#[test]
-fn what_was_asked_of_the_last_driver_is_not_for_the_next() {
-    on_each(async |store| {
-        let id = store.begin().await;
-        drop(store.claim(id).await.unwrap().unwrap());
-        store.ask(id, Command::Complete, at(1)).await.unwrap();
-        let _claim = store.claim(id).await.unwrap().unwrap();
-        assert_eq!(store.take_asked(id).await.unwrap(), []);
     });
 }
 

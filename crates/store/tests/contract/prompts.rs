@@ -1,7 +1,7 @@
 //! Who talks in a conversation, and what others ask of them.
 
 use rethread_store::{Asked, Command, Error};
-use rethread_testkit::at;
+use rethread_testkit::{at, user};
 
 use crate::on_each;
 
@@ -61,7 +61,7 @@ fn prompts_are_taken_in_order_and_answered() {
         assert_eq!(take().await, Some((first, "one\0".to_owned())));
         assert_eq!(elsewhere.asked(first).await.unwrap(), Asked::Taken);
         assert_eq!(elsewhere.asked(second).await.unwrap(), Asked::Waiting);
-        store.answer(first, "done").await.unwrap();
+        store.answer(first, "done", at(3)).await.unwrap();
         assert_eq!(elsewhere.asked(first).await.unwrap(), Asked::Answered("done".to_owned()));
         assert_eq!(take().await, Some((second, "two".to_owned())));
         assert_eq!(take().await, None);
@@ -86,7 +86,7 @@ fn a_prompt_that_is_taken_back_is_not_sent() {
         let taken = store.take_prompt(id, "main").await.unwrap();
         assert_eq!(taken, Some((second, "two".to_owned())));
         assert!(!store.withdraw(second).await.unwrap(), "somebody had taken it");
-        store.answer(second, "too late").await.unwrap();
+        store.answer(second, "too late", at(3)).await.unwrap();
         assert_eq!(store.asked(second).await.unwrap(), Asked::Gone);
         assert!(ask("three").await > second, "a number is never used again");
     });
@@ -103,10 +103,10 @@ fn what_was_asked_of_whoever_talked_before_is_gone() {
         for _ in 0..2 {
             store.take_prompt(id, "main").await.unwrap().unwrap();
         }
-        store.answer(answered, "done").await.unwrap();
+        store.answer(answered, "done", at(3)).await.unwrap();
         drop(drive);
         let drive = store.drive(id, "main").await.unwrap().unwrap();
-        assert_eq!(store.asked(taken).await.unwrap(), Asked::Gone);
+        assert_eq!(store.asked(taken).await.unwrap(), Asked::Abandoned, "it may have been sent");
         assert_eq!(store.asked(answered).await.unwrap(), Asked::Answered("done".to_owned()));
         assert_eq!(store.asked(beside).await.unwrap(), Asked::Waiting);
         // And one that nobody took.
@@ -114,9 +114,50 @@ fn what_was_asked_of_whoever_talked_before_is_gone() {
         drop(drive);
         let _drive = store.drive(id, "main").await.unwrap().unwrap();
         assert_eq!(store.asked(waiting).await.unwrap(), Asked::Gone);
+        assert_eq!(store.asked(taken).await.unwrap(), Asked::Abandoned);
+        assert!(!store.withdraw(taken).await.unwrap(), "somebody had taken it");
         assert_eq!(store.take_prompt(id, "main").await.unwrap(), None);
         // Whoever drives the session is asked other things.
         drop(store.claim(id).await.unwrap().unwrap());
         assert_eq!(store.asked(beside).await.unwrap(), Asked::Waiting);
+    });
+}
+
+#[test]
+fn nothing_that_was_asked_outlives_a_purge_or_its_time() {
+    on_each(async |store| {
+        let word = "hunter2xyzzy";
+        let (id, other) = (store.begin().await, store.begin().await);
+        for session in [id, other] {
+            store.add(session, vec![user("one")]).await.unwrap();
+        }
+        let ask = async |session, prompt: &str| {
+            let no = store.ask_prompt(session, "main", prompt, at(1)).await.unwrap();
+            store.take_prompt(session, "main").await.unwrap().unwrap();
+            no
+        };
+        let taken = ask(id, word).await;
+        let answered = ask(id, "two").await;
+        store.answer(answered, word, at(5)).await.unwrap();
+        let beside = ask(other, "three").await;
+        store.answer(beside, "done", at(5)).await.unwrap();
+        let waiting = store.ask_prompt(id, "main", "four", at(1)).await.unwrap();
+        store.ask(id, Command::Pause, at(5)).await.unwrap();
+        store.purge(id, 1, at(6)).await.unwrap();
+        assert!(!store.holds(word), "neither the text of a prompt nor an answer stays");
+        let asked = async |no| store.asked(no).await.unwrap();
+        assert_eq!((asked(taken).await, asked(answered).await), (Asked::Taken, Asked::Gone));
+        store.forget_asked(at(5)).await.unwrap();
+        assert_eq!(asked(beside).await, Asked::Answered("done".into()));
+        assert_eq!(store.asked_since(id, 0).await.unwrap().len(), 1);
+        store.forget_asked(at(6)).await.unwrap();
+        assert_eq!((asked(beside).await, asked(waiting).await), (Asked::Gone, Asked::Waiting));
+        assert_eq!(store.asked_since(id, 0).await.unwrap(), []);
+        // What was abandoned is known for a day.
+        drop(store.drive(id, "main").await.unwrap().unwrap());
+        store.forget_asked(at(24 * 60)).await.unwrap();
+        assert_eq!(asked(taken).await, Asked::Abandoned);
+        store.forget_asked(at(24 * 60 + 2)).await.unwrap();
+        assert_eq!(asked(taken).await, Asked::Gone);
     });
 }

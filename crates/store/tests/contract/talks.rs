@@ -1,10 +1,11 @@
 //! Turns: how they begin, stream and end, and what agents hold of conversations after that.
 
+use rethread_domain::context::Limits;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::{Holding, Settings, Underway};
 use rethread_domain::turn::{Tool, Update};
 use rethread_domain::{Fact, SessionId, Status};
-use rethread_store::{Append, Appended, Begun, Error, Result};
+use rethread_store::{Append, Appended, Begun, Error, RecallRequest, Result, Within};
 use rethread_testkit::{TestStore, assistant, at, user};
 
 use crate::on_each;
@@ -21,6 +22,7 @@ pub(crate) fn holding(conversation: &str, native: &str) -> Holding {
         agent: "codex".to_owned(),
         native: native.to_owned(),
         upto: 0,
+        beyond: None,
         messages: 0,
         settings: Settings { model: Some("large".to_owned()), ..Settings::default() },
         spent_usd: Some(0.1 + 0.2),
@@ -103,6 +105,35 @@ fn a_turn_begins_streams_and_ends() {
 }
 
 #[test]
+fn a_turn_can_begin_once_more_with_the_same_request() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.append(beginning(id, "main", "Fix it.")).await.unwrap();
+        store.append(beginning(id, "other", "Paint it.")).await.unwrap();
+        store.stream(id, "main", vec![(at(2), text("I "))]).await.unwrap();
+        let forgot = Fact::Forgot { conversation: "main".into(), agent: "codex".into() };
+        let again = |name: &str| Append {
+            facts: vec![forgot.clone()],
+            at: Some(at(3)),
+            begins: Some(Underway { request: 1, ..underway(name, None) }),
+            ..Append::new(id, Vec::new())
+        };
+        assert_eq!(store.append(again("main")).await.unwrap(), []);
+        let found = begun(store, id, "main").await.unwrap();
+        assert_eq!((found.at, found.what.request, found.what.holding), (at(1), 1, None));
+        assert_eq!(found.updates, []);
+        let facts = store.facts(id).await.unwrap();
+        assert_eq!(facts.last().unwrap().fact, forgot);
+        assert!(begun(store, id, "other").await.unwrap().what.holding.is_some());
+        assert!(is_lost(id, &store.append(again("nowhere")).await));
+        assert_eq!(store.facts(id).await.unwrap(), facts);
+        store.append(ending(id, "main", "Fixed.")).await.unwrap();
+        assert_eq!(store.texts(id).await, ["Fix it.", "Paint it.", "Fixed."]);
+        store.expect_sound().await;
+    });
+}
+
+#[test]
 fn a_turn_that_is_not_under_way_can_neither_go_on_nor_end() {
     on_each(async |store| {
         let id = store.begin().await;
@@ -164,6 +195,52 @@ fn turns_of_several_conversations_and_sessions_run_beside_each_other() {
         store.append(beginning(id, "b", "Again.")).await.unwrap();
         let again = begun(store, id, "b").await.unwrap();
         assert_eq!((again.what.request, again.updates), (4, Vec::new()));
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn the_watermark_leaves_out_what_others_said_while_the_turn_ran() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.append(beginning(id, "main", "Go.")).await.unwrap();
+        store.add(id, vec![within("other", user("beside"))]).await.unwrap();
+        store.append(ending(id, "main", "Gone.")).await.unwrap();
+        let mark = async || {
+            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            (held.upto, held.beyond, held.messages)
+        };
+        assert_eq!(mark().await, (3, None, 2), "another conversation is no matter");
+        store.append(beginning(id, "main", "Go on.")).await.unwrap();
+        store.add(id, vec![user("a"), within("other", user("beside")), user("b")]).await.unwrap();
+        let answers = ["1", "2"].map(|text| within("main", assistant(text))).to_vec();
+        store.append(Append { messages: answers, ..ending(id, "main", "") }).await.unwrap();
+        assert_eq!(mark().await, (4, Some((8, 9)), 5));
+        let request = RecallRequest {
+            session: id,
+            limits: Limits::default(),
+            prompt: None,
+            within: Some(Within {
+                conversation: "main".into(),
+                after: 4,
+                before: 10,
+                but: Some((8, 9)),
+                known: 5,
+            }),
+        };
+        let recalled = store.recall(&request).await.unwrap();
+        let seqs: Vec<u32> = recalled.recent.iter().map(|message| message.seq).collect();
+        assert_eq!((seqs, recalled.messages, recalled.is_whole), (vec![7, 5], 2, true));
+        // All of it is told with the next request.
+        store.append(beginning(id, "main", "And now?")).await.unwrap();
+        store.append(ending(id, "main", "Done.")).await.unwrap();
+        assert_eq!(mark().await, (11, None, 9));
+        // Who says nothing holds the request.
+        store.append(beginning(id, "main", "Well?")).await.unwrap();
+        store.add(id, vec![user("c")]).await.unwrap();
+        let nothing = Append { messages: Vec::new(), ..ending(id, "main", "") };
+        store.append(nothing).await.unwrap();
+        assert_eq!(mark().await, (12, None, 10));
         store.expect_sound().await;
     });
 }

@@ -24,7 +24,7 @@ async fn recall(
     let all = store.all(session).await;
     let known = all.iter().filter(|one| one.conversation == name && one.seq <= after).count();
     let known = u32::try_from(known).unwrap();
-    let within = Some(Within { conversation: name.to_owned(), after, before, known });
+    let within = Some(Within { conversation: name.to_owned(), after, before, but: None, known });
     let request = RecallRequest { session, limits, prompt: prompt.map(Into::into), within };
     store.recall(&request).await.unwrap()
 }

@@ -1,0 +1,128 @@
+//! Where sessions live beside the code, and how far their folders follow.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rethread_domain::{Fact, SessionId};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::rows::{self, SessionRow};
+use super::{SqliteStore, facts};
+use crate::Folders;
+use crate::error::{Error, Result};
+use crate::types::{Home, Housed};
+
+const COLUMNS: &str = "root, path, seq, last_id, folder.facts, told, log, card";
+
+#[async_trait]
+impl Folders for SqliteStore {
+    async fn home(&self, id: SessionId) -> Result<Option<Home>> {
+        self.read(|connection| find(connection, id))
+    }
+
+    async fn homes(&self, root: &str) -> Result<Vec<Housed>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "select {COLUMNS}, id, last_seq, session.facts from folder join session on session.no = folder.session
+                 where root = ?1 order by folder.session"
+            ))?;
+            let mut found = statement.query([root])?;
+            let mut homes = Vec::new();
+            while let Some(row) = found.next()? {
+                let id: String = row.get(8)?;
+                let known = id.parse();
+                let home = read(row)?;
+                homes.push(Housed {
+                    id: known.map_err(|_| Error::Damaged(format!("not a session id: {id:?}")))?,
+                    is_behind: home.seq < row.get(9)? || home.facts != row.get::<_, u32>(10)?,
+                    home,
+                });
+            }
+            Ok(homes)
+        })
+    }
+
+    async fn set_home(&self, id: SessionId, home: Home) -> Result<()> {
+        self.write(move |connection| {
+            write(connection, rows::session_by_id(connection, id)?.no, &home)
+        })
+        .await
+    }
+
+    async fn place(&self, id: SessionId, home: Home) -> Result<Home> {
+        self.write(move |connection| {
+            if let Some(before) = find(connection, id)? {
+                return Ok(before);
+            }
+            write(connection, rows::session_by_id(connection, id)?.no, &home)?;
+            Ok(home)
+        })
+        .await
+    }
+
+    async fn rehome(&self, from: &str, to: &str, at: Timestamp) -> Result<u32> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.write(move |connection| rehome(connection, &from, &to, at)).await
+    }
+}
+
+fn find(connection: &Connection, id: SessionId) -> Result<Option<Home>> {
+    let found = connection
+        .prepare_cached(&format!(
+            "select {COLUMNS} from folder where session = (select no from session where id = ?1)"
+        ))?
+        .query_row([id.to_string()], read)
+        .optional()?;
+    Ok(found)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Home> {
+    Ok(Home {
+        root: row.get(0)?,
+        path: row.get(1)?,
+        seq: row.get(2)?,
+        last_id: row.get(3)?,
+        facts: row.get(4)?,
+        told: row.get(5)?,
+        log: row.get(6)?,
+        card: row.get(7)?,
+    })
+}
+
+fn write(connection: &Connection, no: i64, home: &Home) -> Result<()> {
+    connection
+        .prepare_cached(
+            "insert or replace into folder (session, root, path, seq, last_id, facts, told, log, card)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute((
+            no,
+            &home.root,
+            &home.path,
+            home.seq,
+            &home.last_id,
+            home.facts,
+            &home.told,
+            &home.log,
+            &home.card,
+        ))?;
+    Ok(())
+}
+
+fn rehome(connection: &Connection, from: &str, to: &str, at: Timestamp) -> Result<u32> {
+    let inside = format!("{}/", from.trim_end_matches('/'));
+    let moved: Vec<SessionRow> = connection
+        .prepare(&rows::select_session(
+            "where project = ?1 or substr(project, 1, length(?2)) = ?2",
+        ))?
+        .query_map((from, &inside), rows::session)?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = u32::try_from(moved.len()).unwrap_or(u32::MAX);
+    for mut row in moved {
+        let rest = row.session.project.strip_prefix(from).unwrap_or_default();
+        let fact = Fact::Rehomed { project: format!("{to}{rest}") };
+        facts::add(connection, &mut row, &fact, at)?;
+        rows::write_session(connection, row.no, &row.session)?;
+    }
+    connection.execute("update folder set root = ?2 where root = ?1", (from, to))?;
+    Ok(count)
+}
