@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::channel::mpsc;
 use rethread_acp::{AcpLauncher, Entry};
-use rethread_engine::agents::{Block, Choice, Desk, Door, Launcher, Question};
+use rethread_engine::agents::{Act, Block, Choice, Desk, Door, Launcher, Question};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -78,8 +78,8 @@ impl Desk for Yes {
         question.options.first().map(|option| Choice { option: option.id.clone(), by: "policy" })
     }
 
-    fn may_act(&self) -> bool {
-        true
+    fn may(&self, _: &Act) -> Option<bool> {
+        Some(true)
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, EmbeddedResource,
-    EmbeddedResourceResource, FileSystemCapabilities, Implementation, InitializeRequest,
-    LoadSessionRequest, NewSessionRequest, PromptRequest, TextContent, TextResourceContents,
+    EmbeddedResourceResource, EnvVariable, FileSystemCapabilities, Implementation,
+    InitializeRequest, LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest,
+    PromptRequest, TextContent, TextResourceContents,
 };
 use async_trait::async_trait;
 use futures::channel::mpsc;
@@ -20,27 +21,25 @@ use rethread_engine::agents::{
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::classify::classify;
 use crate::connection::{Failure, Peer, lock};
 use crate::frame::{self, Fields};
 use crate::guard;
 use crate::launch::{Errors, Limits, Started};
-use crate::presets::{Entry, Load};
+use crate::presets::{Entry, Load, ToolServer};
 use crate::process::{self, Process};
-use crate::session::{Opening, Running, Shared};
+use crate::session::{Running, Shared};
 use crate::settings::Offers;
 use crate::translate;
 
 /// What is shown of an agent's last words.
 const SHOWN_ERRORS: usize = 4 * 1024;
+/// How often is looked whether an agent still says something.
+const LONGEST_TICK: Duration = Duration::from_secs(10);
 /// How long we wait to learn how an agent ended that speaks no more.
 const POST_MORTEM: Duration = Duration::from_secs(5);
-
-/// How long it has to be quiet after a load, and how long we wait for that.
-const QUIET: Duration = Duration::from_millis(30);
-const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 
 /// An agent that was started.
 pub(crate) struct AcpAgent {
@@ -81,6 +80,11 @@ impl AcpAgent {
 
     /// The guard may not have been able to start the program at all.
     fn not_started(&self, trouble: Trouble) -> Trouble {
+        if matches!(trouble, Trouble::Unsupported(_)) {
+            // Without this there is no protocol at all: `cat`, for instance, asks us in turn.
+            let why = "this program does not speak ACP".to_owned();
+            return Trouble::Nonsense { what: "initialize".to_owned(), why };
+        }
         let Trouble::Ended { stderr, .. } = &trouble else { return trouble };
         let code = self.process.status().and_then(|status| status.code());
         let codes = [guard::NOT_FOUND, guard::NOT_EXECUTABLE].map(|code| Some(i32::from(code)));
@@ -141,6 +145,10 @@ impl AcpAgent {
         self.peer.close();
     }
 
+    fn quiet(&self) -> Duration {
+        Duration::from_millis(self.entry.quirks.quiet_ms.into())
+    }
+
     fn session(&self) -> Result<String, Trouble> {
         self.shared.native().ok_or_else(|| Trouble::Nonsense {
             what: "the session".to_owned(),
@@ -159,26 +167,45 @@ impl AcpAgent {
         let answer = self.peer.call_then("session/prompt", request, move || shared.answered());
         tokio::pin!(answer);
         let abandoned = Abandoned { peer: &self.peer, native };
-        tokio::select! {
+        let silent_for = tokio::select! {
             biased;
             answer = &mut answer => {
                 std::mem::forget(abandoned);
                 return self.answered(answer, running).await;
             }
-            () = running.cancelled.wait() => std::mem::forget(abandoned),
-        }
+            () = running.cancelled.wait() => None,
+            limit = self.silence() => Some(limit),
+        };
+        std::mem::forget(abandoned);
+        running.cancelled.set();
         let cancel = async {
             let request = CancelNotification::new(native.to_owned());
             tokio::join!(self.peer.notify("session/cancel", request), sleep(self.limits.cancel));
         };
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
             answer = &mut answer => self.answered(answer, running).await,
             () = cancel => {
                 self.abandon();
                 Err(Trouble::TimedOut { what: "the cancel".to_owned(), after: self.limits.cancel })
             }
+        };
+        silent_for.map_or(ended, |limit| Err(Trouble::Silent(limit)))
+    }
+
+    /// Waits until the agent has said nothing for too long. Time in which it waits for us does not count, nor does
+    /// time in which this process was stopped: only ticks are counted.
+    async fn silence(&self) -> Duration {
+        let Some(limit) = self.limits.answer else { return std::future::pending().await };
+        let tick = (limit / 10).min(LONGEST_TICK).max(Duration::from_millis(1));
+        let (mut heard, mut quiet) = (self.shared.heard(), Duration::ZERO);
+        while quiet < limit {
+            sleep(tick).await;
+            let now = self.shared.heard();
+            quiet = if now == heard { quiet + tick } else { Duration::ZERO };
+            heard = now;
         }
+        limit
     }
 
     async fn answered(
@@ -192,6 +219,17 @@ impl AcpAgent {
             Err(Failure::Error(_)) if running.cancelled.is_set() => Err(Trouble::Cancelled),
             Err(failure) => Err(self.trouble("session/prompt", failure).await),
         }
+    }
+
+    /// The MCP servers that the agent is given.
+    fn servers(&self) -> Vec<McpServer> {
+        let server = |one: &ToolServer| {
+            let (program, args) = one.command.split_first()?;
+            let env = one.env.iter().map(|(name, value)| EnvVariable::new(name, value));
+            let stdio = McpServerStdio::new(&one.name, program);
+            Some(McpServer::Stdio(stdio.args(args.to_vec()).env(env.collect())))
+        };
+        self.entry.servers.iter().filter_map(server).collect()
     }
 
     fn check(&self, door: Door<'_>) -> Result<(), Trouble> {
@@ -221,10 +259,14 @@ impl Agent for AcpAgent {
         let opening = self.shared.begin_opening(known);
         let limit = self.limits.open;
         let answer = match known {
-            None => self.call(method, NewSessionRequest::new(&self.folder), limit).await?,
+            None => {
+                let request = NewSessionRequest::new(&self.folder).mcp_servers(self.servers());
+                self.call(method, request, limit).await?
+            }
             // A resume has the same members.
             Some(native) => {
-                let request = LoadSessionRequest::new(native.to_owned(), &self.folder);
+                let request = LoadSessionRequest::new(native.to_owned(), &self.folder)
+                    .mcp_servers(self.servers());
                 self.call(method, request, limit).await?
             }
         };
@@ -235,7 +277,8 @@ impl Agent for AcpAgent {
             why: "it has no sessionId".to_owned(),
         })?;
         if matches!(door, Door::Load(_)) {
-            settle(&opening).await;
+            // What it replays is looked at.
+            opening.settled(self.quiet()).await;
         }
         let replayed = opening.finish(&native);
         self.offers = Offers::read(&frame::tree(answer));
@@ -263,6 +306,7 @@ impl Agent for AcpAgent {
         let embeds = self.abilities.embedded;
         let blocks = blocks.into_iter().map(|block| content(block, embeds)).collect();
         let request = PromptRequest::new(native.clone(), blocks);
+        self.shared.settled(self.quiet()).await;
         let turn = self.shared.begin_turn(updates).await;
         let answer = match self.answer(&native, &request, &turn.running).await {
             Err(Trouble::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
@@ -339,17 +383,6 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let request = CancelNotification::new(self.native.to_owned());
         self.peer.notify_now("session/cancel", request);
-    }
-}
-
-/// Some agents answer before they have replayed everything, and what comes late must not pass for an answer to the
-/// next prompt. So wait until it is quiet.
-async fn settle(opening: &Opening<'_>) {
-    let until = Instant::now() + LONGEST_SETTLE;
-    let mut before = None;
-    while before != Some(opening.updates()) && Instant::now() < until {
-        before = Some(opening.updates());
-        sleep(QUIET).await;
     }
 }
 

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use rethread_domain::message::nests_deeper;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +17,10 @@ const DEEPEST: usize = 128;
 const MOST_FIELDS: usize = 256;
 /// The longest text that is turned into a tree, which takes many times as much memory.
 const LARGEST_TREE: usize = 2 * 1024 * 1024;
+/// The deepest tree. Whoever keeps it wraps it, and a reader of JSON gives up at 128 levels, some earlier.
+const DEEPEST_TREE: usize = 64;
+/// What is kept of what does not become a tree.
+const CUT: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) enum Frame<'a> {
@@ -173,14 +178,25 @@ pub(crate) fn elements(raw: &str) -> Vec<&str> {
     elements.into_iter().map(RawValue::get).collect()
 }
 
-/// A tree; what is too large for one stays a text, cut.
+/// A tree; what is too large or too deep for one stays a text, cut.
 pub(crate) fn tree(raw: &str) -> Value {
-    if raw.len() <= LARGEST_TREE
+    tree_within(raw, LARGEST_TREE)
+}
+
+/// A tree of a text of at most so many bytes.
+pub(crate) fn tree_within(raw: &str, most: usize) -> Value {
+    // The finished tree is measured: a text in it may have been taken for a part that was not parsed yet.
+    if raw.len() <= most
         && let Ok(value) = serde_json::from_str(raw)
+        && !nests_deeper(&value, DEEPEST_TREE)
     {
         return value;
     }
-    let beginning = &raw[..raw.floor_char_boundary(1024)];
+    cut(raw)
+}
+
+fn cut(raw: &str) -> Value {
+    let beginning = &raw[..raw.floor_char_boundary(CUT)];
     Value::String(format!("[{} bytes, cut] {beginning}", raw.len()))
 }
 
@@ -241,6 +257,19 @@ mod tests {
         assert!(Frame::parse(nested(100_000).as_bytes()).is_none());
         let quoted = format!("{{\"method\":\"m\",\"params\":\"{}\"}}", "\\\"[".repeat(10_000));
         assert!(Frame::parse(quoted.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn trees_leave_room_for_what_they_are_wrapped_in() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(tree(&nested(DEEPEST_TREE)).is_array());
+        assert!(tree(&nested(DEEPEST_TREE + 1)).is_string());
+        assert!(tree(&nested(10_000)).is_string());
+        for name in ["$serde_json::private::RawValue", "\\u0024serde_json::private::RawValue"] {
+            let hidden = format!("[{{\"{name}\":\"{}\"}}]", nested(DEEPEST_TREE));
+            assert!(tree(&hidden).is_string(), "{hidden}");
+        }
+        assert!(tree_within("[1,2]", 4).is_string());
     }
 
     #[test]

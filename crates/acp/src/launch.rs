@@ -41,6 +41,8 @@ pub struct Limits {
     pub open: Duration,
     /// For setting a mode, a model or an option.
     pub set: Duration,
+    /// How long a prompt may go on without a word from the agent.
+    pub answer: Option<Duration>,
     /// For ending a turn that was cancelled.
     pub cancel: Duration,
     /// For ending after the input has ended.
@@ -54,6 +56,7 @@ impl Default for Limits {
             initialize: Duration::from_secs(90),
             open: Duration::from_mins(2),
             set: Duration::from_secs(30),
+            answer: Some(Duration::from_hours(1)),
             cancel: Duration::from_secs(10),
             close: Duration::from_secs(1),
         }

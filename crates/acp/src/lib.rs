@@ -4,6 +4,7 @@
 //! `frame` → `connection` → `session` → `translate` → the engine's channel. When that channel is full, the way is
 //! blocked back to the agent. The program that embeds this has to offer [`guard()`] as a subcommand.
 
+mod act;
 mod classify;
 mod client;
 mod connection;
@@ -25,5 +26,5 @@ mod translate;
 
 pub use guard::guard;
 pub use launch::{AcpLauncher, Limits};
-pub use presets::{Entry, EntryError, Load, Quirks, entries};
+pub use presets::{Entry, EntryError, Load, Quirks, ToolServer, entries};
 pub use probe::probe;

@@ -4,12 +4,13 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
 };
 use rethread_domain::turn::{Permission, Update};
-use rethread_engine::agents::{Choice, Opt, Question};
+use rethread_engine::agents::{Choice, Deed, Opt, Question};
 use serde_json::Value;
 
 use crate::classify::RpcError;
 use crate::frame::{self, Fields};
 use crate::session::Shared;
+use crate::translate;
 
 /// Asks the desk, writes down what it said, then tells the agent. A cancel of the turn answers first.
 pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value, RpcError> {
@@ -23,6 +24,11 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
     let option = |chosen: &Choice| question.options.iter().find(|known| known.id == chosen.option);
     let kind = chosen.as_ref().and_then(option).map(|option| option.kind.clone());
     let chosen = chosen.filter(|_| kind.is_some());
+    let is_yes = kind.as_deref().is_some_and(|kind| kind.starts_with("allow_"));
+    if let Some(deed) = Deed::of(&question.kind).filter(|_| is_yes) {
+        // What it may do itself, it may have us do.
+        running.decide(deed, true);
+    }
     let record = Permission {
         tool: question.tool.clone(),
         title: question.title.clone(),
@@ -44,7 +50,7 @@ fn told(option: Option<String>) -> Result<Value, RpcError> {
 
 fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let call = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
-    let tool = call.text("toolCallId").unwrap_or_default();
+    let tool = translate::name(&call, "toolCallId").unwrap_or_default();
     let (title, kind) = shared.tool(&tool).unwrap_or_default();
     let options = params.get("options").map(frame::elements).unwrap_or_default();
     let options = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
@@ -53,8 +59,9 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
         Some(Opt { id, name, kind: option.text("kind").unwrap_or_default() })
     });
     Question {
-        title: call.text("title").unwrap_or(title),
-        kind: call.text("kind").unwrap_or(kind),
+        title: translate::name(&call, "title").unwrap_or(title),
+        kind: translate::name(&call, "kind").unwrap_or(kind),
+        first: None,
         options: options.collect(),
         tool,
     }

@@ -36,6 +36,17 @@ pub struct Entry {
     pub install: Option<String>,
     #[serde(default)]
     pub quirks: Quirks,
+    /// MCP servers that the agent is given in each session.
+    #[serde(skip)]
+    pub servers: Vec<ToolServer>,
+}
+
+/// An MCP server that agents start for themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolServer {
+    pub name: String,
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
 }
 
 /// Where an agent does not do what it says, or does what it does not say.
@@ -51,6 +62,9 @@ pub struct Quirks {
     pub keeps_request: bool,
     /// Says nothing of use when a session is not there.
     pub opaque_not_found: bool,
+    /// How many milliseconds it has to be quiet, after a session was loaded or resumed, before a prompt is sent: what
+    /// is replayed late must not pass for the answer.
+    pub quiet_ms: u32,
     /// Keeps documents that are embedded in a prompt, in their place, where it offers to take them.
     pub embeds: bool,
 }
@@ -62,6 +76,7 @@ impl Default for Quirks {
             resume_unadvertised: false,
             keeps_request: true,
             opaque_not_found: false,
+            quiet_ms: 30,
             embeds: false,
         }
     }

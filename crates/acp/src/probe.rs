@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rethread_engine::agents::{Abilities, Agent, Choice, Desk, Question, Trouble};
+use rethread_engine::agents::{Abilities, Act, Agent, Choice, Desk, Question, Trouble};
 
 use crate::launch::AcpLauncher;
 
@@ -17,8 +17,8 @@ impl Desk for NoDesk {
         None
     }
 
-    fn may_act(&self) -> bool {
-        false
+    fn may(&self, _: &Act) -> Option<bool> {
+        Some(false)
     }
 }
 

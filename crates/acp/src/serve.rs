@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
-use rethread_engine::agents::Desk;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -32,20 +31,13 @@ impl Server {
         Self { files: Arc::new(files), terminals }
     }
 
-    pub(crate) async fn serve(
-        &self,
-        method: &str,
-        params: &str,
-        desk: &dyn Desk,
-    ) -> Result<Served, RpcError> {
+    /// Does it. Whether it may be done, `act` knows.
+    pub(crate) async fn serve(&self, method: &str, params: &str) -> Result<Served, RpcError> {
         let mut last_output = None;
         let result = match method {
             "fs/read_text_file" => self.read(parse(params)?).await?,
-            "fs/write_text_file" => self.write(parse(params)?, desk).await?,
-            "terminal/create" => {
-                may_act(desk)?;
-                self.terminals.create(parse(params)?, &self.files)?
-            }
+            "fs/write_text_file" => self.write(parse(params)?).await?,
+            "terminal/create" => self.terminals.create(parse(params)?, &self.files)?,
             "terminal/output" => self.terminals.show(params)?,
             "terminal/wait_for_exit" => self.terminals.wait(params).await?,
             "terminal/kill" => self.terminals.kill(params).await?,
@@ -65,8 +57,7 @@ impl Server {
         Ok(json!({ "content": content }))
     }
 
-    async fn write(&self, asked: WriteTextFileRequest, desk: &dyn Desk) -> Result<Value, RpcError> {
-        may_act(desk)?;
+    async fn write(&self, asked: WriteTextFileRequest) -> Result<Value, RpcError> {
         let content = asked.content;
         self.blocking(asked.path, move |files, path| files.write(path, content.as_bytes())).await?;
         Ok(json!({}))
@@ -82,13 +73,6 @@ impl Server {
         let acted = tokio::task::spawn_blocking(move || act(&files, &path)).await;
         acted.unwrap_or_else(|_| Err(RpcError::new(-32603, "it went wrong")))
     }
-}
-
-fn may_act(desk: &dyn Desk) -> Result<(), RpcError> {
-    if desk.may_act() {
-        return Ok(());
-    }
-    Err(RpcError::new(-32603, "the user does not allow changes"))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {

@@ -1,27 +1,32 @@
 //! The native session as it is right now, and what the agent sends of its own accord about it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::channel::mpsc;
 use rethread_domain::turn::{Tool, Update};
-use rethread_engine::agents::{Desk, Replayed};
+use rethread_engine::agents::{Deed, Desk, Replayed};
 use serde_json::Value;
+use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
 use crate::frame::Fields;
 use crate::latch::Latch;
 use crate::serve::Server;
-use crate::{permission, translate};
+use crate::{act, permission, translate};
 
 /// How many requests of a replay are kept at its beginning and at its end, and how much of each.
 const KEPT_REQUESTS: usize = 3;
 const KEPT_BYTES: usize = 400;
 /// What we told before a request stands in the same text with some agents, so of its end more is kept.
 const KEPT_END_BYTES: usize = 8192;
+/// How long we wait for an agent to be quiet.
+const LONGEST_SETTLE: Duration = Duration::from_secs(2);
+/// The longest text that is handed on at once.
+const LARGEST_PIECE: usize = 256 * 1024;
 /// How many tool calls of a turn are known by name.
 const KNOWN_TOOLS: usize = 1024;
 
@@ -30,12 +35,28 @@ pub(crate) struct Shared {
     pub(crate) desk: Arc<dyn Desk>,
     pub(crate) server: Server,
     session: Mutex<Session>,
+    /// How much the agent has sent, and how much of it we are at work on.
+    heard: AtomicU64,
+    working: AtomicU64,
+}
+
+/// Something of the agent's that we are at work on, until this is dropped.
+struct Work<'a>(&'a Shared);
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        self.0.working.fetch_sub(1, Ordering::Relaxed);
+        // While we were, it may have waited for us.
+        self.0.heard.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
 struct Session {
     native: Option<String>,
     phase: Phase,
+    /// When something last came in of a session that was loaded or resumed, until its first prompt.
+    settling: Option<Instant>,
     /// What was told between turns, for the next one.
     title: Option<Update>,
     mode: Option<Update>,
@@ -61,14 +82,62 @@ pub(crate) struct Running {
     pub(crate) cancelled: Latch,
     over: Latch,
     answers: AtomicU64,
+    /// What we may do for the agent in this turn, as far as that is decided.
+    deeds: Mutex<HashMap<Deed, bool>>,
+    /// Of which kinds something was refused by rule.
+    refused: Mutex<HashSet<Deed>>,
+    pub(crate) asking: tokio::sync::Mutex<()>,
 }
 
 impl Running {
+    fn new(updates: mpsc::Sender<Update>) -> Self {
+        Self {
+            updates: tokio::sync::Mutex::new(updates),
+            cancelled: Latch::new(),
+            over: Latch::new(),
+            answers: AtomicU64::new(0),
+            deeds: Mutex::default(),
+            refused: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn decided(&self, deed: Deed) -> Option<bool> {
+        lock(&self.deeds).get(&deed).copied()
+    }
+
+    pub(crate) fn decide(&self, deed: Deed, yes: bool) {
+        lock(&self.deeds).insert(deed, yes);
+    }
+
+    /// Whether nothing of this kind was refused by rule before: what is refused again and again is told once.
+    pub(crate) fn first_refusal(&self, deed: Deed) -> bool {
+        lock(&self.refused).insert(deed)
+    }
+
     /// Hands an update on. Waits while the receiver is full, but not beyond the end of the turn.
+    ///
+    /// The receiver counts updates, so none may be large: long texts go in pieces.
     pub(crate) async fn pass(&self, update: Update) {
         if update.is_answer() {
             self.answers.fetch_add(1, Ordering::Relaxed);
         }
+        match update {
+            Update::Text { text } if text.len() > LARGEST_PIECE => {
+                for text in pieces(&text) {
+                    self.hand_on(Update::Text { text }).await;
+                }
+            }
+            Update::Thought { text } if text.len() > LARGEST_PIECE => {
+                for text in pieces(&text) {
+                    self.hand_on(Update::Thought { text }).await;
+                }
+            }
+            update => self.hand_on(update).await,
+        }
+    }
+
+    async fn hand_on(&self, update: Update) {
         // One sender for all: each further one would have a place of its own in the channel.
         let mut updates = self.updates.lock().await;
         tokio::select! {
@@ -90,7 +159,20 @@ impl Running {
 
 impl Shared {
     pub(crate) fn new(desk: Arc<dyn Desk>, server: Server) -> Self {
-        Self { desk, server, session: Mutex::default() }
+        let (heard, working) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { desk, server, session: Mutex::default(), heard, working }
+    }
+
+    fn work(&self) -> Work<'_> {
+        self.working.fetch_add(1, Ordering::Relaxed);
+        Work(self)
+    }
+
+    /// A number that changes when the agent sends something, and each time it is asked while we are at work on that:
+    /// a person may think over a question for as long as they like.
+    pub(crate) fn heard(&self) -> u64 {
+        let is_working = self.working.load(Ordering::Relaxed) > 0;
+        self.heard.fetch_add(u64::from(is_working), Ordering::Relaxed) + u64::from(is_working)
     }
 
     /// From here on, updates are a replay, until what is given back is finished or dropped.
@@ -98,7 +180,22 @@ impl Shared {
         let mut session = lock(&self.session);
         *session = Session { native: native.map(str::to_owned), ..Session::default() };
         session.phase = Phase::Opening(Replay::default());
+        session.settling = native.map(|_| Instant::now());
         Opening(self)
+    }
+
+    /// Some agents answer before they have replayed everything, after a load and after a resume, too; and what comes
+    /// late must not pass for an answer to the next prompt. So wait until it was quiet for as long as this.
+    pub(crate) async fn settled(&self, quiet: Duration) {
+        let until = Instant::now() + LONGEST_SETTLE;
+        let last = || lock(&self.session).settling;
+        while let Some(end) = last().map(|last| (last + quiet).min(until)) {
+            if end <= Instant::now() {
+                break;
+            }
+            sleep_until(end).await;
+        }
+        lock(&self.session).settling = None;
     }
 
     /// The open native session.
@@ -109,12 +206,7 @@ impl Shared {
 
     /// From here on, updates are passed on, until what is given back is dropped.
     pub(crate) async fn begin_turn(&self, updates: mpsc::Sender<Update>) -> TurnGuard<'_> {
-        let running = Arc::new(Running {
-            updates: tokio::sync::Mutex::new(updates),
-            cancelled: Latch::new(),
-            over: Latch::new(),
-            answers: AtomicU64::new(0),
-        });
+        let running = Arc::new(Running::new(updates));
         let told = {
             let mut session = lock(&self.session);
             session.phase = Phase::Turn(Arc::clone(&running));
@@ -181,6 +273,9 @@ impl Shared {
             Some(mode) => session.mode = Some(mode),
             None => (),
         }
+        if let Some(last) = &mut session.settling {
+            *last = Instant::now();
+        }
         if let Phase::Opening(replay) = &mut session.phase {
             replay.take(update);
         }
@@ -200,6 +295,14 @@ impl Shared {
     }
 }
 
+fn pieces(mut text: &str) -> impl Iterator<Item = String> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(LARGEST_PIECE));
+        text = rest;
+        (!piece.is_empty()).then(|| piece.to_owned())
+    })
+}
+
 fn note(tools: &mut HashMap<String, (String, String)>, tool: &Tool) {
     if tools.len() >= KNOWN_TOOLS && !tools.contains_key(&tool.id) {
         return;
@@ -215,6 +318,7 @@ fn note(tools: &mut HashMap<String, (String, String)>, tool: &Tool) {
 
 impl Incoming for Shared {
     async fn notified(&self, method: &str, params: &str) {
+        let _work = self.work();
         if method != "session/update" {
             return;
         }
@@ -228,6 +332,7 @@ impl Incoming for Shared {
     }
 
     async fn asked(&self, method: &str, raw: &str) -> Result<Value, RpcError> {
+        let _work = self.work();
         let params = Fields::parse(raw).unwrap_or_default();
         if self.is_foreign(&params) {
             return Err(RpcError::new(-32602, "there is no such session"));
@@ -235,7 +340,10 @@ impl Incoming for Shared {
         if method == "session/request_permission" {
             return permission::answer(self, &params).await;
         }
-        let answer = self.server.serve(method, raw, self.desk.as_ref()).await?;
+        if let Some(act) = act::read(method, &params) {
+            act::allow(self, &act).await?;
+        }
+        let answer = self.server.serve(method, raw).await?;
         if let (Some(terminal), Some(output)) = (params.text("terminalId"), answer.last_output) {
             self.conclude(&terminal, output).await;
         }
@@ -247,18 +355,18 @@ impl Incoming for Shared {
 pub(crate) struct Opening<'a>(&'a Shared);
 
 impl Opening<'_> {
-    /// How many updates there were until now.
-    pub(crate) fn updates(&self) -> u64 {
-        match &lock(&self.0.session).phase {
-            Phase::Opening(replay) => replay.updates,
-            _ => 0,
-        }
+    /// Waits for the end of what is replayed.
+    pub(crate) async fn settled(&self, quiet: Duration) {
+        lock(&self.0.session).settling = Some(Instant::now());
+        self.0.settled(quiet).await;
     }
 
     /// The session is open. Gives what was replayed.
     pub(crate) fn finish(self, native: &str) -> Replayed {
         let mut session = lock(&self.0.session);
         session.native = Some(native.to_owned());
+        // Quiet is what follows the answer.
+        session.settling = session.settling.map(|_| Instant::now());
         match std::mem::take(&mut session.phase) {
             Phase::Opening(replay) => replay.told(),
             _ => Replayed::default(),

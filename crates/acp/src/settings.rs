@@ -3,6 +3,9 @@
 use rethread_engine::agents::{Settings, Trouble};
 use serde_json::{Value, json};
 
+/// So many values are named where one is not known.
+const MOST_NAMED: usize = 12;
+
 /// What an agent offered when the session was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
@@ -100,7 +103,13 @@ impl Offers {
 impl Choosable {
     fn set(&self, wanted: &str) -> Result<Step, Trouble> {
         let id = &self.named.id;
-        let missing = || Trouble::Unsupported(format!("{} {wanted}", self.named.name));
+        let missing = || {
+            let known = self.values.iter().take(MOST_NAMED).map(|value| value.id.as_str());
+            let known: Vec<&str> = known.collect();
+            let known = if self.is_switch { "true, false".to_owned() } else { known.join(", ") };
+            let name = self.named.name.to_lowercase();
+            Trouble::Unsupported(format!("{name} called {wanted}, but {known}"))
+        };
         let params = if self.is_switch {
             let value: bool = wanted.parse().map_err(|_| missing())?;
             json!({ "configId": id, "type": "boolean", "value": value })
@@ -194,7 +203,7 @@ mod tests {
                 set(json!({ "configId": "llm", "value": "b" })),
                 set(json!({ "configId": "mode", "value": "code" })),
                 set(json!({ "configId": "web", "type": "boolean", "value": true })),
-                Err("the agent has no Web search no".to_owned()),
+                Err("the agent has no web search called no, but true, false".to_owned()),
             ]
         );
     }

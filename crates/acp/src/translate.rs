@@ -1,6 +1,6 @@
 //! From `session/update` to [`Update`]: what is known is translated, what is not is kept as it came.
 
-use rethread_domain::turn::{Tool, Update};
+use rethread_domain::turn::{MOST_OUTPUT_BYTES, MOST_RAW_BYTES, Tool, Update};
 use serde_json::{Map, Value};
 
 use crate::frame::{self, Fields};
@@ -8,6 +8,11 @@ use crate::frame::{self, Fields};
 /// What is shown of a change to a file.
 const MOST_DIFF_LINES: usize = 40;
 const MOST_DIFF_BYTES: usize = 4096;
+
+/// What is kept of titles, ids and the like.
+const MOST_NAME: usize = 4096;
+/// More tokens than any turn has: what is beyond it is nonsense, and could not be added up.
+const MOST_TOKENS: u64 = 1 << 50;
 
 /// Knows what a terminal has put out so far.
 pub(crate) type Terminals<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -21,12 +26,12 @@ pub(crate) fn translate(raw: &str, terminals: Terminals<'_>) -> Option<Update> {
         "agent_thought_chunk" => said(&update).map(|text| Update::Thought { text }),
         "tool_call" | "tool_call_update" => tool(&update, terminals).map(Update::Tool),
         "plan" => {
-            let entries = update.get("entries").map(frame::tree);
+            let entries = update.get("entries").map(kept);
             entries.filter(Value::is_array).map(|entries| Update::Plan { entries })
         }
         "usage_update" => context(&update),
         "session_info_update" => return title(&update),
-        "current_mode_update" => update.text("currentModeId").map(|mode| Update::Mode { mode }),
+        "current_mode_update" => name(&update, "currentModeId").map(|mode| Update::Mode { mode }),
         "config_option_update" => return current_mode(&update),
         // Live turns do not repeat the request, and where they do, we know it already.
         "user_message_chunk" | "available_commands_update" | "notice" => return None,
@@ -39,7 +44,20 @@ pub(crate) fn translate(raw: &str, terminals: Terminals<'_>) -> Option<Update> {
 }
 
 fn other(raw: &str) -> Update {
-    Update::Other { raw: frame::tree(raw) }
+    Update::Other { raw: kept(raw) }
+}
+
+/// As a tree, where it will be kept: no more than this is.
+fn kept(raw: &str) -> Value {
+    frame::tree_within(raw, MOST_RAW_BYTES)
+}
+
+/// A short text: what is longer is no name.
+pub(crate) fn name(fields: &Fields<'_>, name: &str) -> Option<String> {
+    let mut text = fields.text(name)?;
+    text.truncate(text.floor_char_boundary(MOST_NAME));
+    text.shrink_to_fit();
+    Some(text)
 }
 
 /// What the user said, in a replay.
@@ -53,14 +71,14 @@ pub(crate) fn standing(raw: &str) -> Option<Update> {
     let update = Fields::parse(raw)?;
     match update.text("sessionUpdate")?.as_str() {
         "session_info_update" => title(&update),
-        "current_mode_update" => update.text("currentModeId").map(|mode| Update::Mode { mode }),
+        "current_mode_update" => name(&update, "currentModeId").map(|mode| Update::Mode { mode }),
         "config_option_update" => current_mode(&update),
         _ => None,
     }
 }
 
 fn title(update: &Fields<'_>) -> Option<Update> {
-    update.text("title").map(|title| Update::Title { title })
+    name(update, "title").map(|title| Update::Title { title })
 }
 
 fn current_mode(update: &Fields<'_>) -> Option<Update> {
@@ -68,7 +86,7 @@ fn current_mode(update: &Fields<'_>) -> Option<Update> {
     let mode = options.into_iter().filter_map(Fields::parse).find(|option| {
         option.text("category").or_else(|| option.text("id")).as_deref() == Some("mode")
     })?;
-    mode.text("currentValue").map(|mode| Update::Mode { mode })
+    name(&mode, "currentValue").map(|mode| Update::Mode { mode })
 }
 
 fn context(update: &Fields<'_>) -> Option<Update> {
@@ -84,11 +102,12 @@ fn context(update: &Fields<'_>) -> Option<Update> {
 pub(crate) fn usage(answer: &str) -> Option<Update> {
     let usage = Fields::parse(answer)?;
     let usage = Fields::parse(usage.get("usage")?)?;
-    let number = |name: &str| usage.number(name);
+    let number = |name: &str| usage.number(name).map(|tokens| tokens.min(MOST_TOKENS));
     number("inputTokens").or(number("outputTokens"))?;
-    let cached = number("cachedReadTokens").unwrap_or(0) + number("cachedWriteTokens").unwrap_or(0);
+    let input = ["inputTokens", "cachedReadTokens", "cachedWriteTokens"];
+    let input: u64 = input.iter().filter_map(|name| number(name)).sum();
     Some(Update::Usage {
-        input_tokens: number("inputTokens").unwrap_or(0).saturating_add(cached),
+        input_tokens: input.min(MOST_TOKENS),
         output_tokens: number("outputTokens").unwrap_or(0),
     })
 }
@@ -124,17 +143,27 @@ fn content(raw: &str) -> Option<String> {
 }
 
 fn tool(update: &Fields<'_>, terminals: Terminals<'_>) -> Option<Tool> {
-    let id = update.text("toolCallId")?;
+    let id = name(update, "toolCallId")?;
     let output = update.get("content").map(|content| outputs(content, terminals));
     let output = output.filter(|output| !output.is_empty());
-    let output = output.or_else(|| raw_output(update.get("rawOutput")?));
+    let mut output = output.or_else(|| raw_output(update.get("rawOutput")?));
+    if let Some(output) = output.as_mut().filter(|output| output.len() > MOST_OUTPUT_BYTES) {
+        output.truncate(output.floor_char_boundary(MOST_OUTPUT_BYTES));
+        output.shrink_to_fit();
+    }
     let is_own = |name: &str| {
         matches!(name, "sessionUpdate" | "toolCallId" | "title" | "kind" | "status" | "content")
     };
     let rest = update.iter().filter(|(name, raw)| !is_own(name) && *raw != "null");
-    let raw: Map<String, Value> =
-        rest.map(|(name, raw)| (name.to_owned(), frame::tree(raw))).collect();
-    let (title, kind, status) = (update.text("title"), update.text("kind"), update.text("status"));
+    let mut room = MOST_RAW_BYTES;
+    let raw = rest.map(|(name, raw)| {
+        let value = frame::tree_within(raw, room);
+        room = room.saturating_sub(raw.len());
+        (name.to_owned(), value)
+    });
+    let raw: Map<String, Value> = raw.collect();
+    let (title, kind, status) =
+        (name(update, "title"), name(update, "kind"), name(update, "status"));
     Some(Tool { id, title, kind, status, output, raw })
 }
 
@@ -145,7 +174,7 @@ pub(crate) fn terminal(raw: &str) -> Option<(String, String)> {
     let [only] = content.as_slice() else { return None };
     let only = Fields::parse(only)?;
     let is_terminal = only.text("type").as_deref() == Some("terminal");
-    if is_terminal { Some((only.text("terminalId")?, update.text("toolCallId")?)) } else { None }
+    if is_terminal { Some((only.text("terminalId")?, name(&update, "toolCallId")?)) } else { None }
 }
 
 fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
@@ -311,6 +340,12 @@ mod tests {
         let answer = r#"{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"cachedReadTokens":5}}"#;
         assert_eq!(usage(answer), Some(Update::Usage { input_tokens: 8, output_tokens: 4 }));
         assert_eq!(usage(r#"{"stopReason":"end_turn"}"#), None);
+        let most = u64::MAX;
+        let answer = format!(
+            r#"{{"usage":{{"inputTokens":{most},"cachedReadTokens":{most},"cachedWriteTokens":{most}}}}}"#
+        );
+        let most = Update::Usage { input_tokens: MOST_TOKENS, output_tokens: 0 };
+        assert_eq!(usage(&answer), Some(most));
     }
 
     #[test]

@@ -94,7 +94,10 @@ impl Agent {
         self.wire.respond(id, answer);
         if succeeded && method == "initialize" {
             self.wire.write_endless_line(self.flags.endless_line.unwrap_or_default());
-        } else if succeeded && method == "session/load" {
+        } else if succeeded
+            && (method == "session/load"
+                || (method == "session/resume" && self.flags.replay_on_resume))
+        {
             self.replay_late(params);
         }
     }

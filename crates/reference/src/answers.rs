@@ -8,15 +8,19 @@
 //! | `think: TEXT` | a thought |
 //! | `tool: TITLE` | a tool call |
 //! | `ask: TITLE` | asks for permission; `allowed`, `rejected` or `cancelled` |
+//! | `ask both: A, B` | asks for two permissions at once; what was chosen for each |
 //! | `plan: A, B` | a plan |
 //! | `title: T` | a title for the session |
 //! | `read: PATH`, `write: PATH=TEXT` | asks the client for the file; its content, `written`, or `error CODE MESSAGE` |
 //! | `run: CMD ARGS` | runs it in a terminal of the client; its output |
+//! | `twice run: CMD ARGS`, `asked run: CMD ARGS` | runs it twice, or asks for permission first; `done twice`, `done once` |
 //! | `mode?` | `mode M model X` |
 //! | `env: NAME` | that variable, or `unset` |
 //! | `cwd?`, `process cwd?` | the folder of the session, of the process |
 //! | `told?` | everything it was told in this session, this included, as JSON |
 //! | `unknown update` | an update of a kind that nobody knows, and one with fields that nobody knows |
+//! | `deep: WHERE N`, … ` hang` | something nested N deep: in an `update` of no known kind, in the arguments of a `tool`, or `hidden` in a text that some parsers expand; with `hang` it says `sent` and then nothing |
+//! | `large: N BYTES` | N chunks of so many bytes each |
 //! | `hang` | nothing, until it is cancelled |
 //! | `die` | half of an answer, then it exits with 3 |
 //! | `exit` | exits before it answers |
@@ -35,17 +39,22 @@ pub(crate) enum Ask {
     Think(String),
     Tool(String),
     Permission(String),
+    Permissions(Vec<String>),
     Plan(String),
     Title(String),
     Read(String),
     Write { path: String, text: String },
     Run { command: String, args: Vec<String> },
+    RunTwice { command: String, args: Vec<String> },
+    RunAsked { command: String, args: Vec<String> },
     Mode,
     Environment(String),
     Cwd,
     ProcessCwd,
     Told,
     UnknownUpdate,
+    Deep { place: String, levels: usize, hangs: bool },
+    Large { chunks: u64, bytes: usize },
     Hang,
     Die,
     Exit,
@@ -101,6 +110,9 @@ fn command(name: &str, rest: &str) -> Option<Ask> {
         "think" => Ask::Think(text),
         "tool" => Ask::Tool(text),
         "ask" => Ask::Permission(text),
+        "ask both" => {
+            Ask::Permissions(rest.split(',').map(|title| title.trim().to_owned()).collect())
+        }
         "plan" => Ask::Plan(text),
         "title" => Ask::Title(text),
         "read" => Ask::Read(text),
@@ -109,12 +121,37 @@ fn command(name: &str, rest: &str) -> Option<Ask> {
             Ask::Write { path: path.to_owned(), text: text.to_owned() }
         }
         "run" => {
-            let mut words = rest.split_whitespace().map(str::to_owned);
-            Ask::Run { command: words.next()?, args: words.collect() }
+            let (command, args) = words(rest)?;
+            Ask::Run { command, args }
+        }
+        "twice run" => {
+            let (command, args) = words(rest)?;
+            Ask::RunTwice { command, args }
+        }
+        "asked run" => {
+            let (command, args) = words(rest)?;
+            Ask::RunAsked { command, args }
         }
         "env" => Ask::Environment(text),
+        "deep" => {
+            let mut words = rest.split_whitespace();
+            Ask::Deep {
+                place: words.next()?.to_owned(),
+                levels: words.next()?.parse().ok()?,
+                hangs: words.next() == Some("hang"),
+            }
+        }
+        "large" => {
+            let (chunks, bytes) = rest.split_once(' ')?;
+            Ask::Large { chunks: chunks.parse().ok()?, bytes: bytes.parse().ok()? }
+        }
         _ => return None,
     })
+}
+
+fn words(command: &str) -> Option<(String, Vec<String>)> {
+    let mut words = command.split_whitespace().map(str::to_owned);
+    Some((words.next()?, words.collect()))
 }
 
 fn last_passkey(text: &str) -> Option<&str> {

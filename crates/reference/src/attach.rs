@@ -28,7 +28,7 @@ impl Agent {
     pub(crate) fn resume(&mut self, params: &Value) -> Result<Value, Error> {
         let session = self.attach(params, "session/resume")?;
         let session = lock(&session);
-        if self.flags.replay_on_resume {
+        if self.flags.replay_on_resume && self.flags.replay != Replay::Late {
             replay(&self.wire, &session.id, &session.entries);
         }
         Ok(session.settings())
@@ -39,6 +39,7 @@ impl Agent {
         if self.flags.replay != Replay::Late {
             return;
         }
+        std::thread::sleep(std::time::Duration::from_millis(self.flags.replay_delay_ms));
         let id = params["sessionId"].as_str().unwrap_or_default();
         if let Some(session) = self.sessions.get(id) {
             replay(&self.wire, id, &lock(session).entries);

@@ -19,16 +19,7 @@ impl Turn {
     /// Asks whether a tool may be used, and says what the client chose.
     pub(crate) fn ask_permission(&mut self, title: &str) -> Step<String> {
         let id = self.tool_id();
-        let mut call = tool_call(&id, title);
-        self.update(call.clone());
-        if let Some(call) = call.as_object_mut() {
-            call.remove("sessionUpdate");
-        }
-        let options: Vec<Value> = CHOICES
-            .iter()
-            .map(|(id, name)| json!({ "optionId": id, "name": name, "kind": id }))
-            .collect();
-        let params = json!({ "sessionId": self.id, "toolCall": call, "options": options });
+        let params = self.permission(&id, title);
         let reply = self.call("session/request_permission", params);
         let chosen = match &reply {
             Ok(Ok(reply)) => choice(&reply["outcome"]),
@@ -43,6 +34,40 @@ impl Turn {
             return Err(Cancelled);
         }
         Ok(chosen)
+    }
+
+    /// Asks about several tools before the first is answered.
+    pub(crate) fn ask_permissions(&mut self, titles: &[String]) -> Step<String> {
+        let mut asked = Vec::new();
+        for (number, title) in titles.iter().enumerate() {
+            let params = self.permission(&format!("{}-{number}", self.tool_id()), title);
+            asked.push(self.wire.request(&self.handle, "session/request_permission", params));
+        }
+        let mut chosen: Vec<Option<String>> = vec![None; titles.len()];
+        while chosen.iter().any(Option::is_none) {
+            let Ok(Signal::Reply(id, reply)) = self.signals.recv() else { return Err(Cancelled) };
+            let Some(at) = asked.iter().position(|one| *one == id) else { continue };
+            chosen[at] = Some(match reply {
+                Ok(reply) => choice(&reply["outcome"]),
+                Err(error) => described(&error),
+            });
+        }
+        let told = titles.iter().zip(chosen.into_iter().flatten());
+        Ok(told.map(|(title, chosen)| format!("{title} {chosen}")).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Tells of a tool call; gives the question whether it may be made.
+    fn permission(&self, id: &str, title: &str) -> Value {
+        let mut call = tool_call(id, title);
+        self.update(call.clone());
+        if let Some(call) = call.as_object_mut() {
+            call.remove("sessionUpdate");
+        }
+        let options: Vec<Value> = CHOICES
+            .iter()
+            .map(|(id, name)| json!({ "optionId": id, "name": name, "kind": id }))
+            .collect();
+        json!({ "sessionId": self.id, "toolCall": call, "options": options })
     }
 
     pub(crate) fn read_file(&self, path: &str) -> Step<String> {

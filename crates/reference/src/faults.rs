@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::flags::Flags;
 
@@ -77,6 +77,26 @@ pub(crate) fn garbage() -> Vec<String> {
         "]".repeat(DEEP)
     ));
     lines
+}
+
+/// An update with something in it that is nested so deep.
+pub(crate) fn deep(place: &str, levels: usize, tool: &str) -> Value {
+    // What a parser of JSON uses to pass on what it has not parsed, and takes from strangers, too.
+    const UNPARSED: &str = "$serde_json::private::RawValue";
+    let nested = |levels: usize, inside: Value| (0..levels).fold(inside, |all, _| json!([all]));
+    match place {
+        "tool" => json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": tool,
+            "title": "dig",
+            "rawInput": nested(levels, json!(1)),
+        }),
+        "hidden" => {
+            let hidden = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            json!({ "sessionUpdate": "deep_update", "x": nested(90, json!({ UNPARSED: hidden })) })
+        }
+        _ => json!({ "sessionUpdate": "deep_update", "x": nested(levels, json!(1)) }),
+    }
 }
 
 /// Starts `sleep 300` in a session of its own, as a child of nobody. When this returns, it is there.

@@ -85,6 +85,10 @@ pub struct Flags {
     #[arg(long, help_heading = "Faults")]
     pub(crate) replay_on_resume: bool,
 
+    /// Wait this long before a late replay
+    #[arg(long, value_name = "MS", default_value_t = 0, help_heading = "Faults")]
+    pub(crate) replay_delay_ms: u64,
+
     /// Never answer METHOD (repeatable)
     #[arg(long, value_name = "METHOD", help_heading = "Faults")]
     pub(crate) hang_on: Vec<String>,

@@ -54,7 +54,7 @@ impl Turn {
             }
         }
         let asked = answers::ask(&self.blocks);
-        let outcome = self.flood().and_then(|()| self.answer(asked));
+        let outcome = self.flood(self.flags.flood, 100).and_then(|()| self.answer(asked));
         self.end(if outcome.is_ok() { "end_turn" } else { "cancelled" });
     }
 
@@ -64,9 +64,26 @@ impl Turn {
             Ask::Say(text) => text,
             Ask::Stream(chunks) => return self.stream(chunks),
             Ask::Permission(title) => self.ask_permission(&title)?,
+            Ask::Permissions(titles) => self.ask_permissions(&titles)?,
+            Ask::Large { chunks, bytes } => return self.flood(chunks, bytes),
+            Ask::Deep { place, levels, hangs } => {
+                self.update(faults::deep(&place, levels, &self.tool_id()));
+                self.say("sent");
+                return if hangs { self.hang() } else { Ok(()) };
+            }
             Ask::Read(path) => self.read_file(&path)?,
             Ask::Write { path, text } => self.write_file(&path, &text)?,
             Ask::Run { command, args } => self.run_command(&command, &args)?,
+            Ask::RunTwice { command, args } => {
+                self.run_command(&command, &args)?;
+                self.run_command(&command, &args)?;
+                "done twice".to_owned()
+            }
+            Ask::RunAsked { command, args } => {
+                self.ask_permission(&format!("{command} {}", args.join(" ")))?;
+                self.run_command(&command, &args)?;
+                "done once".to_owned()
+            }
             Ask::Mode => {
                 let session = lock(&self.session);
                 format!("mode {} model {}", session.mode, session.model)
@@ -148,10 +165,13 @@ impl Turn {
         Ok(())
     }
 
-    fn flood(&mut self) -> Step {
-        for number in 1..=self.flags.flood {
+    /// Says much, and remembers nothing of it.
+    fn flood(&self, chunks: u64, bytes: usize) -> Step {
+        for number in 1..=chunks {
             self.pause(Duration::ZERO)?;
-            self.update(agent_chunk(&self.id, self.number, &format!("{number:<100}")));
+            let mut text = number.to_string();
+            text.push_str(&" ".repeat(bytes.saturating_sub(text.len())));
+            self.update(agent_chunk(&self.id, self.number, &text));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use futures::channel::mpsc;
 use rethread_acp::{AcpLauncher, Entry, Limits};
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{
-    Agent, Block, Choice, Desk, Door, Ended, Launcher, Question, Trouble,
+    Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Question, Trouble,
 };
 use tempfile::TempDir;
 
@@ -70,8 +70,8 @@ impl Desk for TestDesk {
         Some(Choice { option: option.id.clone(), by: "grant" })
     }
 
-    fn may_act(&self) -> bool {
-        self.may_act
+    fn may(&self, act: &Act) -> Option<bool> {
+        Some(self.may_act || act.deed == Deed::Read)
     }
 }
 
