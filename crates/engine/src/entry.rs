@@ -3,9 +3,12 @@
 use jiff::Timestamp;
 use rethread_domain::conversation;
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Extras, NewMessage, Role, Usage};
+use rethread_domain::message::{Extras, NewMessage, Role, SECRETS, Usage, nests_deeper};
 use rethread_domain::price::Price;
 use serde_json::{Map, Value};
+
+/// Fields of a message that are ours: none of them may come as an unknown one.
+pub(crate) const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage", SECRETS];
 
 /// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,11 +33,17 @@ pub enum BadEntry {
     TooLong(u64, u64),
 }
 
+/// What can be written down and read again.
+pub(crate) const DEEPEST: usize = 127;
+
 /// Reads a line. Its price is still to be counted.
 pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage, BadEntry> {
     let text = std::str::from_utf8(line).map_err(|_| BadEntry::Encoding)?;
     let value: Value =
         serde_json::from_str(text).map_err(|error| BadEntry::Json(error.to_string()))?;
+    if nests_deeper(&value, DEEPEST) {
+        return Err(BadEntry::Json("it is nested too deeply".to_owned()));
+    }
     let Value::Object(mut fields) = value else { return Err(BadEntry::Shape) };
     let role = take_text(&mut fields, "role")?.ok_or(BadEntry::Missing("role"))?;
     let role: Role = role.parse().map_err(BadEntry::Role)?;
@@ -82,7 +91,8 @@ fn extras(mut fields: Map<String, Value>) -> Result<Extras, BadEntry> {
         None | Some(Value::Null) => None,
         Some(usage) => Some(self::usage(&usage)?),
     };
-    Ok(Extras { agent, model, tool_calls, usage, other: fields })
+    fields.shift_remove(SECRETS);
+    Ok(Extras { agent, model, tool_calls, usage, secrets: Vec::new(), other: fields })
 }
 
 pub(crate) fn usage(value: &Value) -> Result<Usage, BadEntry> {
@@ -160,6 +170,10 @@ mod tests {
         check(r#"{"role":"user","content":"x","usage":{"input_tokens":-1}}"#, "not negative");
         check(&format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(101)), "at most 100");
         assert_eq!(parse(b"\xff", Timestamp::UNIX_EPOCH, 100), Err(BadEntry::Encoding));
+        // A parser may take a text for a part of it: what comes of that could not be read again.
+        let levels = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
+        let hidden = format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, levels(126));
+        check(&format!(r#"{{"role":"user","content":"x","a":[{hidden}]}}"#), "nested too deeply");
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub enum Error {
     Interrupted,
     #[error("the process that was asked could not do it: {0}")]
     Elsewhere(String),
+    /// What is wrong with the folder of a session.
+    #[error("{0}")]
+    Folder(String),
     /// The store's answer: not there, not ours, full, locked, damaged.
     #[error(transparent)]
     Store(store::Error),

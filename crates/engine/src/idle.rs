@@ -9,6 +9,9 @@ use crate::{Engine, Error, Result};
 /// The most sessions that one open pauses: it must not take long.
 const MOST: u32 = 8;
 
+/// How long an answer waits for whoever asked for it. They look many times a second.
+const ANSWERS_KEPT_FOR: SignedDuration = SignedDuration::from_mins(1);
+
 /// What had been left behind.
 #[derive(Debug, Clone, Default)]
 pub struct Tidied {
@@ -16,6 +19,8 @@ pub struct Tidied {
     pub interrupted: Vec<Session>,
     /// Sessions that were paused because nothing happened in them.
     pub paused: Vec<Session>,
+    /// Sessions with a turn that cannot be read, and why: they are left as they are.
+    pub unreadable: Vec<(Session, String)>,
 }
 
 impl Engine {
@@ -31,10 +36,17 @@ impl Engine {
     async fn tidy_into(&self, tidied: &mut Tidied, quiet_for: SignedDuration) -> Result<()> {
         for (id, conversation) in self.store.underway().await? {
             let Some(_drive) = self.store.drive(id, &conversation).await? else { continue };
-            if self.settle(id, &conversation).await? {
-                tidied.interrupted.push(self.store.session(id).await?);
+            match self.settle(id, &conversation).await {
+                Ok(true) => tidied.interrupted.push(self.store.session(id).await?),
+                Ok(false) => (),
+                // One bad turn must not be in the way of everything else.
+                Err(Error::Store(rethread_store::Error::Damaged(why))) => {
+                    tidied.unreadable.push((self.store.session(id).await?, why));
+                }
+                Err(error) => return Err(error),
             }
         }
+        self.store.forget_asked(self.clock.now() - ANSWERS_KEPT_FOR).await?;
         let before = self.clock.now() - quiet_for;
         for id in self.store.quiet_since(before, MOST).await? {
             if self.store.is_claimed(id).await? {

@@ -7,7 +7,9 @@ mod clock;
 pub mod entry;
 mod error;
 pub mod exchange;
+pub mod folders;
 mod idle;
+mod prepare;
 mod pruning;
 mod recorder;
 mod repository;
@@ -15,9 +17,11 @@ mod resume;
 mod sessions;
 mod summaries;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use rethread_domain::redact::Redactor;
 use rethread_store::Store;
+use rethread_workspace::Workspace;
 
 pub use clock::Clock;
 pub use error::{Error, Result};
@@ -34,6 +38,11 @@ pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) summariser: Option<Arc<dyn Summariser>>,
+    pub(crate) redactor: Redactor,
+    pub(crate) masks_at_rest: bool,
+    pub(crate) workspace: Option<Arc<Workspace>>,
+    /// What is to be said of folders.
+    pub(crate) notes: Arc<Mutex<folders::Followed>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -44,13 +53,41 @@ impl std::fmt::Debug for Engine {
 
 impl Engine {
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        Self { store, clock, summariser: None }
+        Self {
+            store,
+            clock,
+            summariser: None,
+            redactor: Redactor::new([]),
+            masks_at_rest: false,
+            workspace: None,
+            notes: Arc::default(),
+        }
     }
 
     /// The same, with somebody who writes better summaries than the rules do.
     #[must_use]
     pub fn with_summariser(self, summariser: Option<Arc<dyn Summariser>>) -> Self {
         Self { summariser, ..self }
+    }
+
+    /// The same, with secrets that it knows. `at_rest`: what rules recognise is not even kept.
+    #[must_use]
+    pub fn with_redactor(self, redactor: Redactor, at_rest: bool) -> Self {
+        Self { redactor, masks_at_rest: at_rest, ..self }
+    }
+
+    /// The same, in a workspace: sessions of it live in folders.
+    #[must_use]
+    pub fn with_workspace(self, workspace: Option<Arc<Workspace>>) -> Self {
+        Self { workspace, ..self }
+    }
+
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    pub fn workspace(&self) -> Option<&Workspace> {
+        self.workspace.as_deref()
     }
 
     pub fn clock(&self) -> Clock {

@@ -132,6 +132,7 @@ impl Engine {
             let messages = waiting.get(name).map_or(&[][..], Vec::as_slice);
             let last = &messages[..messages.len().saturating_sub(keep)];
             *summary = self.in_words(summary.clone(), before, last).await;
+            self.mask_summary(summary);
         }
         Ok(folded)
     }
@@ -157,6 +158,7 @@ impl Engine {
         if in_words && !summary.text.is_empty() {
             summary = self.in_words(summary, session.summary.as_deref(), &latest).await;
         }
+        self.mask_summary(&mut summary);
         if summary.text.is_empty() || session.summary.as_ref() == Some(&summary.text) {
             return Ok(session);
         }

@@ -4,7 +4,6 @@
 //! on the same session appends all the same: facts do not conflict.
 
 use rethread_domain::message::NewMessage;
-use rethread_domain::price::Price;
 use rethread_domain::session::Move;
 use rethread_domain::{Fact, SessionId};
 use rethread_store::{Append, Appended, Claim, Command};
@@ -21,6 +20,8 @@ pub struct Recorder {
     session: SessionId,
     claim: Option<Claim>,
     version: u64,
+    /// What was asked up to here is done, or was asked of others.
+    asked: u64,
     recorded: u64,
     pruning: Pruning,
 }
@@ -37,8 +38,9 @@ impl Recorder {
         engine.store.session(session).await?.accepts_messages()?;
         let claim = engine.store.claim(session).await?;
         let version = engine.store.version().await?;
+        let asked = engine.last_asked(session).await?;
         engine.note_repository(session).await?;
-        Ok(Self { engine: engine.clone(), session, claim, version, recorded: 0, pruning })
+        Ok(Self { engine: engine.clone(), session, claim, version, asked, recorded: 0, pruning })
     }
 
     pub fn session(&self) -> SessionId {
@@ -48,11 +50,12 @@ impl Recorder {
     /// Writes messages down, all or none. They are durable when it returns.
     pub async fn record(&mut self, mut messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         for message in &mut messages {
-            message.price = Price::of(&message.content);
+            self.engine.prepare(message);
         }
         let epoch = self.claim.as_ref().map(|claim| claim.epoch);
         let append = Append { epoch, ..Append::new(self.session, messages) };
         let written = self.engine.store.append(append).await?;
+        self.engine.follow_on(self.session).await;
         self.recorded += written.iter().filter(|one| one.is_new).count() as u64;
         Ok(written)
     }
@@ -79,8 +82,9 @@ impl Recorder {
     }
 
     /// Does what others asked of this session.
-    async fn obey(&self) -> Result<()> {
-        for command in self.engine.store.take_asked(self.session).await? {
+    async fn obey(&mut self) -> Result<()> {
+        for (no, command) in self.engine.store.asked_since(self.session, self.asked).await? {
+            self.asked = no;
             let asked = match command {
                 Command::Pause => Move::Pause,
                 Command::Complete => Move::Complete,

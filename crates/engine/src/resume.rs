@@ -74,10 +74,11 @@ impl Engine {
 
     /// Reads what a context is made of; the index catches up first where it is far behind.
     pub(crate) async fn recalled(&self, request: &RecallRequest) -> Result<Recalled> {
-        let recalled = self.store.recall(request).await?;
+        let mut recalled = self.store.recall(request).await?;
         if request.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
-            return Ok(self.store.recall(request).await?);
+            recalled = self.store.recall(request).await?;
         }
+        self.mask(&mut recalled).await?;
         Ok(recalled)
     }
 

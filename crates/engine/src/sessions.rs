@@ -27,6 +27,8 @@ pub struct Checked {
 
 impl Engine {
     pub async fn start(&self, beginning: Beginning) -> Result<Session> {
+        let title = beginning.title.as_deref().map(|title| self.prepared_title(title));
+        let beginning = Beginning { title, ..beginning };
         id::check_user(&beginning.user)?;
         id::check_kind(&beginning.kind)?;
         for (what, name) in [("agent", &beginning.agent), ("model", &beginning.model)] {
@@ -133,6 +135,11 @@ impl Engine {
         Ok(self.store.ungrant(project).await?)
     }
 
+    /// What was asked last of those who drive the session: not meant for whoever does so from now on.
+    pub(crate) async fn last_asked(&self, id: SessionId) -> Result<u64> {
+        Ok(self.store.asked_since(id, 0).await?.last().map_or(0, |(no, _)| *no))
+    }
+
     /// Waits until whoever drives the session has done what was asked; `None` where nobody does.
     async fn answered(
         &self,
@@ -155,8 +162,9 @@ impl Engine {
 
     /// Gives a title. One given by a person stays, whatever an agent gives later.
     pub async fn retitle(&self, id: SessionId, title: &str, from: TitleFrom) -> Result<Session> {
-        id::check_title(title)?;
-        let fact = Fact::Titled { title: title.to_owned(), from };
+        let title = self.prepared_title(title);
+        id::check_title(&title)?;
+        let fact = Fact::Titled { title, from };
         self.change(id, |session| refuse_deleted(session).map(|()| fact.clone())).await
     }
 
@@ -209,7 +217,9 @@ impl Engine {
 
     /// Removes the text of one message everywhere; gives whether it has left the files already.
     pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<bool> {
-        Ok(self.store.purge(id, seq, self.clock.now()).await?)
+        let purged = self.store.purge(id, seq, self.clock.now()).await?;
+        self.purge_folder(id).await?;
+        Ok(purged)
     }
 
     pub async fn backup(&self, to: &Path) -> Result<()> {
@@ -235,8 +245,19 @@ impl Engine {
         Ok(self.store.compact().await?)
     }
 
-    /// Reads, decides and adds the fact. Starts over when somebody else was quicker.
+    /// Reads, decides and adds the fact; the folder follows. Starts over when somebody else was quicker.
     pub(crate) async fn change(
+        &self,
+        id: SessionId,
+        decide: impl Fn(&Session) -> std::result::Result<Fact, Refusal>,
+    ) -> Result<Session> {
+        let changed = self.change_alone(id, decide).await?;
+        self.follow_on(id).await;
+        Ok(changed)
+    }
+
+    /// The same, where the folder follows later.
+    pub(crate) async fn change_alone(
         &self,
         id: SessionId,
         decide: impl Fn(&Session) -> std::result::Result<Fact, Refusal>,

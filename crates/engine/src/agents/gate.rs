@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rethread_store::Grant;
 
-use super::port::{Choice, Desk, Opt, Question};
+use super::port::{Act, Choice, Deed, Desk, Opt, Question};
 use crate::Engine;
 
 /// What an agent may do without being allowed to by the user.
@@ -36,8 +36,9 @@ impl FromStr for Consent {
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub consent: Consent,
-    /// Tools by kind, or by the beginning of their title.
+    /// Tools by kind, or by the first words of their title.
     pub allowed: Vec<String>,
+    /// Tools by kind, or by how their title begins, in the middle of a word too.
     pub disallowed: Vec<String>,
 }
 
@@ -80,17 +81,42 @@ pub(super) struct Gate {
 }
 
 /// What the rules say, before anybody is asked.
-fn decided(rules: &Rules, question: &Question) -> Option<bool> {
-    let is_listed = |list: &[String]| {
-        list.iter().any(|tool| {
-            tool.eq_ignore_ascii_case(&question.kind)
-                || question.title.to_lowercase().starts_with(&tool.to_lowercase())
-        })
-    };
-    if is_listed(&rules.disallowed) || rules.consent == Consent::Deny {
+fn decided(rules: &Rules, kind: &str, title: &str) -> Option<bool> {
+    if is_disallowed(rules, kind, title) || rules.consent == Consent::Deny {
         return Some(false);
     }
-    (is_listed(&rules.allowed) || rules.consent == Consent::Allow).then_some(true)
+    let is_allowed =
+        |tool: &String| begins(kind, title, tool).is_some_and(|rest| !goes_on(tool, rest));
+    (rules.allowed.iter().any(is_allowed) || rules.consent == Consent::Allow).then_some(true)
+}
+
+fn is_disallowed(rules: &Rules, kind: &str, title: &str) -> bool {
+    rules.disallowed.iter().any(|tool| begins(kind, title, tool).is_some())
+}
+
+/// What follows the name of a tool in a title; nothing where it is the kind.
+fn begins<'a>(kind: &str, title: &'a str, tool: &str) -> Option<&'a str> {
+    if tool.trim().is_empty() {
+        // It is at the beginning of everything.
+        return None;
+    }
+    if tool.eq_ignore_ascii_case(kind) {
+        return Some("");
+    }
+    let mut rest = title.char_indices();
+    for wanted in tool.chars() {
+        let (_, found) = rest.next()?;
+        if !found.to_lowercase().eq(wanted.to_lowercase()) {
+            return None;
+        }
+    }
+    Some(rest.as_str())
+}
+
+/// Whether the last word of a name goes on: to allow `ls` is not to allow `lsof`.
+fn goes_on(tool: &str, rest: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    tool.ends_with(is_word) && rest.starts_with(is_word)
 }
 
 /// The option that says yes or no, for this once where there is one.
@@ -100,9 +126,17 @@ fn option(options: &[Opt], yes: bool) -> Option<&Opt> {
 }
 
 impl Gate {
-    /// What a lasting decision is about: exactly this tool with exactly this title.
-    fn subject(question: &Question) -> String {
-        format!("{}: {}", question.kind, question.title)
+    /// What a lasting decision is about: exactly this tool with exactly this title. Nothing can be said for good of
+    /// what has none.
+    fn subject(question: &Question) -> Option<String> {
+        let is_titled = !question.title.trim().is_empty();
+        is_titled.then(|| format!("{}: {}", question.kind, question.title))
+    }
+
+    async fn granted(&self, question: &Question) -> Option<bool> {
+        let subject = Self::subject(question)?;
+        let store = &self.engine.store;
+        store.granted(&self.user, &self.project, &self.agent, &subject).await.ok().flatten()
     }
 
     fn answer(&self, question: &Question, yes: bool, by: &'static str) -> Option<Choice> {
@@ -117,11 +151,12 @@ impl Gate {
             "reject_always" => false,
             _ => return,
         };
+        let Some(what) = Self::subject(question) else { return };
         let grant = Grant {
             user: self.user.clone(),
             project: self.project.clone(),
             agent: self.agent.clone(),
-            what: Self::subject(question),
+            what,
             allowed,
         };
         // Where it cannot be remembered, it is asked again.
@@ -132,13 +167,10 @@ impl Gate {
 #[async_trait]
 impl Desk for Gate {
     async fn permit(&self, question: &Question) -> Option<Choice> {
-        if let Some(yes) = decided(&self.rules, question) {
+        if let Some(yes) = decided(&self.rules, &question.kind, &question.title) {
             return self.answer(question, yes, "policy");
         }
-        let subject = Self::subject(question);
-        let granted =
-            self.engine.store.granted(&self.user, &self.project, &self.agent, &subject).await;
-        if let Ok(Some(yes)) = granted {
+        if let Some(yes) = self.granted(question).await {
             return self.answer(question, yes, "grant");
         }
         if !self.asker.is_there() {
@@ -150,8 +182,13 @@ impl Desk for Gate {
         Some(Choice { option: chosen.id.clone(), by: "user" })
     }
 
-    fn may_act(&self) -> bool {
-        self.rules.consent != Consent::Deny
+    fn may(&self, act: &Act) -> Option<bool> {
+        let kind = act.deed.kind();
+        if act.deed == Deed::Read {
+            // The files of the project are what is talked about.
+            return Some(!is_disallowed(&self.rules, kind, &act.title));
+        }
+        decided(&self.rules, kind, &act.title)
     }
 }
 
@@ -159,14 +196,10 @@ impl Desk for Gate {
 mod tests {
     use super::*;
 
-    fn question(kind: &str, title: &str) -> Question {
-        Question { tool: "1".into(), title: title.into(), kind: kind.into(), options: Vec::new() }
-    }
-
     fn check(consent: Consent, allowed: &[&str], disallowed: &[&str], expected: Option<bool>) {
         let owned = |list: &[&str]| list.iter().map(|&tool| tool.to_owned()).collect();
         let rules = Rules { consent, allowed: owned(allowed), disallowed: owned(disallowed) };
-        assert_eq!(decided(&rules, &question("execute", "cargo test")), expected, "{rules:?}");
+        assert_eq!(decided(&rules, "execute", "cargo test"), expected, "{rules:?}");
     }
 
     #[test]
@@ -177,6 +210,19 @@ mod tests {
         check(Consent::Ask, &["Cargo"], &[], Some(true));
         check(Consent::Allow, &["execute"], &["execute"], Some(false));
         check(Consent::Ask, &["edit"], &["read"], None);
+    }
+
+    #[test]
+    fn part_of_a_word_allows_nothing_and_disallows() {
+        check(Consent::Ask, &["cargo te"], &[], None);
+        check(Consent::Ask, &["car"], &[], None);
+        check(Consent::Ask, &["cargo"], &[], Some(true));
+        check(Consent::Ask, &["cargo "], &[], Some(true));
+        check(Consent::Ask, &["CARGO TEST"], &[], Some(true));
+        check(Consent::Ask, &["cargo test --all"], &[], None);
+        check(Consent::Ask, &["", " "], &[], None);
+        check(Consent::Allow, &[], &["car"], Some(false));
+        check(Consent::Allow, &[], &["", " "], Some(true));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Agents: opening the right conversation in three tiers, and talking to it.
 
 mod gate;
+mod held;
 mod open;
 mod port;
 mod send;
@@ -11,8 +12,8 @@ mod turns;
 pub use gate::{Asker, Consent, Nobody, Rules};
 pub use open::OpenOptions;
 pub use port::{
-    Abilities, Agent, Block, Canceller, Choice, Desk, Door, Ended, Launcher, Opened, Opt, Question,
-    Replayed, Settings, Trouble,
+    Abilities, Act, Agent, Block, Canceller, Choice, Deed, Desk, Door, Ended, Launcher, Opened,
+    Opt, Question, Replayed, Settings, Trouble,
 };
 pub use send::{Answer, Progress};
 pub use talk::{Asked, Talk};

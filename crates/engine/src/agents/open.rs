@@ -6,10 +6,11 @@ use std::sync::Arc;
 use rethread_domain::context::Limits;
 use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier};
 use rethread_domain::{Conversation, Fact, Role, SessionId};
-use rethread_store::{Order, Span};
+use rethread_store::{Append, Order, Span};
 use tokio::time::Instant;
 
 use super::gate::{Asker, Gate, Rules};
+use super::held::remembered;
 use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
 use super::tell::Held;
 use crate::pruning::Pruning;
@@ -28,12 +29,16 @@ pub struct OpenOptions {
     pub launcher: Arc<dyn Launcher>,
     /// Told once in each new native session.
     pub system_prompt: Option<String>,
+    /// The command whose prompt this is, with its hash, where the agent may know another version.
+    pub changed_prompt: Option<(String, String)>,
     /// Set unless the user set something else before.
     pub defaults: Settings,
     /// Set now, by the user.
     pub settings: Settings,
     pub policy: Policy,
     pub limits: Limits,
+    /// What may be said in one turn; with more it is cancelled.
+    pub max_turn_bytes: u64,
     /// The part of the tokens kept back.
     pub margin: f64,
     pub rules: Rules,
@@ -65,6 +70,8 @@ pub(super) struct Attached {
     pub(super) held: Held,
     /// Whether the agent can find the native session again.
     pub(super) is_resumable: bool,
+    /// What the agent holds in the session that it had before, or what the user set there.
+    pub(super) kept: Holding,
     /// Whether the native session is new: the system prompt is still to be told.
     pub(super) is_new: bool,
     pub(super) settings: Settings,
@@ -91,6 +98,8 @@ struct Opener<'a> {
     folder: PathBuf,
     desk: Arc<dyn Desk>,
     holding: Option<Holding>,
+    /// What the user had set, in that session or in one that is no more.
+    settings: Settings,
     conversation: Option<Conversation>,
     begun: Instant,
     /// Why the way that is tried now is not a better one.
@@ -111,9 +120,11 @@ impl Opener<'_> {
     }
 
     /// The ways to try. Where one was rejected already, only a new session is left.
-    fn tiers(&mut self, agent: &dyn Agent, rejected: Option<&'static str>) -> Vec<Tier> {
+    fn tiers(&mut self, agent: &dyn Agent, rejected: Option<&str>) -> Vec<Tier> {
         if rejected.is_some() {
-            (self.why, self.is_gone) = (rejected, true);
+            self.why = Some("session_gone");
+            // A session that was told nothing, or was not held yet, is not the one that is.
+            self.is_gone = self.holding.as_ref().map(|holding| &*holding.native) == rejected;
             return vec![Tier::New];
         }
         let abilities = agent.abilities();
@@ -129,7 +140,7 @@ impl Opener<'_> {
         tiers
     }
 
-    async fn open(mut self, rejected: Option<&'static str>) -> Result<Attached> {
+    async fn open(&mut self, rejected: Option<&str>) -> Result<Attached> {
         let mut agent = self.launch().await?;
         for tier in self.tiers(agent.as_ref(), rejected) {
             if tier == Tier::New && self.said() > 0 && self.options.policy == Policy::Required {
@@ -160,38 +171,85 @@ impl Opener<'_> {
         Err(self.options.error(Trouble::Cancelled))
     }
 
-    async fn attached(self, agent: Box<dyn Agent>, opened: Opened, tier: Tier) -> Result<Attached> {
+    async fn attached(
+        &self,
+        agent: Box<dyn Agent>,
+        opened: Opened,
+        tier: Tier,
+    ) -> Result<Attached> {
         let options = self.options;
-        let said = self.said();
         let held = self.holding.as_ref().filter(|_| tier != Tier::New);
         let mut attached =
             Attached::new(options, agent, opened, tier, held, self.conversation.as_ref());
-        let remembered = self.holding.as_ref().map(|holding| &holding.settings);
-        attached.set(options, remembered).await?;
-        if tier == Tier::New && self.is_gone && self.holding.is_some() {
-            attached.facts.push(Fact::Forgot {
-                conversation: options.conversation.clone(),
-                agent: options.agent.clone(),
-            });
+        attached.set(options, &self.settings).await?;
+        let is_forgotten = tier == Tier::New && self.is_gone && self.holding.is_some();
+        if is_forgotten {
+            attached.facts.push(self.forgot());
+        } else if let Some(holding) = &self.holding {
+            attached.kept.clone_from(holding);
         }
-        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        attached.opened(options, tier, said, self.why, ms);
+        if attached.settings != self.settings || is_forgotten && !self.settings.is_empty() {
+            attached.facts.push(remembered(&attached));
+        }
+        attached.opened(options, tier, self.said(), self.why, self.ms());
         Ok(attached)
+    }
+
+    fn forgot(&self) -> Fact {
+        let (conversation, agent) = (self.options.conversation.clone(), self.options.agent.clone());
+        Fact::Forgot { conversation, agent }
+    }
+
+    fn ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// What becomes true with an open that failed: it is counted, and a session that the agent does not know any more
+    /// is forgotten. Where that only seems so, because of a missing login, or because nothing else may take its
+    /// place, it is not.
+    fn failed(&self, error: &Error) -> Vec<Fact> {
+        let (why, is_final) = match error {
+            Error::Agent { trouble, .. } => {
+                let is_open = matches!(trouble, Trouble::NeedsLogin(_) | Trouble::Cancelled);
+                (trouble.name(), !is_open)
+            }
+            Error::NotResumable { why, .. } => (why.as_str(), false),
+            _ => return Vec::new(),
+        };
+        let mut facts = Vec::new();
+        if self.is_gone && is_final && self.holding.is_some() {
+            facts.push(self.forgot());
+            if !self.settings.is_empty() {
+                facts.push(Fact::Holds(Holding {
+                    settings: self.settings.clone(),
+                    ..Holding::nothing(&self.options.conversation, &self.options.agent)
+                }));
+            }
+        }
+        facts.push(Fact::Attached(Opening {
+            conversation: self.options.conversation.clone(),
+            agent: self.options.agent.clone(),
+            how: How::Failed,
+            why: Some(why.to_owned()),
+            ms: self.ms(),
+        }));
+        facts
     }
 }
 
 impl Engine {
-    /// Starts the agent and opens the conversation. With `rejected`, the native session is not even tried.
+    /// Starts the agent and opens the conversation. With `rejected`, which is the native session that was open, none
+    /// is even tried.
     pub(super) async fn attach(
         &self,
         options: &OpenOptions,
-        rejected: Option<&'static str>,
+        rejected: Option<&str>,
     ) -> Result<Attached> {
         let begun = Instant::now();
         let session = self.store.session(options.session).await?;
-        let holding =
+        let known =
             self.store.holding(options.session, &options.conversation, &options.agent).await?;
-        let opener = Opener {
+        let mut opener = Opener {
             engine: self,
             options,
             folder: PathBuf::from(&session.project),
@@ -203,13 +261,24 @@ impl Engine {
                 rules: options.rules.clone(),
                 asker: Arc::clone(&options.asker),
             }),
-            holding,
+            settings: known.as_ref().map_or_else(Settings::default, |known| known.settings.clone()),
+            holding: known.filter(Holding::is_held),
             conversation: self.conversation(options).await?,
             begun,
             why: None,
             is_gone: false,
         };
-        opener.open(rejected).await
+        let attached = opener.open(rejected).await;
+        if let Err(error) = &attached {
+            let append = Append {
+                facts: opener.failed(error),
+                at: Some(self.clock.now()),
+                ..Append::new(options.session, Vec::new())
+            };
+            // What cannot be written down now is less than what went wrong before.
+            drop(self.store.append(append).await);
+        }
+        attached
     }
 
     pub(super) async fn conversation(&self, options: &OpenOptions) -> Result<Option<Conversation>> {
@@ -290,19 +359,22 @@ impl Attached {
     ) -> Self {
         let mut held = holding.map_or_else(Held::default, |holding| Held {
             upto: holding.upto,
+            beyond: holding.beyond,
             messages: holding.messages,
         });
         if options.policy == Policy::Off
             && let Some(conversation) = conversation
         {
             // It is told nothing of what was said before.
-            held = Held { upto: conversation.last_seq, messages: conversation.messages };
+            let (upto, messages) = (conversation.last_seq, conversation.messages);
+            held = Held { upto, beyond: None, messages };
         }
         Self {
             agent,
             native: opened.native,
             held,
             is_resumable: holding.is_some(),
+            kept: Holding::nothing(&options.conversation, &options.agent),
             is_new: tier == Tier::New,
             settings: Settings::default(),
             spent_usd: holding.and_then(|holding| holding.spent_usd),
@@ -318,8 +390,7 @@ impl Attached {
     }
 
     /// Sets what the user had set before, and what they set now.
-    async fn set(&mut self, options: &OpenOptions, remembered: Option<&Settings>) -> Result<()> {
-        let before = remembered.map_or_else(Settings::default, Clone::clone);
+    async fn set(&mut self, options: &OpenOptions, before: &Settings) -> Result<()> {
         self.settings = before.with(&options.settings);
         let wanted = options.defaults.with(&self.settings);
         if wanted.is_empty() {

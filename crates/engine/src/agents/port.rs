@@ -67,8 +67,44 @@ pub trait Desk: Send + Sync {
     /// Gives the id of the chosen option with who chose it; `None` where the turn was cancelled.
     async fn permit(&self, question: &Question) -> Option<Choice>;
 
-    /// Whether files may be written and programs be started through us.
-    fn may_act(&self) -> bool;
+    /// Whether we may do something for the agent, where the rules alone say so.
+    fn may(&self, act: &Act) -> Option<bool>;
+}
+
+/// What an agent has us do for it beside talking: as good as a tool of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    pub deed: Deed,
+    /// What exactly: the command, or the file.
+    pub title: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Deed {
+    Read,
+    Edit,
+    Execute,
+}
+
+impl Deed {
+    /// The kind of tool that does the same.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Execute => "execute",
+        }
+    }
+
+    /// What a tool of this kind does, where we do such things.
+    pub fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "read" => Some(Self::Read),
+            "edit" | "delete" | "move" => Some(Self::Edit),
+            "execute" => Some(Self::Execute),
+            _ => None,
+        }
+    }
 }
 
 /// May a tool be used?
@@ -77,6 +113,8 @@ pub struct Question {
     pub tool: String,
     pub title: String,
     pub kind: String,
+    /// The first of several things that the answer is for, where it is for more than one.
+    pub first: Option<String>,
     pub options: Vec<Opt>,
 }
 
@@ -168,6 +206,10 @@ pub enum Trouble {
     Ended { status: String, stderr: String },
     #[error("the agent did not answer {what} within {} seconds", .after.as_secs())]
     TimedOut { what: String, after: Duration },
+    #[error("the agent said nothing for {} second{}", .0.as_secs(), plural(*.0))]
+    Silent(Duration),
+    #[error("the agent said more than {0} bytes in one turn")]
+    TurnTooLarge(u64),
     #[error("the agent speaks version {0} of the protocol; this program speaks version 1")]
     WrongVersion(String),
     #[error("the agent sent a line of more than {0} bytes")]
@@ -187,6 +229,10 @@ pub enum Trouble {
     Refused { what: String, code: i64, message: String },
 }
 
+fn plural(time: Duration) -> &'static str {
+    if time.as_secs() == 1 { "" } else { "s" }
+}
+
 fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; its last words: {stderr}") }
 }
@@ -200,6 +246,8 @@ impl Trouble {
             Self::FolderGone(_) => "folder_gone",
             Self::Ended { .. } => "agent_ended",
             Self::TimedOut { .. } => "timed_out",
+            Self::Silent(_) => "silent",
+            Self::TurnTooLarge(_) => "turn_too_large",
             Self::WrongVersion(_) => "wrong_version",
             Self::LineTooLong(_) => "line_too_long",
             Self::Nonsense { .. } => "nonsense",
@@ -220,6 +268,7 @@ impl Trouble {
                 | Self::FolderGone(_)
                 | Self::Ended { .. }
                 | Self::TimedOut { .. }
+                | Self::Silent(_)
                 | Self::WrongVersion(_)
                 | Self::LineTooLong(_)
         )

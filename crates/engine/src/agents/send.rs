@@ -46,7 +46,8 @@ impl Answer {
             session_id: options.session,
             conversation: options.conversation.clone(),
             agent: options.agent.clone(),
-            answer: turn.text(),
+            // A failure is told without it, and it may be large.
+            answer: if matches!(end, End::Stopped(_)) { turn.text() } else { String::new() },
             stop,
             opened,
             upto: 0,
@@ -68,6 +69,8 @@ pub enum Progress<'a> {
     Opened(&'a Opening),
     /// Another process has the conversation open, and sends it.
     Elsewhere,
+    /// It was asked to, under this number: it can be taken back.
+    Asked(u64),
     Update(&'a Update),
 }
 
@@ -76,6 +79,7 @@ impl std::fmt::Debug for Progress<'_> {
         f.write_str(match self {
             Self::Opened(_) => "Opened",
             Self::Elsewhere => "Elsewhere",
+            Self::Asked(_) => "Asked",
             Self::Update(_) => "Update",
         })
     }
@@ -90,59 +94,80 @@ impl Engine {
         view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
         loop {
-            let mut talk = match Talk::open(self, options.clone()).await {
-                Ok(talk) => talk,
+            match self.send_here(options, prompt, view).await {
                 Err(Error::Busy { .. }) => {
-                    view(Progress::Elsewhere);
-                    match self.ask_elsewhere(options, prompt).await? {
-                        Some(answer) => return Ok(answer),
-                        // Whoever had it is gone, and had not begun.
-                        None => continue,
+                    if let Some(answer) = self.ask_elsewhere(options, prompt, view).await? {
+                        return Ok(answer);
                     }
+                    // Whoever had it is gone, and had not begun.
                 }
-                Err(error) => return Err(error),
-            };
-            if let Some(opening) = talk.opening() {
-                view(Progress::Opened(opening));
+                outcome => return outcome,
             }
-            let answer = talk.send(prompt, &mut |update| view(Progress::Update(update))).await;
-            talk.end().await?;
-            return answer;
         }
     }
 
-    async fn ask_elsewhere(&self, options: &OpenOptions, prompt: &str) -> Result<Option<Answer>> {
+    /// Sends a request by opening the conversation; [`Error::Busy`] where somebody else has it open.
+    pub async fn send_here(
+        &self,
+        options: &OpenOptions,
+        prompt: &str,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<Answer> {
+        let mut talk = Talk::open(self, options.clone()).await?;
+        let opened = talk.opening().cloned();
+        if let Some(opening) = &opened {
+            view(Progress::Opened(opening));
+        }
+        let answer = talk.send(prompt, &mut |update| view(Progress::Update(update))).await;
+        if let Ok(Answer { opened: now, .. }) = &answer
+            && Some(now) != opened.as_ref()
+        {
+            // Its session was lost in between.
+            view(Progress::Opened(now));
+        }
+        talk.end().await?;
+        answer
+    }
+
+    async fn ask_elsewhere(
+        &self,
+        options: &OpenOptions,
+        prompt: &str,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<Option<Answer>> {
         let (session, conversation) = (options.session, options.conversation.as_str());
         let no = self.store.ask_prompt(session, conversation, prompt, self.clock.now()).await?;
-        let mut looks = 0;
+        view(Progress::Asked(no));
+        view(Progress::Elsewhere);
+        let (mut looks, mut was_taken) = (0, false);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             looks += 1;
-            let asked = self.store.asked(no).await?;
-            match asked {
+            match self.store.asked(no).await? {
                 store::Asked::Answered(reply) => {
                     self.store.withdraw(no).await?;
                     return replied(&reply).map(Some);
                 }
-                store::Asked::Gone => return Ok(None),
-                store::Asked::Waiting | store::Asked::Taken if looks % CHECK_EVERY != 0 => (),
-                store::Asked::Waiting | store::Asked::Taken => {
-                    let Some(drive) = self.store.drive(session, conversation).await? else {
-                        continue;
-                    };
-                    drop(drive);
-                    // They may have answered before they left.
-                    if let store::Asked::Answered(reply) = self.store.asked(no).await? {
-                        self.store.withdraw(no).await?;
-                        return replied(&reply).map(Some);
-                    }
-                    if self.store.withdraw(no).await? || asked == store::Asked::Waiting {
-                        return Ok(None);
-                    }
+                store::Asked::Abandoned => {
+                    self.store.withdraw(no).await?;
                     return Err(Error::Interrupted);
                 }
+                // Its answer was taken away, with a message that was purged.
+                store::Asked::Gone if was_taken => return Err(Error::Interrupted),
+                store::Asked::Gone => return Ok(None),
+                store::Asked::Taken => was_taken = true,
+                store::Asked::Waiting => (),
+            }
+            if looks % CHECK_EVERY == 0 {
+                // Where nobody drives it any more, the next look tells whether they had begun.
+                drop(self.store.drive(session, conversation).await?);
             }
         }
+    }
+
+    /// Takes back a prompt that another process was asked to send; gives whether it had not begun.
+    pub async fn take_back(&self, asked: u64) -> Result<bool> {
+        Ok(self.store.withdraw(asked).await?)
     }
 
     /// Sends back what came of a prompt that another process asked for.
@@ -152,7 +177,7 @@ impl Engine {
             Err(error) => Reply::Failed(error.to_string()),
         };
         let text = serde_json::to_string(&reply).unwrap_or_default();
-        Ok(self.store.answer(asked, &text).await?)
+        Ok(self.store.answer(asked, &text, self.clock.now()).await?)
     }
 }
 

@@ -12,15 +12,16 @@ use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, Seq, SessionId, id};
 use rethread_store::{Append, Command, Drive};
 
+use super::held::{cost, holding, now_held, remembered};
 use super::open::{Attached, OpenOptions};
 use super::port::{Block, Canceller, Ended, Trouble};
 use super::send::Answer;
-use super::tell::{self, Held};
-use super::turns::{Pump, priced};
+use super::tell;
+use super::turns::Pump;
 use crate::{Engine, Error, Result};
 
-/// Updates that wait to be written down; when there are more, the agent waits.
-const WAITING: usize = 256;
+/// Updates that wait to be written down; when there are more, the agent waits. Each takes a few MiB at most.
+const WAITING: usize = 16;
 /// How often is looked, during a turn, whether another process asks to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -35,8 +36,12 @@ pub struct Talk {
     cancel: Arc<Mutex<Option<Canceller>>>,
     /// What was asked during a turn.
     asked: Option<Asked>,
+    /// What was asked up to here is not to be done any more.
+    last_asked: u64,
     version: u64,
     messages: u64,
+    /// Whether the prompt of its command was told.
+    tells_prompt: bool,
 }
 
 impl std::fmt::Debug for Talk {
@@ -69,6 +74,7 @@ impl Talk {
             engine.note_repository(session).await?;
         }
         let version = engine.store.version().await?;
+        let last_asked = engine.last_asked(session).await?;
         let mut talk = Self {
             engine: engine.clone(),
             options,
@@ -77,9 +83,14 @@ impl Talk {
             facts: Vec::new(),
             cancel: Arc::default(),
             asked: None,
+            last_asked,
             version,
             messages: 0,
+            tells_prompt: false,
         };
+        if let Some((command, prompt_hash)) = talk.options.changed_prompt.clone() {
+            talk.facts.push(Fact::Commanded { command, prompt_hash });
+        }
         talk.attach(None).await?;
         Ok(talk)
     }
@@ -106,22 +117,33 @@ impl Talk {
             let set = attached.agent.set(settings).await;
             set.map_err(|trouble| self.options.error(trouble))?;
             attached.settings = attached.settings.with(settings);
-            if attached.is_resumable {
-                // Kept even if nothing is said any more.
-                self.facts.push(Fact::Holds(holding(attached)));
-            }
+            // Kept even if nothing is said any more.
+            self.facts.push(remembered(attached));
         }
         self.options.settings = self.options.settings.with(settings);
         Ok(())
     }
 
-    async fn attach(&mut self, rejected: Option<&'static str>) -> Result<()> {
+    /// With `rejected`, which is the native session that the agent does not know any more, only a new one is tried.
+    async fn attach(&mut self, rejected: Option<&str>) -> Result<()> {
         self.leave().await;
         let mut attached = self.engine.attach(&self.options, rejected).await?;
         self.facts.append(&mut attached.facts);
         *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(attached.agent.canceller());
         self.attached = Some(attached);
+        Ok(())
+    }
+
+    /// Starts an agent that is gone again, so that a request finds it. Says no more than [`Self::opening`] does.
+    pub async fn ready(&mut self) -> Result<()> {
+        if self.settle().await? {
+            // The store failed in the middle of the turn before: what the agent has of it, nobody knows.
+            self.leave().await;
+        }
+        if self.attached.as_ref().is_none_or(|attached| attached.agent.is_gone()) {
+            self.attach(None).await?;
+        }
         Ok(())
     }
 
@@ -133,19 +155,13 @@ impl Talk {
         prompt: &str,
         view: &mut (dyn FnMut(&Update) + Send),
     ) -> Result<Answer> {
-        if self.settle().await? {
-            // The store failed in the middle of the turn before: what the agent has of it, nobody knows.
-            self.leave().await;
-        }
-        if self.attached.as_ref().is_none_or(|attached| attached.agent.is_gone()) {
-            self.attach(None).await?;
-        }
+        self.ready().await?;
         let request = self.ask(prompt).await?;
         let mut outcome = self.turn(prompt, request, view).await?;
         let is_lost = matches!(outcome.ended, Err(Trouble::SessionGone(_)));
         if is_lost && !outcome.turn.is_answered() {
             // It was open and is not there: told anew, once.
-            match self.attach(Some("session_gone")).await {
+            match self.open_anew(request).await {
                 Ok(()) => outcome = self.turn(prompt, request, view).await?,
                 Err(error) => {
                     // Nobody is left who could end it.
@@ -168,34 +184,56 @@ impl Talk {
         }
     }
 
+    /// Asks a request that was written down in a new native session.
+    async fn open_anew(&mut self, request: Seq) -> Result<()> {
+        let rejected = self.attached.as_ref().map(|attached| attached.native.clone());
+        self.attach(rejected.as_deref()).await?;
+        // If we die from here on, it is not the session that was rejected that has the request.
+        let append = Append {
+            facts: self.facts.clone(),
+            at: Some(self.engine.clock.now()),
+            begins: Some(self.underway(request, None)),
+            ..Append::new(self.options.session, Vec::new())
+        };
+        self.engine.store.append(append).await?;
+        self.facts.clear();
+        Ok(())
+    }
+
+    fn underway(&self, request: Seq, holding: Option<Holding>) -> Underway {
+        Underway {
+            conversation: self.options.conversation.clone(),
+            agent: self.options.agent.clone(),
+            model: self.attached.as_ref().and_then(|attached| attached.settings.model.clone()),
+            request,
+            holding,
+        }
+    }
+
     /// Writes the request down; its turn begins.
     async fn ask(&mut self, prompt: &str) -> Result<Seq> {
-        let Some(attached) = &mut self.attached else { return Err(Error::Interrupted) };
+        let Some(attached) = &self.attached else { return Err(Error::Interrupted) };
         let now = self.engine.clock.now();
         let keeps_request = attached.agent.abilities().keeps_request;
         let holding = (attached.is_resumable && keeps_request).then(|| holding(attached));
-        let request = NewMessage {
+        let mut request = NewMessage {
             id: None,
             role: Role::User,
             content: prompt.to_owned(),
             at: now,
             conversation: self.options.conversation.clone(),
             extras: Extras::default(),
-            price: Price::of(prompt),
+            price: Price::default(),
         };
+        self.engine.prepare(&mut request);
         let append = Append {
             facts: self.facts.clone(),
             at: Some(now),
-            begins: Some(Underway {
-                conversation: self.options.conversation.clone(),
-                agent: self.options.agent.clone(),
-                model: attached.settings.model.clone(),
-                request: 0,
-                holding,
-            }),
+            begins: Some(self.underway(0, holding)),
             ..Append::new(self.options.session, vec![request])
         };
         let written = self.engine.store.append(append).await?;
+        self.engine.follow_on(self.options.session).await;
         self.facts.clear();
         self.messages += 1;
         Ok(written.last().map_or(0, |written| written.seq))
@@ -215,11 +253,14 @@ impl Talk {
             session: self.options.session,
             conversation: &self.options.conversation,
             turn: Turn::default(),
+            most: self.options.max_turn_bytes,
+            is_over: false,
             last: Vec::new(),
+            held: None,
         };
         let canceller = attached.agent.canceller();
         let watched = async {
-            let pumped = pump.run(receiver, view).await;
+            let pumped = pump.run(receiver, view, &canceller).await;
             if pumped.is_err() {
                 // What cannot be kept is not asked for.
                 canceller.cancel();
@@ -227,18 +268,20 @@ impl Talk {
             pumped
         };
         let prompted = attached.agent.prompt(blocks, sender);
+        let leaving = asked_to_leave(&self.engine, self.options.session, self.last_asked);
         let (ended, pumped) = {
             let mut talked = std::pin::pin!(futures::future::join(prompted, watched));
             tokio::select! {
                 outcome = &mut talked => outcome,
-                asked = asked_to_leave(&self.engine, self.options.session) => {
+                (no, command) = leaving => {
                     canceller.cancel();
-                    self.asked = Some(asked);
+                    (self.last_asked, self.asked) = (no, Some(command.into()));
                     talked.await
                 }
             }
         };
         pumped?;
+        let ended = if pump.is_over { Err(Trouble::TurnTooLarge(pump.most)) } else { ended };
         Ok(Outcome { turn: pump.turn, last: pump.last, ended })
     }
 
@@ -247,8 +290,11 @@ impl Talk {
         let Some(attached) = &mut self.attached else { return Err(Error::Interrupted) };
         let options = &self.options;
         let mut blocks = Vec::new();
-        if let Some(text) = options.system_prompt.as_ref().filter(|_| attached.is_new) {
+        let is_changed = options.changed_prompt.is_some() && !self.tells_prompt;
+        if let Some(text) = options.system_prompt.as_ref().filter(|_| attached.is_new || is_changed)
+        {
             blocks.push(Block::Text(text.clone()));
+            self.tells_prompt = true;
         }
         if request > attached.held.upto + 1 {
             let limits = options.limits.with_margin(options.margin);
@@ -270,7 +316,7 @@ impl Talk {
             }
         }
         if request > attached.held.upto {
-            attached.held.upto = request;
+            (attached.held.upto, attached.held.beyond) = (request, None);
             attached.held.messages += 1;
         }
         attached.is_new = false;
@@ -291,7 +337,7 @@ impl Talk {
         let cost_usd = cost(attached.spent_usd, turn.spent_usd());
         attached.spent_usd = turn.spent_usd().or(attached.spent_usd);
         let mut facts = std::mem::take(&mut self.facts);
-        facts.extend(retitled(attached, &turn));
+        facts.extend(retitled(&self.engine, attached, &turn));
         let is_answered = turn.is_answered();
         let mut answer = Answer::new(&self.options, attached.opening.clone(), &turn, &end);
         let speaker = Speaker {
@@ -301,7 +347,7 @@ impl Talk {
             cost_usd,
         };
         let now = self.engine.clock.now();
-        let messages = priced(turn.messages(&speaker, &end, now));
+        let messages = self.engine.prepared(turn.messages(&speaker, &end, now));
         let count = u32::try_from(messages.len()).unwrap_or(0);
         let holds = now_held(attached, &end, is_answered, &mut facts);
         let append = Append {
@@ -312,11 +358,15 @@ impl Talk {
             ..Append::new(self.options.session, messages)
         };
         let written = self.engine.store.append(append).await?;
+        self.engine.follow_on(self.options.session).await;
         self.messages += u64::from(count);
         let newest = written.last().map_or(request, |written| written.seq);
         answer.upto = newest;
-        if end != End::Interrupted {
-            attached.held = Held { upto: newest, messages: attached.held.messages + count };
+        if matches!(end, End::Stopped(_)) {
+            // Others may have said something meanwhile, in this conversation or beside it.
+            let is_alone = written.first().is_none_or(|first| first.seq == request + 1);
+            let own = if is_alone { None } else { self.engine.conversation(&self.options).await? };
+            attached.held.answered(&written, own.map(|own| own.messages));
         }
         for (_, update) in &last {
             view(update);
@@ -324,9 +374,8 @@ impl Talk {
         match ended {
             Ok(_) => Ok(answer),
             Err(trouble) => {
-                if end == End::Interrupted {
-                    self.leave().await;
-                }
+                // What its own session has of the turn, nobody knows: it is opened anew before the next request.
+                self.leave().await;
                 Err(self.options.error(trouble))
             }
         }
@@ -346,7 +395,10 @@ impl Talk {
             return Ok(Some(Asked::Prompt { no, prompt }));
         }
         self.version = version;
-        Ok(self.engine.store.take_asked(session).await?.last().copied().map(Asked::from))
+        let asked = self.engine.store.asked_since(session, self.last_asked).await?;
+        let Some((no, command)) = asked.last() else { return Ok(None) };
+        self.last_asked = *no;
+        Ok(Some(Asked::from(*command)))
     }
 
     /// Whether somebody else has put the session away meanwhile.
@@ -393,10 +445,10 @@ impl From<Command> for Asked {
 }
 
 /// Waits until another process asks to stop, while something is being said.
-async fn asked_to_leave(engine: &Engine, session: SessionId) -> Asked {
-    while let Ok(commands) = engine.store.take_asked(session).await {
-        if let Some(command) = commands.last() {
-            return Asked::from(*command);
+async fn asked_to_leave(engine: &Engine, session: SessionId, after: u64) -> (u64, Command) {
+    while let Ok(asked) = engine.store.asked_since(session, after).await {
+        if let Some(last) = asked.last() {
+            return *last;
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -415,52 +467,9 @@ fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, Trouble>) -
 
 /// The title that the agent gave. What was told anew has one already, and many agents would name it after the
 /// telling.
-fn retitled(attached: &Attached, turn: &Turn) -> Option<Fact> {
+fn retitled(engine: &Engine, attached: &Attached, turn: &Turn) -> Option<Fact> {
     let is_titled = attached.opening.how == How::Retold;
     let title = turn.title().filter(|title| id::check_title(title).is_ok());
     let title = title.filter(|title| !is_titled && !tell::is_telling(title))?;
-    Some(Fact::Titled { title: title.to_owned(), from: TitleFrom::Agent })
-}
-
-/// What the agent's own session holds after the turn: all of it, or the request that it had begun to answer.
-fn now_held(
-    attached: &mut Attached,
-    end: &End,
-    is_answered: bool,
-    facts: &mut Vec<Fact>,
-) -> Option<Holding> {
-    match end {
-        End::Stopped(_) => {
-            attached.is_resumable = true;
-            Some(holding(attached))
-        }
-        End::Failed(_) => attached.is_resumable.then(|| holding(attached)),
-        End::Interrupted => {
-            let keeps_request = attached.agent.abilities().keeps_request;
-            if attached.is_resumable && keeps_request && is_answered {
-                facts.push(Fact::Holds(holding(attached)));
-            }
-            None
-        }
-    }
-}
-
-/// What the agent's own session holds now.
-fn holding(attached: &Attached) -> Holding {
-    Holding {
-        conversation: attached.opening.conversation.clone(),
-        agent: attached.opening.agent.clone(),
-        native: attached.native.clone(),
-        upto: attached.held.upto,
-        messages: attached.held.messages,
-        settings: attached.settings.clone(),
-        spent_usd: attached.spent_usd,
-    }
-}
-
-/// What a turn cost, when agents tell what the whole session has cost so far.
-fn cost(before: Option<f64>, after: Option<f64>) -> Option<f64> {
-    let after = after?;
-    let spent = after - before.unwrap_or(0.0);
-    Some(if spent < 0.0 { after } else { spent }).filter(|cost| (0.0..=1e6).contains(cost))
+    Some(Fact::Titled { title: engine.prepared_title(title), from: TitleFrom::Agent })
 }

@@ -3,7 +3,7 @@
 use rethread_domain::context::Limits;
 use rethread_domain::retell::{self, Frame, Story};
 use rethread_domain::{Seq, SessionId};
-use rethread_store::{RecallRequest, Within};
+use rethread_store::{Appended, RecallRequest, Within};
 
 use crate::{Engine, Result};
 
@@ -11,7 +11,23 @@ use crate::{Engine, Result};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) upto: Seq,
+    /// Beyond that, its own answer, where something was said in between that it was not told yet.
+    pub(super) beyond: Option<(Seq, Seq)>,
     pub(super) messages: u32,
+}
+
+impl Held {
+    /// It has answered with these. `all` is how many messages the conversation has now, if others may have said
+    /// something meanwhile.
+    pub(super) fn answered(&mut self, written: &[Appended], all: Option<u32>) {
+        let (Some(first), Some(last)) = (written.first(), written.last()) else { return };
+        self.messages += u32::try_from(written.len()).unwrap_or(0);
+        if all.is_none_or(|all| all == self.messages) {
+            self.upto = last.seq;
+        } else {
+            self.beyond = Some((first.seq, last.seq));
+        }
+    }
 }
 
 /// A stretch of a conversation, told.
@@ -46,13 +62,20 @@ impl Engine {
             conversation: conversation.to_owned(),
             after: held.upto,
             before,
+            but: held.beyond,
             known: held.messages,
         };
         let prompt = Some(prompt.to_owned());
         let request = RecallRequest { session, limits, prompt, within: Some(within) };
-        let recalled = self.recalled(&request).await?;
+        let mut recalled = self.recalled(&request).await?;
         if recalled.messages == 0 {
             return Ok(None);
+        }
+        if let Some(own) = recalled.conversations.first_mut()
+            && own.summarised_upto() <= held.upto
+        {
+            // It sums up what the agent has.
+            own.summary = None;
         }
         let is_whole = recalled.is_whole;
         let is_new = held.upto == 0;

@@ -5,19 +5,19 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use jiff::Timestamp;
-use rethread_domain::message::NewMessage;
-use rethread_domain::price::Price;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
 
+use super::port::Canceller;
 use crate::{Clock, Engine, Result};
 
 /// While an answer streams, it is written down, and then shown, so often.
 const PACE: Duration = Duration::from_millis(50);
 /// The most that is written down at once.
 const LARGEST_BATCH: usize = 1_000;
+const LARGEST_BATCH_BYTES: usize = 1024 * 1024;
 
 /// Updates with the time at which they came, what belongs together in one piece.
 type Batch = Vec<(Timestamp, Update)>;
@@ -28,8 +28,13 @@ pub(super) struct Pump<'a> {
     pub(super) session: SessionId,
     pub(super) conversation: &'a str,
     pub(super) turn: Turn,
+    /// What the turn may hold, in bytes, and whether it held more: then the rest was not taken.
+    pub(super) most: u64,
+    pub(super) is_over: bool,
     /// The last of it: to be shown once the end of the turn is written down.
     pub(super) last: Batch,
+    /// What may be the beginning of a secret that goes on in the next piece.
+    pub(super) held: Option<(Timestamp, Update)>,
 }
 
 impl Pump<'_> {
@@ -37,24 +42,66 @@ impl Pump<'_> {
         &mut self,
         mut updates: mpsc::Receiver<Update>,
         view: &mut (dyn FnMut(&Update) + Send),
+        canceller: &Canceller,
     ) -> Result<()> {
         let mut next = Instant::now() + PACE;
         while let Some(first) = updates.next().await {
             let mut batch = vec![(self.engine.clock.now(), first)];
-            if !gather(&mut updates, &mut batch, next, self.engine.clock).await {
-                self.take(&batch);
+            let goes_on = gather(&mut updates, &mut batch, next, self.engine.clock).await;
+            let batch = self.clean(batch, goes_on);
+            self.take(&batch);
+            if !goes_on {
                 self.last = batch;
                 return Ok(());
             }
-            self.take(&batch);
             let written = batch.clone();
             self.engine.store.stream(self.session, self.conversation, written).await?;
             next = Instant::now() + PACE;
             for (_, update) in &batch {
                 view(update);
             }
+            if self.turn.bytes() as u64 > self.most {
+                self.is_over = true;
+                canceller.cancel();
+                // The agent is not to wait for us until it has seen that.
+                while updates.next().await.is_some() {}
+            }
         }
+        self.last = self.clean(Vec::new(), false);
+        self.take(&self.last.clone());
         Ok(())
+    }
+
+    /// Takes values that we know out of what came, also where they came in pieces.
+    fn clean(&mut self, batch: Batch, goes_on: bool) -> Batch {
+        let redactor = &self.engine.redactor;
+        if !redactor.has_known() {
+            return batch;
+        }
+        let mut cleaned: Batch = self.held.take().into_iter().collect();
+        for (at, update) in batch {
+            let is_joined = cleaned.last_mut().is_some_and(|(_, last)| last.join(&update));
+            if !is_joined {
+                cleaned.push((at, update));
+            }
+        }
+        if let Some((at, Update::Text { text } | Update::Thought { text })) = cleaned.last_mut()
+            && goes_on
+        {
+            let rest = text.split_off(text.len() - redactor.held_back(text));
+            let at = *at;
+            if !rest.is_empty() {
+                let held = match &cleaned[cleaned.len() - 1].1 {
+                    Update::Thought { .. } => Update::Thought { text: rest },
+                    _ => Update::Text { text: rest },
+                };
+                self.held = Some((at, held));
+            }
+        }
+        for (_, update) in &mut cleaned {
+            self.engine.forget_known_in(update);
+        }
+        cleaned
     }
 
     fn take(&mut self, batch: &Batch) {
@@ -72,7 +119,11 @@ async fn gather(
     clock: Clock,
 ) -> bool {
     let mut at = clock.now();
+    let mut bytes: usize = batch.iter().map(|(_, update)| update.bytes()).sum();
     for _ in 1..LARGEST_BATCH {
+        if bytes >= LARGEST_BATCH_BYTES {
+            break;
+        }
         let update = match updates.try_recv() {
             Ok(update) => update,
             Err(mpsc::TryRecvError::Closed) => return false,
@@ -87,19 +138,13 @@ async fn gather(
                 }
             }
         };
+        bytes += update.bytes();
         let is_joined = batch.last_mut().is_some_and(|(_, last)| last.join(&update));
         if !is_joined {
             batch.push((at, update));
         }
     }
     true
-}
-
-pub(super) fn priced(mut messages: Vec<NewMessage>) -> Vec<NewMessage> {
-    for message in &mut messages {
-        message.price = Price::of(&message.content);
-    }
-    messages
 }
 
 impl Engine {
@@ -121,7 +166,7 @@ impl Engine {
             conversation,
             cost_usd: None,
         };
-        let messages = priced(turn.messages(&speaker, &End::Interrupted, latest));
+        let messages = self.prepared(turn.messages(&speaker, &End::Interrupted, latest));
         let append = Append {
             facts: holding.map(Fact::Holds).into_iter().collect(),
             at: Some(latest),
@@ -129,6 +174,7 @@ impl Engine {
             ..Append::new(id, messages)
         };
         self.store.append(append).await?;
+        self.follow_on(id).await;
         Ok(true)
     }
 }

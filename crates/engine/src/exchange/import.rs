@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
 
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Extras, NewMessage};
+use rethread_domain::message::{Extras, NewMessage, nests_deeper};
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Fact, Role, Seq, Session};
@@ -13,10 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{PAGE, VERSION};
+use crate::entry::DEEPEST;
 use crate::{Engine, Error, Result, entry};
-
-/// Fields of a message that are ours: none of them may come as an unknown one.
-const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage"];
 
 /// A message line on its way in.
 #[derive(Debug, Deserialize)]
@@ -44,8 +42,14 @@ impl Engine {
         input: &mut (dyn BufRead + Send),
         most_bytes: u64,
     ) -> Result<Vec<Session>> {
-        let mut reader =
-            Reader { input, line: 0, expected: None, values: VecDeque::new(), most_bytes };
+        let mut reader = Reader {
+            engine: self,
+            input,
+            line: 0,
+            expected: None,
+            values: VecDeque::new(),
+            most_bytes,
+        };
         let mut taken = Vec::new();
         while let Some(dump) = reader.next()? {
             reader.check(&dump)?;
@@ -58,6 +62,7 @@ impl Engine {
 
 /// Reads one session after the other.
 struct Reader<'a> {
+    engine: &'a Engine,
     input: &'a mut (dyn BufRead + Send),
     line: usize,
     /// How many messages the session says it has.
@@ -175,17 +180,12 @@ impl Reader<'_> {
         if line.content.len() as u64 > self.most_bytes {
             return Err(self.bad(format!("the message has more than {} bytes", self.most_bytes)));
         }
-        if let Some(known) = KNOWN.iter().find(|known| line.extra.contains_key(**known)) {
+        if let Some(known) = entry::KNOWN.iter().find(|known| line.extra.contains_key(**known)) {
             return Err(self.bad(format!("{known:?} is not an unknown field")));
         }
         let usage = line.usage.as_ref().map(entry::usage).transpose();
         let at = entry::time(&line.timestamp).map_err(|error| self.bad(error))?;
-        let price = if line.purged_at.is_some() {
-            Price { tokens: Some(0), ..Price::default() }
-        } else {
-            Price::of(&line.content)
-        };
-        let message = NewMessage {
+        let mut message = NewMessage {
             id: Some(line.id),
             role: line.role,
             content: line.content,
@@ -196,15 +196,27 @@ impl Reader<'_> {
                 model: line.model,
                 tool_calls: line.tool_calls,
                 usage: usage.map_err(|error| self.bad(error))?,
+                secrets: Vec::new(),
                 other: line.extra,
             },
-            price,
+            price: Price { tokens: Some(0), ..Price::default() },
         };
+        if line.purged_at.is_none() {
+            self.engine.prepare(&mut message);
+        }
         Ok((message, line.purged_at))
     }
 
     /// The next line that is not empty. A file that is JSON over several lines is read as a whole.
     fn read_line(&mut self) -> Result<Option<Value>> {
+        let value = self.read_value()?;
+        if value.as_ref().is_some_and(|value| nests_deeper(value, DEEPEST)) {
+            return Err(self.bad("it is nested too deeply"));
+        }
+        Ok(value)
+    }
+
+    fn read_value(&mut self) -> Result<Option<Value>> {
         if let Some(value) = self.values.pop_front() {
             return Ok(Some(value));
         }

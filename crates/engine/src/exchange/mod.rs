@@ -6,6 +6,7 @@
 
 mod import;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use rethread_domain::message::Body;
@@ -24,6 +25,13 @@ const PAGE: u32 = 500;
 pub enum Format {
     Jsonl,
     Json,
+}
+
+/// What becomes of secrets in what is written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    Masked,
+    Kept,
 }
 
 /// A message as programs see it.
@@ -97,23 +105,28 @@ pub fn session_view(session: &Session) -> Value {
 }
 
 impl Engine {
-    /// Writes a session out, a page of messages at a time.
+    /// Writes a session out, a page of messages at a time. Gives what was masked, and how often.
     pub async fn export(
         &self,
         id: SessionId,
         format: Format,
+        secrets: Secrets,
         out: &mut (dyn Write + Send),
-    ) -> Result<()> {
+    ) -> Result<BTreeMap<String, u32>> {
         let (session, facts) = self.log_of(id).await?;
-        let head = json!({"type": "session", "version": VERSION, "id": id, "view": session_view(&session)});
+        let mut mask = Mask { engine: self, secrets, masked: BTreeMap::new() };
+        let view = mask.clean(session_view(&session));
+        let mut told = Vec::with_capacity(facts.len());
+        for fact in &facts {
+            told.push(mask.clean(serde_json::to_value(fact).map_err(failed)?));
+        }
         if format == Format::Jsonl {
-            line(out, &head)?;
-            for fact in &facts {
-                line(out, &typed("fact", fact)?)?;
+            line(out, &json!({"type": "session", "version": VERSION, "id": id, "view": view}))?;
+            for fact in told {
+                line(out, &typed("fact", fact))?;
             }
         } else {
-            let facts = serde_json::to_string(&facts).map_err(failed)?;
-            let view = &head["view"];
+            let facts = Value::Array(told);
             write!(out, "{{\"version\":{VERSION},\"id\":\"{id}\",\"view\":{view},\"facts\":{facts},\"messages\":[")
                 .map_err(unwritten)?;
         }
@@ -124,13 +137,13 @@ impl Engine {
             let page = self.messages(id, span).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
             for message in &page {
-                let view = MessageView::of(id, message);
+                let view = serde_json::to_value(MessageView::of(id, message)).map_err(failed)?;
+                let view = mask.clean(view);
                 if format == Format::Jsonl {
-                    line(out, &typed("message", &view)?)?;
+                    line(out, &typed("message", view))?;
                 } else {
                     let comma = if message.seq > 1 { "," } else { "" };
-                    let text = serde_json::to_string(&view).map_err(failed)?;
-                    write!(out, "{comma}\n{text}").map_err(unwritten)?;
+                    write!(out, "{comma}\n{view}").map_err(unwritten)?;
                 }
             }
             from = last + 1;
@@ -138,7 +151,8 @@ impl Engine {
         if format == Format::Json {
             out.write_all(b"]}\n").map_err(unwritten)?;
         }
-        out.flush().map_err(unwritten)
+        out.flush().map_err(unwritten)?;
+        Ok(mask.masked)
     }
 
     /// A session with the facts that it was made of: as many as its row counts, whoever writes meanwhile.
@@ -153,13 +167,31 @@ impl Engine {
     }
 }
 
-fn typed(kind: &str, value: &impl Serialize) -> Result<Value> {
+/// Takes secrets out of what leaves.
+struct Mask<'a> {
+    engine: &'a Engine,
+    secrets: Secrets,
+    masked: BTreeMap<String, u32>,
+}
+
+impl Mask<'_> {
+    fn clean(&mut self, mut value: Value) -> Value {
+        if self.secrets == Secrets::Masked {
+            for what in self.engine.redactor.redact_json(&mut value) {
+                *self.masked.entry(what).or_default() += 1;
+            }
+        }
+        value
+    }
+}
+
+fn typed(kind: &str, value: Value) -> Value {
     let mut out = Map::new();
     out.insert("type".to_owned(), kind.into());
-    if let Value::Object(fields) = serde_json::to_value(value).map_err(failed)? {
+    if let Value::Object(fields) = value {
         out.extend(fields);
     }
-    Ok(Value::Object(out))
+    Value::Object(out)
 }
 
 fn line(out: &mut (dyn Write + Send), value: &Value) -> Result<()> {

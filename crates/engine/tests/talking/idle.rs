@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use rethread_domain::opening::Underway;
 use rethread_domain::{SessionId, Status};
 use rethread_engine::{Clock, Engine, Tidied};
-use rethread_store::{Append, Store};
+use rethread_store::{Append, Asked, Store};
 use rethread_testkit::{at, beginning, user};
 
 use crate::scripted::say;
@@ -124,4 +124,21 @@ fn a_turn_of_a_session_that_was_put_away_is_ended_all_the_same() {
     assert_eq!(ids(&tidied(&home.store, 3).interrupted), [world.session]);
     assert_eq!(world.texts(), ["fix the basket", "half"]);
     assert_eq!(block_on(home.store.session(world.session)).unwrap().status, Status::Archived);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_any_more_does_not_stay() {
+    let home = Home::new();
+    let world = World::new(&home);
+    run(async {
+        let drive = world.store.drive(world.session, MAIN).await.unwrap().unwrap();
+        let no = world.store.ask_prompt(world.session, MAIN, "Go.", at(0)).await.unwrap();
+        world.store.take_prompt(world.session, MAIN).await.unwrap().unwrap();
+        world.store.answer(no, "done", at(60)).await.unwrap();
+        drop(drive);
+        tidied(&home.store, 61);
+        assert_eq!(world.store.asked(no).await.unwrap(), Asked::Answered("done".into()));
+        tidied(&home.store, 62);
+        assert_eq!(world.store.asked(no).await.unwrap(), Asked::Gone);
+    });
 }

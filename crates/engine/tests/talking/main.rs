@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
 mod histories;
+mod holding;
 mod idle;
 mod opening;
 mod scripted;

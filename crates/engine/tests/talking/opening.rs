@@ -5,7 +5,7 @@ use std::time::Duration;
 use rethread_domain::Fact;
 use rethread_domain::opening::{Policy, Settings};
 use rethread_engine::Error;
-use rethread_engine::agents::{Talk, Trouble};
+use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 
 use crate::scripted::{Doors, End, Outcome, Script};
 use crate::world::{Home, World, run, told};
@@ -102,8 +102,7 @@ fn who_never_held_a_conversation_is_told_it_and_why_is_known() {
         let talk = world.open(&bert).await.unwrap();
         assert_eq!(how(talk.opening()), ("retold", Some("other_agent".into())));
         talk.end().await.unwrap();
-        let options =
-            rethread_engine::agents::OpenOptions { policy: Policy::Off, ..world.options(&bert) };
+        let options = OpenOptions { policy: Policy::Off, ..world.options(&bert) };
         let talk = Talk::open(&world.engine, options).await.unwrap();
         assert_eq!(how(talk.opening()), ("untold", Some("policy".into())));
         talk.end().await.unwrap();
@@ -120,7 +119,6 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
                 let agent = world.agent("anna", "resume load");
                 world.turn(&agent, "fix the basket").await.unwrap();
                 let before = world.holding(&agent);
-                let facts = world.facts().len();
                 let stop = Outcome::Trouble(trouble.clone());
                 // Even where it had not been found a moment ago.
                 let (resume, load) = if at_load { (gone(), stop) } else { (stop, Outcome::Fine) };
@@ -129,7 +127,8 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
                 let Err(Error::Agent { trouble: found, .. }) = opened else { panic!("{opened:?}") };
                 assert_eq!(found, trouble);
                 assert_eq!(world.holding(&agent), before);
-                assert_eq!(world.facts().len(), facts);
+                let failed = world.openings().pop().unwrap();
+                assert_eq!(told(&failed), ("failed", Some(trouble.name())), "it is counted");
                 agent.state().doors = Doors::default();
                 let talk = world.open(&agent).await.unwrap();
                 assert_eq!(told(talk.opening().unwrap()), ("resumed", None));
@@ -148,14 +147,13 @@ fn rather_none_than_a_new_one_is_obeyed_and_forgets_nothing() {
         let agent = world.agent("anna", "resume");
         world.turn(&agent, "fix the basket").await.unwrap();
         agent.state().doors.resume = gone();
-        let options = rethread_engine::agents::OpenOptions {
-            policy: Policy::Required,
-            ..world.options(&agent)
-        };
+        let options = OpenOptions { policy: Policy::Required, ..world.options(&agent) };
         let opened = Talk::open(&world.engine, options).await;
         let Err(Error::NotResumable { why, .. }) = opened else { panic!("{opened:?}") };
         assert_eq!((why.as_str(), agent.state().alive), ("session_gone", 0));
         assert!(world.holding(&agent).is_some());
+        let failed = world.openings().pop().unwrap();
+        assert_eq!(told(&failed), ("failed", Some("session_gone")));
     });
 }
 
@@ -174,6 +172,28 @@ fn what_was_forgotten_is_not_tried_again() {
         agent.state().tried.clear();
         world.turn(&agent, "go on").await.unwrap();
         assert_eq!(agent.state().tried, ["new"]);
+    });
+}
+
+#[test]
+fn what_was_rejected_is_forgotten_even_if_nothing_else_could_be_opened() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        let options = OpenOptions { settings: model("large"), ..world.options(&agent) };
+        let mut talk = Talk::open(&world.engine, options).await.unwrap();
+        talk.send("fix the basket", &mut |_| ()).await.unwrap();
+        talk.end().await.unwrap();
+        agent.state().doors = Doors { resume: gone(), load: Outcome::Fine, new: refused() };
+        assert!(world.open(&agent).await.is_err());
+        assert_eq!(told(world.openings().last().unwrap()), ("failed", Some("refused")));
+        agent.state().doors = Doors::default();
+        agent.state().tried.clear();
+        let answer = world.turn(&agent, "go on").await.unwrap();
+        assert_eq!(agent.state().tried, ["new"]);
+        assert_eq!(told(&answer.opened).0, "retold");
+        assert_eq!(agent.state().set.last(), Some(&model("large")), "what was set is not");
     });
 }
 
@@ -241,10 +261,7 @@ fn a_session_that_is_gone_and_may_not_be_told_anew_ends_the_turn() {
         let agent = world.agent("anna", "resume");
         world.turn(&agent, "fix the basket").await.unwrap();
         agent.plays([Script::default().ending(End::Forgets), Script::saying(&["never"])]);
-        let options = rethread_engine::agents::OpenOptions {
-            policy: Policy::Required,
-            ..world.options(&agent)
-        };
+        let options = OpenOptions { policy: Policy::Required, ..world.options(&agent) };
         let mut talk = Talk::open(&world.engine, options).await.unwrap();
         let outcome = talk.send("go on", &mut |_| ()).await;
         assert!(matches!(outcome, Err(Error::NotResumable { .. })), "{outcome:?}");
@@ -284,6 +301,45 @@ fn what_the_user_set_is_set_again_in_every_own_session() {
             talk.end().await.unwrap();
         }
     });
+}
+
+#[test]
+fn what_the_user_set_outlives_a_turn_that_was_cut_off() {
+    // In its first turn, in one in a session that is there, in one that was lost, and in one that is told nothing.
+    for (before, loses, policy) in [
+        (false, false, Policy::Auto),
+        (true, false, Policy::Auto),
+        (true, true, Policy::Auto),
+        (true, false, Policy::Off),
+    ] {
+        run(async {
+            let home = Home::new();
+            let world = World::new(&home);
+            let agent = world.agent("anna", "resume");
+            if before {
+                world.turn(&agent, "fix the basket").await.unwrap();
+            }
+            let held = world.holding(&agent).map(|held| (held.native, held.upto));
+            if loses {
+                agent.state().natives.clear();
+            }
+            let options = OpenOptions { settings: model("large"), policy, ..world.options(&agent) };
+            let mut talk = Talk::open(&world.engine, options).await.unwrap();
+            agent.plays([Script::saying(&["half"]).ending(End::Dies)]);
+            assert!(talk.send("go on", &mut |_| ()).await.is_err());
+            talk.end().await.unwrap();
+            let now = world.holding(&agent).unwrap();
+            if !loses && before {
+                assert_eq!(Some((now.native, now.upto)), held, "the watermark stays");
+            }
+            agent.state().set.clear();
+            let talk = world.open(&agent).await.unwrap();
+            assert_eq!(agent.state().set, [model("large")], "{before}, {loses}, {policy:?}");
+            let is_held = before && !loses;
+            assert_eq!(talk.opening().unwrap().how.as_str() == "resumed", is_held);
+            talk.end().await.unwrap();
+        });
+    }
 }
 
 #[test]
@@ -341,6 +397,6 @@ fn an_agent_that_cannot_be_started_leaves_the_conversation_free() {
         talk.send("go on", &mut |_| ()).await.unwrap();
         talk.end().await.unwrap();
         let hows: Vec<&str> = world.openings().iter().map(|one| one.how.as_str()).collect();
-        assert_eq!(hows, ["fresh", "resumed", "resumed"]);
+        assert_eq!(hows, ["failed", "fresh", "failed", "resumed", "resumed"]);
     });
 }

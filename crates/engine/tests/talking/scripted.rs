@@ -1,7 +1,7 @@
 //! An agent that does what a script says, and remembers what it was told in its own sessions.
 //!
-//! It keeps a turn when it has ended. Killed before that, it keeps the request if it says that it does so and had
-//! begun to answer, and never what it had answered.
+//! It keeps a turn when it has ended. Killed before that, or when it refuses to go on, it keeps the request if it says
+//! that it does so and had begun to answer, and never what it had answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -44,9 +44,12 @@ pub(crate) enum End {
     Stop,
     /// Waits until it is cancelled.
     Cancelled,
+    /// Refuses to go on, and keeps nothing that it had not begun to answer.
     Trouble(Trouble),
     /// Forgets its session and says so.
     Forgets,
+    /// Says that it forgot its session, and has it.
+    Denies,
     Dies,
 }
 
@@ -382,8 +385,8 @@ impl Agent for Running {
                 self.cancelled.notified().await;
                 stop("cancelled")
             }
-            End::Trouble(trouble) => Err(trouble),
-            End::Forgets => return Err(gone(&native)),
+            End::Trouble(trouble) => return Err(trouble),
+            End::Forgets | End::Denies => return Err(gone(&native)),
             End::Dies => {
                 self.is_dead = true;
                 return Err(died());

@@ -105,6 +105,32 @@ fn a_long_stretch_that_was_missed_is_told_in_part() {
     });
 }
 
+#[test]
+fn the_older_part_of_what_was_missed_is_summed_up() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        let limits = Limits { tokens: 2_000, ..Limits::default() };
+        world.turn(&agent, "m1 fix the basket").await.unwrap();
+        for is_known in [false, true] {
+            let said = Append::new(world.session, long_talk(400, Some(20)));
+            world.store.append(said).await.unwrap();
+            if !is_known {
+                world.engine.prune(world.session, 50).await.unwrap();
+            }
+            let own = world.store.conversations(world.session).await.unwrap().remove(0);
+            let summary = own.summary.unwrap().text;
+            let first = summary.lines().next().unwrap();
+            let missed = told(&world, &agent, limits, 0.0, "And now?").await;
+            assert!(missed.contains("> Step 400: "), "{missed}");
+            // One that sums up what it was told before says nothing new.
+            assert_eq!(missed.contains(first), !is_known, "{first}: {missed}");
+            assert!(tokens::count(&missed) <= 2_000);
+        }
+    });
+}
+
 fn git(folder: &Path, arguments: &[&str]) {
     let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
     let mut command = Command::new("git");

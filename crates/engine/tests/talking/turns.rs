@@ -1,9 +1,9 @@
 //! Turns: what is shown is written down before, whatever ends them.
 
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{OpenOptions, Talk, Trouble};
+use rethread_engine::agents::{Asked as Asking, OpenOptions, Progress, Talk, Trouble};
 use rethread_engine::{Clock, Engine, Error};
-use rethread_store::Asked;
+use rethread_store::{Asked, Command};
 use rethread_testkit::at;
 
 use crate::scripted::{Act, End, Script, say};
@@ -218,13 +218,11 @@ fn a_request_to_an_open_conversation_is_sent_by_whoever_has_it() {
         let mut talk = world.open(&agent).await.unwrap();
         let (_, elsewhere) = other(&home);
         let options = world.options(&agent);
-        let mut view = |_: rethread_engine::agents::Progress<'_>| ();
+        let mut view = |_: Progress<'_>| ();
         let sending = elsewhere.send(&options, "do you hear me?", &mut view);
         let driving = async {
             loop {
-                if let Some(rethread_engine::agents::Asked::Prompt { no, prompt }) =
-                    talk.asked().await.unwrap()
-                {
+                if let Some(Asking::Prompt { no, prompt }) = talk.asked().await.unwrap() {
                     let outcome = talk.send(&prompt, &mut |_| ()).await;
                     return world.engine.reply(no, &outcome).await.unwrap();
                 }
@@ -247,7 +245,7 @@ fn a_request_that_nobody_took_is_sent_by_the_one_who_asked() {
         let talk = world.open(&agent).await.unwrap();
         let (_, elsewhere) = other(&home);
         let options = world.options(&agent);
-        let mut view = |_: rethread_engine::agents::Progress<'_>| ();
+        let mut view = |_: Progress<'_>| ();
         let leaving = async {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             talk.end().await.unwrap();
@@ -273,14 +271,96 @@ fn an_answer_that_came_while_its_driver_left_is_heard() {
         watched.before("drive", 1, move || {
             futures::executor::block_on(async {
                 let (no, _) = store.take_prompt(session, MAIN).await.unwrap().unwrap();
-                store.answer(no, r#"{"failed":"not today"}"#).await.unwrap();
+                store.answer(no, r#"{"failed":"not today"}"#, at(0)).await.unwrap();
                 assert!(matches!(store.asked(no).await.unwrap(), Asked::Answered(_)));
             });
             drop(drive);
         });
-        let mut view = |_: rethread_engine::agents::Progress<'_>| ();
+        let mut view = |_: Progress<'_>| ();
         let answer = elsewhere.send(&options, "do you hear me?", &mut view).await;
         assert!(matches!(&answer, Err(Error::Elsewhere(why)) if why == "not today"), "{answer:?}");
         assert_eq!(world.texts().len(), 0, "it is not sent twice");
+    });
+}
+
+#[test]
+fn a_request_that_was_taken_is_not_sent_again_when_its_driver_dies() {
+    for is_driven_again in [false, true] {
+        run(async {
+            let home = Home::new();
+            let world = World::new(&home);
+            let agent = world.agent("anna", "resume");
+            let (watched, elsewhere) = other(&home);
+            let options = world.options(&agent);
+            let drive = world.store.drive(world.session, MAIN).await.unwrap().unwrap();
+            let (store, session) = (world.store.clone(), world.session);
+            // Between two looks of the one who asked, it is taken, its driver dies, and another one takes its place.
+            watched.before("asked", 0, move || {
+                futures::executor::block_on(async {
+                    store.take_prompt(session, MAIN).await.unwrap().unwrap();
+                    drop(drive);
+                    if is_driven_again {
+                        drop(store.drive(session, MAIN).await.unwrap().unwrap());
+                    }
+                });
+            });
+            let mut view = |_: Progress<'_>| ();
+            let answer = elsewhere.send(&options, "do you hear me?", &mut view).await;
+            assert!(matches!(answer, Err(Error::Interrupted)), "{answer:?}");
+            assert_eq!((agent.state().launches, world.texts().len()), (0, 0));
+        });
+    }
+}
+
+#[test]
+fn everybody_who_talks_in_a_session_is_asked_to_stop() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        world.store.ask(world.session, Command::Complete, at(0)).await.unwrap();
+        let mut talk = world.open(&agent).await.unwrap();
+        let (_, elsewhere) = other(&home);
+        let side = OpenOptions { conversation: "side".into(), ..world.options(&agent) };
+        let mut beside = Talk::open(&elsewhere, side).await.unwrap();
+        // One of them is in the middle of an answer.
+        agent.plays([Script::saying(&["half"]).ending(End::Cancelled)]);
+        let asking = async {
+            agent.waiting.notified().await;
+            home.open_again().ask(world.session, Command::Pause, at(0)).await.unwrap();
+        };
+        let mut view = |_: &Update| ();
+        let (answer, ()) = futures::future::join(beside.send("go on", &mut view), asking).await;
+        assert_eq!(answer.unwrap().stop, "cancelled");
+        for one in [&mut talk, &mut beside] {
+            assert_eq!(one.asked().await.unwrap(), Some(Asking::Pause));
+            assert_eq!(one.asked().await.unwrap(), None, "each is asked once");
+        }
+        talk.end().await.unwrap();
+        beside.end().await.unwrap();
+        // Whoever comes later is not meant.
+        let mut late = world.open(&agent).await.unwrap();
+        home.open_again().ask_prompt(world.session, "other", "x", at(0)).await.unwrap();
+        assert_eq!(late.asked().await.unwrap(), None);
+        late.end().await.unwrap();
+    });
+}
+
+#[test]
+fn a_session_that_is_lost_in_between_is_told_of_in_one_turn_too() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        world.turn(&agent, "fix the basket").await.unwrap();
+        agent.plays([Script::default().ending(End::Forgets), Script::saying(&["I see"])]);
+        let mut told_of = Vec::new();
+        let mut view = |progress: Progress<'_>| {
+            if let Progress::Opened(opening) = progress {
+                told_of.push((opening.how.as_str(), opening.why.clone()));
+            }
+        };
+        world.engine.send(&world.options(&agent), "go on", &mut view).await.unwrap();
+        assert_eq!(told_of, [("resumed", None), ("retold", Some("session_gone".into()))]);
     });
 }

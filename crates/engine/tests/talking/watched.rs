@@ -15,9 +15,9 @@ use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
-    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Error, Finding, Grant,
-    Health, ListFilter, OpeningCount, RecallRequest, Recalled, Result, Sessions, Span, Store,
-    Talks, Upkeep, Usage,
+    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Error, Finding, Folders,
+    Grant, Health, Home, Housed, ListFilter, OpeningCount, RecallRequest, Recalled, Result,
+    Sessions, Span, Store, Talks, Upkeep, Usage,
 };
 use tokio::sync::Notify;
 
@@ -97,6 +97,11 @@ impl Watched {
         act: impl FnOnce() + Send + 'static,
     ) {
         *self.hook.lock().unwrap() = Some(Hook { call, after, act: Box::new(act) });
+    }
+
+    /// What has not happened yet does not happen any more.
+    pub(crate) fn forget(&self) {
+        *self.hook.lock().unwrap() = None;
     }
 
     fn happens(&self, call: &str) {
@@ -194,11 +199,21 @@ watched! { Claims {
     fn drive(&self, id: SessionId, conversation: &str) -> Option<Drive>;
     fn ask_prompt(&self, id: SessionId, conversation: &str, prompt: &str, at: Timestamp) -> u64;
     fn take_prompt(&self, id: SessionId, conversation: &str) -> Option<(u64, String)>;
-    fn answer(&self, asked: u64, answer: &str) -> ();
+    fn answer(&self, asked: u64, answer: &str, at: Timestamp) -> ();
+    fn forget_asked(&self, before: Timestamp) -> ();
+    fn asked_since(&self, id: SessionId, after: u64) -> Vec<(u64, Command)>;
     fn asked(&self, asked: u64) -> Asked;
     fn withdraw(&self, asked: u64) -> bool;
     fn is_claimed(&self, id: SessionId) -> bool;
     fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> u64;
     fn take_asked(&self, id: SessionId) -> Vec<Command>;
     fn version(&self) -> u64;
+} }
+
+watched! { Folders {
+    fn home(&self, id: SessionId) -> Option<Home>;
+    fn homes(&self, root: &str) -> Vec<Housed>;
+    fn set_home(&self, id: SessionId, home: Home) -> ();
+    fn place(&self, id: SessionId, home: Home) -> Home;
+    fn rehome(&self, from: &str, to: &str, at: Timestamp) -> u32;
 } }

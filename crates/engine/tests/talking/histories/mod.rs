@@ -5,14 +5,16 @@
 //! may be doubtful after a crash: what only the agent knew when we died.
 
 mod attempt;
+mod checks;
+mod expected;
 mod marks;
 mod steps;
 
 use self::attempt::{Seen, attempt};
-use self::marks::{check_prompt, marks, message_marks, trouble, update_marks};
-use self::steps::{Ending, Expected, Kind, Step, Turn, ability, step};
-use crate::scripted::{Act, End, Outcome, Script, Scripted, say, use_tool};
-use crate::world::{Home, World, is_interrupted, run, told};
+use self::marks::{message_marks, update_marks};
+use self::steps::{Ending, Kind, Step, Turn, ability, step};
+use crate::scripted::{Act, End, Script, Scripted, say, use_tool};
+use crate::world::{Home, World, run};
 use futures::executor::block_on;
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -56,6 +58,8 @@ struct History {
     /// The marks of requests whose turn nobody ended, and of those that somebody did.
     interrupted: BTreeSet<String>,
     ended: BTreeSet<String>,
+    /// The marks of what others said while a turn ran.
+    meanwhile: BTreeSet<String>,
 }
 
 impl History {
@@ -70,6 +74,7 @@ impl History {
             owners: BTreeMap::new(),
             interrupted: BTreeSet::new(),
             ended: BTreeSet::new(),
+            meanwhile: BTreeSet::new(),
         }
     }
 
@@ -121,15 +126,31 @@ impl History {
             Step::Second { conversation } => self.second(conversation).await,
             Step::Tidy => self.tidy().await,
             Step::Record { conversation } => {
-                let mut said = message(Role::System, &format!("{} recorded", self.mark()));
-                CONVERSATIONS[conversation].clone_into(&mut said.conversation);
-                let append = Append::new(self.world.session, vec![said]);
+                let append = self.record(conversation);
                 block_on(self.world.store.append(append)).unwrap();
             }
         }
         for conversation in 0..2 {
             self.check_turns(conversation);
         }
+    }
+
+    /// What somebody else says.
+    fn record(&mut self, conversation: usize) -> Append {
+        let mut said = message(Role::System, &format!("{} recorded", self.mark()));
+        CONVERSATIONS[conversation].clone_into(&mut said.conversation);
+        Append::new(self.world.session, vec![said])
+    }
+
+    /// Somebody else says something while the turn runs.
+    fn record_meanwhile(&mut self, turn: &Turn, policy: Policy) {
+        // Who is to be told nothing is told nothing of this either, if it is opened anew.
+        let Some(after) = turn.meanwhile.filter(|_| policy != Policy::Off) else { return };
+        let append = self.record(turn.conversation);
+        self.meanwhile.extend(marks::marks(&append.messages[0].content));
+        let store = self.world.store.clone();
+        let act = move || drop(block_on(store.append(append)).unwrap());
+        self.world.watched.before("append", after, act);
     }
 
     async fn tidy(&self) {
@@ -197,7 +218,7 @@ impl History {
         state.doors = turn.doors.clone();
         state.from = if policy == Policy::Off { last_seq } else { 0 };
         // Told anew after it forgot, it answers.
-        let again = if matches!(script.end, End::Forgets) {
+        let again = if matches!(script.end, End::Forgets | End::Denies) {
             script.clone().ending(End::Stop)
         } else {
             script.clone()
@@ -225,11 +246,12 @@ impl History {
         self.prepare(&turn, policy);
         let who = self.agents[agent].clone();
         let expected = self.expect(&turn, policy, open.as_ref());
-        let held_before = self.holding(conversation, agent).map(|holding| holding.native);
+        let held_before = self.holding(conversation, agent);
         let request = self.mark();
         let named = CONVERSATIONS[conversation].to_owned();
         let options = OpenOptions { conversation: named, policy, ..self.world.options(&who) };
         let mut shown = Vec::new();
+        self.record_meanwhile(&turn, policy);
         self.world.fate.set(turn.crash);
         let talk = open.map(|open| open.talk);
         let seen = tokio::select! {
@@ -238,6 +260,7 @@ impl History {
             seen = attempt(&self.world.engine, options, talk, &request, &who, &mut shown) => Some(seen),
         };
         self.world.fate.set(None);
+        self.world.watched.forget();
         self.check_prompts(conversation, agent, &request);
         self.check_shown(conversation, &shown);
         let is_asked = self.log(conversation).iter().any(|one| message_marks(one) == [&*request]);
@@ -255,175 +278,16 @@ impl History {
             if is_over { &mut self.ended } else { &mut self.interrupted }.insert(request);
             assert_eq!(update_marks(&who.state().sent), update_marks(&shown), "all is shown");
         }
-        match expected.end {
-            Ending::Stopped(_) => self.check_holding(conversation, agent),
-            Ending::NotOpened(_) => {
-                assert!(!is_asked, "nobody was there to ask");
-                let held = self.holding(conversation, agent).map(|holding| holding.native);
-                assert_eq!(held, held_before, "nothing is forgotten");
-            }
-            Ending::Failed(_) | Ending::Interrupted(_) => (),
+        if let Ending::NotOpened { .. } = expected.end {
+            assert!(!is_asked, "nobody was there to ask");
         }
+        self.check_held((conversation, agent), &expected, talk.as_ref(), held_before);
         if let Some(talk) = talk {
             self.check_opening(&talk, &expected, is_asked);
             let is_left = talk.opening().is_none();
             let native = who.state().prompts.last().map(|prompted| prompted.native.clone());
             self.open.insert(conversation, Open { agent, policy, talk, is_left, native });
         }
-    }
-
-    /// How the conversation was opened is as it has to be, and written down.
-    fn check_opening(&self, talk: &Talk, expected: &Expected, is_asked: bool) {
-        assert_eq!(talk.opening().is_none(), expected.end.leaves(), "{:?}", expected.end);
-        if is_asked && let Some(opening) = talk.opening() {
-            let openings = self.world.openings();
-            let own = openings
-                .iter()
-                .rev()
-                .find(|one| one.conversation == opening.conversation && one.agent == opening.agent);
-            assert_eq!(own, Some(opening), "how it was opened is written down");
-            assert_eq!(told(opening), expected.opened.unwrap_or_else(|| told(opening)));
-        }
-    }
-
-    fn check_holding(&self, conversation: usize, agent: usize) {
-        let holding = self.holding(conversation, agent).expect("it holds the conversation");
-        let own = self.conversation(conversation).unwrap();
-        assert_eq!((holding.upto, holding.messages), (own.last_seq, own.messages));
-        assert_eq!(holding.native, self.agents[agent].last_prompt().native);
-    }
-
-    /// What an own session of the agent knows when a request has arrived is the conversation, whole and in order.
-    fn check_prompts(&mut self, conversation: usize, agent: usize, request: &str) {
-        let log = self.log(conversation);
-        let prompts = self.agents[agent].state().prompts.clone();
-        for prompted in prompts {
-            let owner = *self.owners.entry(prompted.native.clone()).or_insert(conversation);
-            assert_eq!(owner, conversation, "{} has two conversations", prompted.native);
-            check_prompt(&log, &prompted, request);
-        }
-    }
-
-    /// What was shown is kept, whatever happens.
-    fn check_shown(&self, conversation: usize, shown: &[Update]) {
-        let mut kept: BTreeSet<String> = BTreeSet::new();
-        for message in self.log(conversation) {
-            kept.extend(message_marks(&message));
-            let thoughts = message.extras.other.get("thoughts").and_then(|text| text.as_str());
-            kept.extend(marks(thoughts.unwrap_or_default()));
-        }
-        if let Some(begun) = self.begun(conversation) {
-            let updates: Vec<Update> = begun.updates.into_iter().map(|(_, one)| one).collect();
-            kept.extend(update_marks(&updates));
-        }
-        let lost: Vec<String> =
-            update_marks(shown).into_iter().filter(|mark| !kept.contains(mark)).collect();
-        assert!(lost.is_empty(), "shown and lost: {lost:?}");
-    }
-
-    /// The last message of a turn that nobody ended says so, and no other one.
-    fn check_turns(&self, conversation: usize) {
-        if self.begun(conversation).is_some() {
-            return;
-        }
-        let log: Vec<Message> =
-            self.log(conversation).into_iter().filter(|one| one.role != Role::System).collect();
-        for turn in log.chunk_by(|_, next| next.role != Role::User) {
-            let request = message_marks(&turn[0]).remove(0);
-            let marked: Vec<bool> = turn.iter().map(is_interrupted).collect();
-            let mut expected = vec![false; marked.len()];
-            if self.interrupted.contains(&request) {
-                assert!(turn.len() > 1, "{request}: no word of the interruption");
-                expected[turn.len() - 1] = true;
-            } else if !self.ended.contains(&request) {
-                continue;
-            }
-            assert_eq!(marked, expected, "{request}");
-        }
-    }
-
-    /// How the conversation has to be opened, or why it cannot be.
-    fn expect_open(
-        &self,
-        turn: &Turn,
-        policy: Policy,
-    ) -> Result<(&'static str, Option<&'static str>), &'static str> {
-        let (conversation, agent) = (turn.conversation, turn.agent);
-        let holding = self.holding(conversation, agent);
-        let own = self.conversation(conversation);
-        let is_said = own.as_ref().is_some_and(|own| own.messages > 0);
-        let mut why = None;
-        if turn.launch_fails {
-            return Err("cannot_start");
-        }
-        if policy == Policy::Off {
-            why = Some("policy");
-        } else if let Some(holding) = holding {
-            let can = &self.agents[agent].abilities;
-            let is_known = self.agents[agent].state().natives.contains_key(&holding.native);
-            let ways = [
-                ("resumed", can.resume, &turn.doors.resume),
-                ("loaded", can.load, &turn.doors.load),
-            ];
-            if !can.resume && !can.load {
-                why = Some("unable");
-            }
-            for (how, _, outcome) in ways.into_iter().filter(|(_, can, _)| *can) {
-                why = Some(match (trouble(outcome), outcome) {
-                    (Some(name @ ("needs_login" | "cancelled")), _) => return Err(name),
-                    (Some(name), _) => name,
-                    (None, _) if !is_known => "session_gone",
-                    (None, Outcome::Hollow) if how == "loaded" => "hollow",
-                    (None, Outcome::Mixed) if how == "loaded" => "mixed_up",
-                    (None, _) => return Ok((how, why)),
-                });
-            }
-        } else {
-            let begun = self.begun(conversation).map(|begun| begun.what.agent);
-            let running = begun.or(own.and_then(|own| own.running));
-            let was_here = running.as_deref() == Some(self.agents[agent].name);
-            why = Some(if was_here { "first_turn" } else { "other_agent" });
-        }
-        match (trouble(&turn.doors.new), is_said, policy) {
-            (_, true, Policy::Required) => Err("not_resumable"),
-            (Some(name), _, _) => Err(name),
-            (None, false, _) => Ok(("fresh", None)),
-            (None, true, Policy::Off) => Ok(("untold", why)),
-            (None, true, Policy::Auto) => Ok(("retold", why)),
-        }
-    }
-
-    fn expect(&self, turn: &Turn, policy: Policy, open: Option<&Open>) -> Expected {
-        let mut opened = None;
-        let mut is_lost = false;
-        match open.filter(|open| !open.is_left) {
-            None => match self.expect_open(turn, policy) {
-                Ok(how) => opened = Some(how),
-                Err(why) => return Expected { opened: None, end: Ending::NotOpened(why) },
-            },
-            Some(open) => {
-                let state = self.agents[turn.agent].state();
-                is_lost =
-                    open.native.as_ref().is_some_and(|native| !state.natives.contains_key(native));
-            }
-        }
-        let is_answered = turn.acts.iter().any(|kind| !matches!(kind, Kind::Title | Kind::Pause));
-        let forgets = matches!(turn.end, End::Forgets) && !is_answered;
-        if !is_lost && !forgets {
-            return Expected { opened, end: Ending::of(&turn.end) };
-        }
-        // Told anew, once.
-        let why = match (trouble(&turn.doors.new), policy) {
-            _ if turn.launch_fails => Some("cannot_start"),
-            (_, Policy::Required) => Some("not_resumable"),
-            (trouble, _) => trouble,
-        };
-        if let Some(why) = why {
-            return Expected { opened: None, end: Ending::Interrupted(why) };
-        }
-        let how = if policy == Policy::Off { "untold" } else { "retold" };
-        let end = if is_lost { Ending::of(&turn.end) } else { Ending::Stopped("end_turn") };
-        Expected { opened: Some((how, Some("session_gone"))), end }
     }
 }
 

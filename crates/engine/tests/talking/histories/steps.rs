@@ -47,6 +47,8 @@ pub(super) struct Turn {
     pub(super) end: End,
     /// The process is killed after so many things that it did.
     pub(super) crash: Option<u32>,
+    /// Somebody else records something in the conversation before it is written to so often.
+    pub(super) meanwhile: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +105,7 @@ pub(super) fn turn() -> impl Strategy<Value = Turn> {
         1 => Just(End::Cancelled),
         1 => Just(End::Trouble(refused("session/prompt"))),
         2 => Just(End::Forgets),
+        1 => Just(End::Denies),
         3 => Just(End::Dies),
     ];
     let crash = prop_oneof![3 => Just(None), 1 => (0..90_u32).prop_map(Some)];
@@ -112,11 +115,14 @@ pub(super) fn turn() -> impl Strategy<Value = Turn> {
         prop_oneof![2 => Just(0_usize), 1 => Just(1)],
     );
     let acts = prop::collection::vec(kind, 0..6);
-    (who, policy, doors, prop::bool::weighted(0.03), acts, end, crash).prop_map(
-        |((conversation, agent), policy, doors, launch_fails, acts, end, crash)| {
+    let meanwhile = prop_oneof![5 => Just(None), 1 => (0..3_u32).prop_map(Some)];
+    let what = (acts, end, crash, meanwhile);
+    (who, policy, doors, prop::bool::weighted(0.03), what).prop_map(
+        |((conversation, agent), policy, doors, launch_fails, what)| {
             let (resume, load, new) = doors;
             let doors = Doors { resume, load, new };
-            Turn { conversation, agent, policy, doors, launch_fails, acts, end, crash }
+            let (acts, end, crash, meanwhile) = what;
+            Turn { conversation, agent, policy, doors, launch_fails, acts, end, crash, meanwhile }
         },
     )
 }
@@ -162,8 +168,8 @@ pub(super) enum Ending {
     Failed(&'static str),
     /// Nobody is there any more who could end it.
     Interrupted(&'static str),
-    /// It did not begin.
-    NotOpened(&'static str),
+    /// It did not begin, and the own session of the agent is forgotten or not.
+    NotOpened { why: &'static str, forgets: bool },
 }
 
 impl Ending {
@@ -172,21 +178,21 @@ impl Ending {
             End::Stop => Self::Stopped("end_turn"),
             End::Cancelled => Self::Stopped("cancelled"),
             End::Trouble(trouble) => Self::Failed(trouble.name()),
-            End::Forgets => Self::Failed("session_gone"),
+            End::Forgets | End::Denies => Self::Failed("session_gone"),
             End::Dies => Self::Interrupted("agent_ended"),
         }
     }
 
-    /// Whether the agent is not there afterwards.
+    /// Whether the agent is not there afterwards: what it has of a turn that it did not end, nobody knows.
     pub(super) fn leaves(self) -> bool {
-        matches!(self, Self::Interrupted(_) | Self::NotOpened(_))
+        !matches!(self, Self::Stopped(_))
     }
 
     pub(super) fn check(self, outcome: &Result<Answer, Error>) {
         let (Self::Stopped(expected)
         | Self::Failed(expected)
         | Self::Interrupted(expected)
-        | Self::NotOpened(expected)) = self;
+        | Self::NotOpened { why: expected, .. }) = self;
         let found = match outcome {
             Ok(answer) => &answer.stop,
             Err(Error::Agent { trouble, .. }) => trouble.name(),

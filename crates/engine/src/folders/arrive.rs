@@ -1,0 +1,312 @@
+//! Looking through a workspace: what came by git is taken in, what changed is brought together.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rethread_domain::message::NewMessage;
+use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::summary::{Author, Summary};
+use rethread_domain::{Fact, Seq, SessionId, Status, id, quote};
+use rethread_store::{self as store, Dump, Home, Housed};
+use rethread_workspace::{Card, FolderPath, Item, Line, Seen, Workspace};
+
+use super::compare::{Branch, Known};
+use super::{Followed, Place, lines, unseen};
+use crate::{Engine, Result};
+
+impl Engine {
+    /// Looks through the workspace. Folders that stand as we left them cost two looks at the disk each.
+    pub async fn gather(&self, user: &str) -> Result<Followed> {
+        let mut followed = Followed::default();
+        let Some(workspace) = self.workspace.clone() else { return Ok(followed) };
+        let root = workspace.root().to_string_lossy().into_owned();
+        let mut homes: HashMap<String, Vec<Housed>> = HashMap::new();
+        for housed in self.store.homes(&root).await? {
+            homes.entry(housed.home.path.clone()).or_default().push(housed);
+        }
+        let seen = match workspace.scan() {
+            Ok(seen) => seen,
+            Err(error) => {
+                followed.troubles.push(error.to_string());
+                return Ok(followed);
+            }
+        };
+        let here: HashSet<&str> = seen.iter().map(|one| one.path.as_str()).collect();
+        for one in &seen {
+            let looked = match homes.get(one.path.as_str()).map(Vec::as_slice) {
+                Some([first, others @ ..]) => {
+                    let is_behind = first.is_behind || others.iter().any(|one| one.is_behind);
+                    if stands(one, &first.home) && !is_behind {
+                        continue;
+                    }
+                    self.look_again(first, &mut followed).await
+                }
+                Some([]) | None => self.arrive(&workspace, user, one, &here, &mut followed).await,
+            };
+            if let Err(error) = looked {
+                followed.troubles.push(format!("{}: {error}", one.path));
+            }
+        }
+        Ok(followed)
+    }
+
+    async fn look_again(&self, housed: &Housed, followed: &mut Followed) -> Result<()> {
+        match self.enter(housed.id, housed.home.clone()).await? {
+            Some(place) => self.reconcile(&place, followed).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A folder that is not known here.
+    async fn arrive(
+        &self,
+        workspace: &Arc<Workspace>,
+        user: &str,
+        seen: &Seen,
+        here: &HashSet<&str>,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        if let Some(odd) = &seen.odd {
+            followed.troubles.push(format!("{}: {odd}: left alone", seen.path));
+            return Ok(());
+        }
+        let Some(folder) = workspace.folder(&seen.path)? else { return Ok(()) };
+        if seen.log.is_none() && seen.card.is_none() {
+            // Whoever made it died before anything was in it. One that is about to be used is made again.
+            drop(workspace.discard(&seen.path));
+            return Ok(());
+        }
+        let locked = folder.lock()?;
+        let card = match locked.card() {
+            Ok(card) => card,
+            Err(error) => {
+                followed.troubles.push(format!("{}: {error}", seen.path));
+                None
+            }
+        };
+        let roots = roots_of(&locked)?;
+        let Some(id) = identified(card.as_ref(), &roots, &seen.path, followed) else {
+            return Ok(());
+        };
+        let home = unseen(workspace.root(), &seen.path, id);
+        let place = Place { locked, path: seen.path.clone(), home };
+        match self.store.session(id).await {
+            Ok(session) if session.user != user => Ok(()),
+            Ok(_) => self.moved_here(place, id, here, followed).await,
+            Err(store::Error::NotFound(_)) => {
+                self.take_in(place, id, user, card.unwrap_or_default(), followed).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A known session turns up in another folder: it was moved, or its workspace was.
+    async fn moved_here(
+        &self,
+        place: Place,
+        id: SessionId,
+        here: &HashSet<&str>,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        if let Some(before) = self.store.home(id).await? {
+            if before.root == place.home.root && here.contains(before.path.as_str()) {
+                followed.troubles.push(format!(
+                    "{} and {} both say that they are session {}: the second is left alone",
+                    before.path,
+                    place.home.path,
+                    id.short()
+                ));
+                return Ok(());
+            }
+            self.move_homes(&before, &place.home.root, &place.path).await?;
+        } else {
+            self.store.set_home(id, place.home.clone()).await?;
+        }
+        let session = self.store.session(id).await?;
+        if !Path::new(&session.project).exists() {
+            let project = place.home.root.clone();
+            self.change_alone(id, |_| Ok(Fact::Rehomed { project: project.clone() })).await?;
+        }
+        self.reconcile(&place, followed).await
+    }
+
+    /// Where the folder of a session is now, when it is not where it was.
+    pub(super) async fn renamed(
+        &self,
+        workspace: &Workspace,
+        home: &Home,
+    ) -> Result<Option<FolderPath>> {
+        let homes = self.store.homes(&home.root).await?;
+        let own = homes.iter().find(|one| one.home.path == home.path);
+        let Some(id) = own.map(|one| one.id.to_string()) else { return Ok(None) };
+        for seen in workspace.scan()? {
+            let is_free = !homes.iter().any(|one| one.home.path == seen.path.as_str());
+            if !is_free || seen.card.is_none() || seen.odd.is_some() {
+                continue;
+            }
+            let folder = workspace.folder(&seen.path)?;
+            let card = folder.and_then(|folder| folder.card().ok().flatten());
+            if card.is_some_and(|card| card.id == id) {
+                self.move_homes(home, &home.root, &seen.path).await?;
+                return Ok(Some(seen.path));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every session of a folder lives elsewhere now.
+    async fn move_homes(&self, before: &Home, root: &str, path: &FolderPath) -> Result<()> {
+        for Housed { id, home, .. } in self.store.homes(&before.root).await? {
+            if home.path == before.path {
+                let (root, path) = (root.to_owned(), path.to_string());
+                let home = Home { root, path, log: String::new(), ..home };
+                self.store.set_home(id, home).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a session that came with the code.
+    async fn take_in(
+        &self,
+        place: Place,
+        id: SessionId,
+        user: &str,
+        card: Card,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        let known = [Known { id, base: 0, ids: Vec::new() }];
+        let found = self.look(&place, &id.to_string(), &known)?;
+        found.write_by_hand(&place)?;
+        let own = found.branches.first();
+        let mut messages = Vec::new();
+        for arrival in own.map_or(&[][..], |branch: &Branch<Line>| branch.arrivals.as_slice()) {
+            match lines::message(arrival.line.clone()) {
+                Ok((mut message, purged_at)) => {
+                    if purged_at.is_none() {
+                        self.prepare(&mut message);
+                    }
+                    messages.push((message, purged_at));
+                }
+                Err(why) => followed
+                    .troubles
+                    .push(format!("{}: {:?} is no message: {why}", place.home.path, arrival.id)),
+            }
+        }
+        let beginning = beginning(&card, &place.path, user, &place.home.root);
+        let began = card.created.parse().ok().or(messages.first().map(|(first, _)| first.at));
+        let began = began.unwrap_or_else(|| self.clock.now());
+        let facts = facts(beginning, &card, &messages, began);
+        self.store.take_in(Dump { id, facts, messages }).await?;
+        self.store.set_home(id, place.home.clone()).await?;
+        followed.arrived.push(id);
+        self.reconcile(&place, followed).await
+    }
+}
+
+/// Whether nobody was here since we left.
+fn stands(seen: &Seen, home: &Home) -> bool {
+    let same = |stamp: Option<rethread_workspace::Stamp>, known: &str| {
+        stamp.map(|stamp| stamp.to_string()).unwrap_or_default() == known
+    };
+    same(seen.log, &home.log) && same(seen.card, &home.card)
+}
+
+/// The sessions that begin in a log, in the order of the file.
+fn roots_of(locked: &rethread_workspace::Locked) -> Result<Vec<SessionId>> {
+    let mut roots = Vec::new();
+    locked.read(0, &mut |item| {
+        if let Item::Line { line, .. } = item {
+            roots.extend(line.after.parse::<SessionId>().ok());
+        }
+    })?;
+    Ok(roots)
+}
+
+/// Which session a folder holds, by its description and its log.
+fn identified(
+    card: Option<&Card>,
+    roots: &[SessionId],
+    path: &FolderPath,
+    followed: &mut Followed,
+) -> Option<SessionId> {
+    let named = card.map(|card| card.id.parse::<SessionId>());
+    match (named, roots.first().copied()) {
+        (Some(Ok(named)), Some(root)) if !roots.contains(&named) => {
+            followed.troubles.push(format!(
+                "{path}: session.json says {named}, its log says {root}: left alone"
+            ));
+            None
+        }
+        (Some(Ok(named)), _) => Some(named),
+        (_, Some(root)) => Some(root),
+        (Some(Err(error)), None) => {
+            followed.troubles.push(format!("{path}: session.json: {error}"));
+            None
+        }
+        (None, None) => {
+            followed.troubles.push(format!("{path}: nothing says which session it is"));
+            None
+        }
+    }
+}
+
+/// What a session was started with, as far as a folder tells. What is not allowed is left out.
+fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginning {
+    let kind = if id::check_kind(&card.kind).is_ok() { &card.kind } else { path.kind() };
+    let name = |what: &'static str, name: &Option<String>| {
+        name.clone().filter(|name| id::check_agent(what, name).is_ok())
+    };
+    let short = |text: &Option<String>| text.clone().filter(|text| is_plain(text));
+    Beginning {
+        user: user.to_owned(),
+        project: root.to_owned(),
+        kind: kind.to_owned(),
+        title: card.title.clone().filter(|title| id::check_title(title).is_ok()),
+        agent: name("agent", &card.agent),
+        model: name("model", &card.model),
+        command: short(&card.command),
+        prompt_hash: short(&card.prompt_hash),
+        tools: card.tools.iter().filter(|tool| is_plain(tool)).take(200).cloned().collect(),
+        forked_from: None,
+    }
+}
+
+/// Whether a name that is only shown may be kept.
+fn is_plain(text: &str) -> bool {
+    text.len() <= 200 && !text.contains(|c: char| c.is_control() || quote::is_unsafe(c))
+}
+
+/// The facts of a session that came with the code.
+fn facts(
+    beginning: Beginning,
+    card: &Card,
+    messages: &[(NewMessage, Option<Timestamp>)],
+    began: Timestamp,
+) -> Vec<FactRecord> {
+    let last = Seq::try_from(messages.len()).unwrap_or(Seq::MAX);
+    let ended = messages.iter().map(|(message, _)| message.at).max().unwrap_or(began);
+    let mut facts = vec![FactRecord { after: 0, at: began, fact: Fact::Started(beginning) }];
+    let mut names: HashSet<&str> = HashSet::new();
+    for (after, (message, _)) in (0..).zip(messages) {
+        if names.insert(&message.conversation) {
+            let n = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            let fact = Fact::Opened { n, name: message.conversation.clone() };
+            facts.push(FactRecord { after, at: message.at, fact });
+        }
+    }
+    if let Some(text) = card.summary.clone().filter(|text| !text.is_empty()) {
+        let summary =
+            Summary { by: Author::Model, upto: last, folded: 0, text, points: Vec::new() };
+        let fact = Fact::Summarised { conversation: None, summary };
+        facts.push(FactRecord { after: last, at: ended, fact });
+    }
+    let to = match card.status.parse() {
+        Ok(status @ (Status::Completed | Status::Archived)) => status,
+        Ok(Status::Active | Status::Paused) | Err(_) => Status::Paused,
+    };
+    facts.push(FactRecord { after: last, at: ended, fact: Fact::Moved { to } });
+    facts
+}

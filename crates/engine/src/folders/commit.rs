@@ -1,0 +1,115 @@
+//! Committing the folder of a session, by the user's own setting or word.
+
+use std::path::{Path, PathBuf};
+
+use rethread_domain::{Session, SessionId};
+use rethread_store::Grant;
+use rethread_workspace::{self as workspace, Hurdle, Wish, Workspace};
+
+use crate::{Engine, Error, Result};
+
+/// By which name the consent to commit is kept among those given to agents.
+const BY: &str = "rethread";
+const WHAT: &str = "commit";
+
+/// What became of a folder in git.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    Committed {
+        id: String,
+        message: String,
+    },
+    /// It is there as it stands.
+    Unchanged,
+    /// The session is saved, git has it not: why, and what to do.
+    Not(String),
+}
+
+/// Whether a session is to be committed when it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// It has no folder in a repository, or its workspace says never.
+    No,
+    Ask,
+    /// The workspace wishes it, and this user has not said yes to that.
+    AskForAuto,
+    Yes,
+}
+
+impl Engine {
+    /// Whether the user wants the folder of a session committed.
+    pub async fn commit_consent(&self, session: &Session) -> Result<Consent> {
+        let Some(home) = self.store.home(session.id).await? else { return Ok(Consent::No) };
+        let Ok(workspace) = Workspace::open(Path::new(&home.root)) else { return Ok(Consent::No) };
+        let folder = Path::new(&home.root).join(&home.path);
+        if matches!(workspace::hurdle(&folder), Some(Hurdle::NoRepository | Hurdle::GitMissing)) {
+            return Ok(Consent::No);
+        }
+        let granted = self.store.granted(&session.user, &home.root, BY, WHAT).await?;
+        Ok(match (workspace.wish(), granted) {
+            (Wish::Never, _) | (Wish::Auto, Some(false)) => Consent::No,
+            (Wish::Auto, Some(true)) => Consent::Yes,
+            (Wish::Auto, None) => Consent::AskForAuto,
+            (Wish::Ask, _) => Consent::Ask,
+        })
+    }
+
+    /// Remembers that this user lets a workspace commit by itself, or not.
+    pub async fn consent_to_commits(&self, user: &str, root: &Path, allowed: bool) -> Result<()> {
+        let grant = Grant {
+            user: user.to_owned(),
+            project: root.to_string_lossy().into_owned(),
+            agent: BY.to_owned(),
+            what: WHAT.to_owned(),
+            allowed,
+        };
+        Ok(self.store.grant(grant, self.clock.now()).await?)
+    }
+
+    /// Commits the folder of a session and nothing else.
+    pub async fn commit(&self, id: SessionId) -> Result<Saved> {
+        let session = self.store.session(id).await?;
+        let Some(home) = self.store.home(id).await? else {
+            return Ok(Saved::Not("the session has no folder".to_owned()));
+        };
+        if let Err(error) = self.follow(id).await {
+            return Ok(Saved::Not(error.to_string()));
+        }
+        let root = Path::new(&home.root);
+        let workspace = Workspace::open(root)?;
+        // Held while git reads, so that it reads no half of a line.
+        let path = home.path.parse().map_err(Error::from)?;
+        let Some(folder) = workspace.folder(&path)? else {
+            return Ok(Saved::Not(format!("{} is gone", home.path)));
+        };
+        let _locked = folder.lock()?;
+        let title = session.title.as_deref().map(|title| self.redactor.redact(title).text);
+        let title = title.as_deref().unwrap_or(&session.kind);
+        let also = [".gitattributes", ".rethread"].map(|name| root.join(name)).to_vec();
+        match workspace::commit(&root.join(&home.path), &files(also), title) {
+            Ok(Some(committed)) => {
+                Ok(Saved::Committed { id: committed.id, message: committed.message })
+            }
+            Ok(None) => Ok(Saved::Unchanged),
+            Err(hurdle) => Ok(Saved::Not(hurdle.to_string())),
+        }
+    }
+}
+
+/// The plain files among paths, and those in the folders among them.
+fn files(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = paths;
+    while let Some(path) = left.pop() {
+        match std::fs::symlink_metadata(&path) {
+            Ok(what) if what.is_file() => found.push(path),
+            Ok(what) if what.is_dir() => {
+                let Ok(inside) = std::fs::read_dir(&path) else { continue };
+                left.extend(inside.flatten().map(|entry| entry.path()));
+            }
+            _ => (),
+        }
+    }
+    found.sort();
+    found
+}

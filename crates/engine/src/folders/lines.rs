@@ -1,0 +1,162 @@
+//! A message as a line of a folder's log, and back.
+
+use jiff::Timestamp;
+use rethread_domain::id::{self, Invalid};
+use rethread_domain::message::{Extras, NewMessage};
+use rethread_domain::price::Price;
+use rethread_domain::redact::Redactor;
+use rethread_domain::{Message, Role, Seq, Session, SessionId};
+use rethread_workspace::{Line, digest};
+use serde_json::{Map, Value};
+
+use crate::entry;
+
+/// What stays in the store: thoughts, frames as they came, and how full a context was.
+const PRIVATE: &[&str] = &["thoughts", "updates", "context"];
+/// Longer ids do not fit into a line: what follows from them stands there.
+const LONGEST_ID: usize = 200;
+/// What is nested deeper does not fit into a line either, and stays in the store.
+const DEEPEST: usize = 90;
+/// The kind of a line that is a message.
+pub(super) const MESSAGE: &str = "message";
+
+/// Whose messages those of a session were at first: a fork shares the first ones with others.
+#[derive(Debug, Clone)]
+pub(super) struct Owners(Vec<(Seq, SessionId)>);
+
+impl Owners {
+    /// `shared` has, for each fork on the way, up to where it shares with whom.
+    pub(super) fn new(session: &Session, shared: Vec<(Seq, SessionId)>) -> Self {
+        let mut owners = shared;
+        owners.reverse();
+        owners.push((Seq::MAX, session.id));
+        Self(owners)
+    }
+
+    /// What folders know a message by: the same in every folder and every store.
+    ///
+    /// Nothing of its text goes into it, so that it says nothing of what is masked.
+    pub(super) fn line_id(&self, message: &Message) -> String {
+        match &message.given_id {
+            Some(given) if given.len() <= LONGEST_ID => return given.clone(),
+            Some(given) => return digest(given)[..32].to_owned(),
+            None => (),
+        }
+        let owner = self.0.iter().find(|(upto, _)| message.seq <= *upto);
+        let owner = owner.map(|(_, owner)| owner.to_string()).unwrap_or_default();
+        let at = message.at.as_microsecond();
+        let (seq, role, conversation) = (message.seq, message.role, &message.conversation);
+        digest(&format!("{owner}\n{seq}\n{at}\n{role}\n{conversation}"))[..32].to_owned()
+    }
+}
+
+/// A message as a folder has it: without secrets, and without what stays in the store.
+pub(super) fn line(
+    id: String,
+    after: &str,
+    message: &Message,
+    redactor: &Redactor,
+) -> (Line, Vec<String>) {
+    let mut masked = Vec::new();
+    let text = redactor.redact(message.body.head());
+    masked.extend(text.found.into_iter().map(|found| found.what));
+    let mut other = Map::new();
+    if let Some(model) = &message.extras.model {
+        other.insert("model".to_owned(), model.as_str().into());
+    }
+    if let Some(calls) =
+        message.extras.tool_calls.as_ref().filter(|calls| is_shallow(calls, DEEPEST))
+    {
+        other.insert("tool_calls".to_owned(), calls.clone());
+    }
+    let mut extra = message.extras.other.clone();
+    extra.retain(|name, value| !PRIVATE.contains(&name.as_str()) && is_shallow(value, DEEPEST));
+    if !extra.is_empty() {
+        other.insert("extra".to_owned(), Value::Object(extra));
+    }
+    if let Some(at) = message.purged_at {
+        other.insert("purged_at".to_owned(), at.to_string().into());
+    }
+    let mut other = Value::Object(other);
+    masked.extend(redactor.redact_json(&mut other));
+    let other = match other {
+        Value::Object(other) => other,
+        _ => Map::new(),
+    };
+    let line = Line {
+        id,
+        after: after.to_owned(),
+        kind: MESSAGE.to_owned(),
+        role: message.role.as_str().to_owned(),
+        content: text.text.into_owned(),
+        timestamp: message.at.to_string(),
+        conversation: message.conversation.clone(),
+        agent: message.extras.agent.clone(),
+        other,
+    };
+    (line, masked)
+}
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(values) => {
+            levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1))
+        }
+        Value::Object(fields) => {
+            levels > 0 && fields.values().all(|value| is_shallow(value, levels - 1))
+        }
+        _ => true,
+    }
+}
+
+/// Why a line is not a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotAMessage {
+    #[error("{0}")]
+    Role(String),
+    #[error(transparent)]
+    Name(#[from] Invalid),
+    #[error(transparent)]
+    Entry(#[from] entry::BadEntry),
+}
+
+/// Whether a line can be read back.
+pub(super) fn check(line: &Line) -> Result<(), NotAMessage> {
+    // What it says can be long and is not looked at.
+    message(Line { content: String::new(), ..line.clone() }).map(drop)
+}
+
+/// Reads a line back. What it costs in a context is still to be counted.
+pub(super) fn message(line: Line) -> Result<(NewMessage, Option<Timestamp>), NotAMessage> {
+    let role: Role = line.role.parse().map_err(NotAMessage::Role)?;
+    id::check_message_id(&line.id)?;
+    id::check_conversation(&line.conversation)?;
+    let at = entry::time(&line.timestamp)?;
+    let mut other = line.other;
+    let text = |value: Value| value.as_str().map(ToOwned::to_owned);
+    let model = other.shift_remove("model").and_then(text);
+    for (what, name) in [("agent", &line.agent), ("model", &model)] {
+        name.as_deref().map_or(Ok(()), |name| id::check_agent(what, name))?;
+    }
+    let purged_at = other.shift_remove("purged_at").and_then(text);
+    let purged_at = purged_at.map(|text| entry::time(&text)).transpose()?;
+    let tool_calls = other.shift_remove("tool_calls").filter(|calls| !calls.is_null());
+    // Fields that a newer version wrote, or a person, are kept beside those that came from the agent.
+    let mut extra = match other.shift_remove("extra") {
+        Some(Value::Object(extra)) => extra,
+        _ => Map::new(),
+    };
+    extra.extend(other);
+    extra.retain(|name, _| !entry::KNOWN.contains(&name.as_str()));
+    let extras = Extras { agent: line.agent, model, tool_calls, other: extra, ..Extras::default() };
+    let message = NewMessage {
+        id: Some(line.id),
+        role,
+        content: line.content,
+        at,
+        conversation: line.conversation,
+        extras,
+        price: Price { tokens: Some(0), ..Price::default() },
+    };
+    Ok((message, purged_at))
+}

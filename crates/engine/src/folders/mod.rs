@@ -1,0 +1,282 @@
+//! Sessions that live in folders beside the code: a projection of the log, and what comes back by git.
+//!
+//! The store is first, a folder follows: it is caught up when its session is written to, and after a crash. How a
+//! folder's log stood when we left it is remembered; while it still stands so, following costs by what is new. Otherwise
+//! somebody else was there, and the folder is compared with the log line by line.
+
+mod arrive;
+mod card;
+mod commit;
+mod compare;
+mod lines;
+mod reconcile;
+mod repair;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use rethread_domain::{Message, Seq, Session, SessionId};
+use rethread_store::{Home, Housed, Order, Span};
+use rethread_workspace::{FolderPath, Locked, is_kind_name, topic};
+
+use self::lines::Owners;
+use crate::{Engine, Error, Result};
+
+pub use commit::{Consent, Saved};
+pub use repair::FolderHealth;
+pub use rethread_workspace::{Kind, Wish, Workspace};
+
+/// Messages that are projected at a time.
+const PAGE: u32 = 200;
+
+/// What came of looking at a folder, or at all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Sessions that were not known before.
+    pub arrived: Vec<SessionId>,
+    /// Sessions that went on elsewhere, with how many messages came of it.
+    pub went_on: Vec<(SessionId, u32)>,
+    /// Forks that were made because somebody else went on at the same time, each with what it is a fork of.
+    pub forked: Vec<(SessionId, SessionId)>,
+    /// What is not as it should be.
+    pub troubles: Vec<String>,
+    /// What was masked, and how often.
+    pub masked: BTreeMap<String, u32>,
+}
+
+impl Followed {
+    fn add(&mut self, other: Self) {
+        self.arrived.extend(other.arrived);
+        self.went_on.extend(other.went_on);
+        self.forked.extend(other.forked);
+        self.troubles.extend(other.troubles);
+        self.mask(other.masked.into_iter().flat_map(|(what, n)| (0..n).map(move |_| what.clone())));
+    }
+
+    fn mask(&mut self, found: impl IntoIterator<Item = String>) {
+        for what in found {
+            *self.masked.entry(what).or_default() += 1;
+        }
+    }
+}
+
+/// A folder that is locked, with the session that it is followed for.
+struct Place {
+    locked: Locked,
+    path: FolderPath,
+    home: Home,
+}
+
+impl Engine {
+    /// Brings the folder of a session up to its log. Without a folder nothing happens.
+    pub async fn follow(&self, id: SessionId) -> Result<Followed> {
+        let mut followed = Followed::default();
+        let home = self.store.home(id).await?;
+        if home.is_none() && self.workspace.is_none() {
+            return Ok(followed);
+        }
+        let session = self.store.session(id).await?;
+        let Some(home) = self.home(&session, home).await? else { return Ok(followed) };
+        let Some(place) = self.enter(id, home).await? else { return Ok(followed) };
+        // Others may have written while we waited for the lock.
+        let session = self.store.session(id).await?;
+        let stands = place.locked.stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
+        if stands == place.home.log && !stands.is_empty() {
+            self.extend(&place, &session, &mut followed).await?;
+        } else {
+            self.reconcile(&place, &mut followed).await?;
+        }
+        Ok(followed)
+    }
+
+    /// The same, where something else was asked for: what goes wrong is said later.
+    pub(crate) async fn follow_on(&self, id: SessionId) {
+        // Most sessions have no folder: they need not carry the room that following takes.
+        match Box::pin(self.follow(id)).await {
+            Ok(followed) => self.note(followed),
+            Err(error) => self.note(Followed {
+                troubles: vec![format!(
+                    "the session is saved, its folder could not follow: {error}"
+                )],
+                ..Followed::default()
+            }),
+        }
+    }
+
+    /// What is to be said of folders since this was asked last.
+    pub fn take_notes(&self) -> Followed {
+        let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::take(&mut notes)
+    }
+
+    fn note(&self, followed: Followed) {
+        let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        notes.add(followed);
+    }
+
+    /// Where a session lives. In a workspace, one in which something was said gets a folder.
+    async fn home(&self, session: &Session, home: Option<Home>) -> Result<Option<Home>> {
+        if home.is_some() {
+            return Ok(home);
+        }
+        let Some(workspace) = &self.workspace else { return Ok(None) };
+        let is_inside = Path::new(&session.project).starts_with(workspace.root());
+        if !is_inside || session.last_seq == 0 || session.deleted_at.is_some() {
+            return Ok(None);
+        }
+        let date = session.started_at.to_zoned(TimeZone::system()).date().to_string();
+        // The name of a folder goes wherever the folder goes.
+        let title = self.redactor.redact(session.title.as_deref().unwrap_or_default()).text;
+        let named = topic(&title);
+        let kind = if is_kind_name(&session.kind) { session.kind.as_str() } else { "chat" };
+        let path = workspace.create(&date, kind, &named)?;
+        let home = unseen(workspace.root(), &path, session.id);
+        let placed = self.store.place(session.id, home.clone()).await?;
+        if placed != home {
+            // Another process was quicker.
+            workspace.discard(&path)?;
+        }
+        Ok(Some(placed))
+    }
+
+    /// Locks the folder of a session; `None` where its workspace is not here.
+    async fn enter(&self, id: SessionId, home: Home) -> Result<Option<Place>> {
+        let workspace = match &self.workspace {
+            Some(own) if own.root() == Path::new(&home.root) => std::sync::Arc::clone(own),
+            _ if !Path::new(&home.root).is_dir() => return Ok(None),
+            _ => std::sync::Arc::new(Workspace::open(Path::new(&home.root))?),
+        };
+        let mut path: FolderPath = home.path.parse()?;
+        if workspace.folder(&path)?.is_none()
+            && let Some(renamed) = self.renamed(&workspace, &home).await?
+        {
+            path = renamed;
+        }
+        let locked = workspace.restore(&path)?.lock()?;
+        // Whoever had the lock before may have followed.
+        let home = self.store.home(id).await?.unwrap_or(home);
+        Ok(Some(Place { locked, path, home }))
+    }
+
+    /// Adds what is new to a folder that stands as we left it.
+    async fn extend(
+        &self,
+        place: &Place,
+        session: &Session,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        let mut home = place.home.clone();
+        self.write_on(&place.locked, session, &mut home, followed).await?;
+        self.describe(place, session, &mut home, followed).await?;
+        if home != place.home {
+            self.store.set_home(session.id, home).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the messages after those that the folder has.
+    async fn write_on(
+        &self,
+        locked: &Locked,
+        session: &Session,
+        home: &mut Home,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        let owners = self.owners(session).await?;
+        while home.seq < session.last_seq {
+            let page = self.page(session, home.seq + 1).await?;
+            let Some(last) = page.last().map(|message| message.seq) else { break };
+            let mut lines = Vec::with_capacity(page.len());
+            for message in &page {
+                let id = owners.line_id(message);
+                let (line, masked) = lines::line(id, &home.last_id, message, &self.redactor);
+                followed.mask(masked);
+                home.last_id.clone_from(&line.id);
+                lines.push(line);
+            }
+            let appended = locked.append(&lines, false)?;
+            home.log = appended.stamp.to_string();
+            home.seq = last;
+        }
+        Ok(())
+    }
+
+    /// Messages with whole texts from `from` on.
+    async fn page(&self, session: &Session, from: Seq) -> Result<Vec<Message>> {
+        let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
+        Ok(self.store.messages(session.id, span).await?)
+    }
+
+    async fn owners(&self, session: &Session) -> Result<Owners> {
+        let mut shared = Vec::new();
+        let mut origin = session.forked_from;
+        while let Some(one) = origin {
+            shared.push((one.seq, one.session));
+            origin = match self.store.session(one.session).await {
+                Ok(session) => session.forked_from,
+                Err(rethread_store::Error::NotFound(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(Owners::new(session, shared))
+    }
+
+    /// The workspace that a session lives in.
+    pub async fn home_root(&self, id: SessionId) -> Result<Option<PathBuf>> {
+        Ok(self.store.home(id).await?.map(|home| PathBuf::from(home.root)))
+    }
+
+    /// Sessions about a project that lies elsewhere now; gives how many there are.
+    pub async fn rehome(&self, from: &str, to: &str) -> Result<u32> {
+        Ok(self.store.rehome(from, to, self.clock.now()).await?)
+    }
+
+    /// Where a session lives, for people.
+    pub async fn folder_of(&self, id: SessionId) -> Result<Option<PathBuf>> {
+        let home = self.store.home(id).await?;
+        Ok(home.map(|home| Path::new(&home.root).join(home.path)))
+    }
+
+    /// The session that lives in a folder: by its name, `<date>/<name>`, or its path.
+    pub async fn session_in(&self, folder: &str) -> Result<Vec<SessionId>> {
+        let Some(workspace) = &self.workspace else { return Ok(Vec::new()) };
+        let root = workspace.root();
+        let wanted = folder.trim_end_matches('/');
+        let absolute = std::path::absolute(wanted).ok();
+        let beneath = absolute.as_deref().and_then(|path| path.strip_prefix(root).ok());
+        let homes = self.store.homes(&root.to_string_lossy()).await?;
+        let mut found: Vec<(String, SessionId)> = Vec::new();
+        for Housed { id, home, .. } in homes {
+            let is_meant = beneath == Some(Path::new(&home.path))
+                || home.path == wanted
+                || home.path.rsplit('/').next() == Some(wanted)
+                || home.path.strip_prefix("conversations/") == Some(wanted);
+            // Of the branches in one folder the first is meant.
+            if is_meant && !found.iter().any(|(path, _)| *path == home.path) {
+                found.push((home.path, id));
+            }
+        }
+        Ok(found.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+/// A home of which nothing is known yet.
+fn unseen(root: &Path, path: &FolderPath, id: SessionId) -> Home {
+    Home {
+        root: root.to_string_lossy().into_owned(),
+        path: path.to_string(),
+        seq: 0,
+        last_id: id.to_string(),
+        facts: 0,
+        told: String::new(),
+        log: String::new(),
+        card: String::new(),
+    }
+}
+
+impl From<rethread_workspace::Error> for Error {
+    fn from(error: rethread_workspace::Error) -> Self {
+        Self::Folder(error.to_string())
+    }
+}

@@ -1,0 +1,161 @@
+//! The one place that every message passes on its way into the store: secrets, and what it costs.
+
+use std::borrow::Cow;
+
+use rethread_domain::Message;
+use rethread_domain::message::{Body, NewMessage, Secret};
+use rethread_domain::price::Price;
+use rethread_domain::summary::Summary;
+use rethread_domain::turn::Update;
+use rethread_store::{Recalled, Span};
+use serde_json::Value;
+
+use crate::{Engine, Result};
+
+impl Engine {
+    /// Makes a message ready to be written.
+    ///
+    /// Values that we know never reach the disk. What rules recognise is marked, and masked wherever it leaves; or at
+    /// once, where that is set.
+    pub(crate) fn prepare(&self, message: &mut NewMessage) {
+        self.forget_known(&mut message.content);
+        if self.redactor.has_known() {
+            if let Some(calls) = &mut message.extras.tool_calls {
+                self.redactor.redact_known_json(calls);
+            }
+            for value in message.extras.other.values_mut() {
+                self.redactor.redact_known_json(value);
+            }
+        }
+        let found = self.redactor.redact(&message.content);
+        if self.masks_at_rest {
+            if let Cow::Owned(text) = found.text {
+                message.content = text;
+            }
+            message.extras.tool_calls.iter_mut().for_each(|calls| self.mask_json(calls));
+            message.extras.other.values_mut().for_each(|value| self.mask_json(value));
+        } else {
+            let mark = |found: rethread_domain::redact::Found| Secret {
+                from: found.at.start,
+                to: found.at.end,
+                what: found.what,
+            };
+            message.extras.secrets = found.found.into_iter().map(mark).collect();
+        }
+        message.price = Price::of(&message.content);
+    }
+
+    pub(crate) fn prepared(&self, mut messages: Vec<NewMessage>) -> Vec<NewMessage> {
+        for message in &mut messages {
+            self.prepare(message);
+        }
+        messages
+    }
+
+    /// A title, without values that we know; and without what rules recognise, where that is set.
+    pub(crate) fn prepared_title(&self, title: &str) -> String {
+        let redactor = &self.redactor;
+        let found =
+            if self.masks_at_rest { redactor.redact(title) } else { redactor.redact_known(title) };
+        found.text.into_owned()
+    }
+
+    fn mask_json(&self, value: &mut Value) {
+        self.redactor.redact_json(value);
+    }
+
+    fn forget_known(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.redactor.redact_known(text).text {
+            *text = masked;
+        }
+    }
+
+    /// The same for what an agent says while it says it.
+    pub(crate) fn forget_known_in(&self, update: &mut Update) {
+        if !self.redactor.has_known() {
+            return;
+        }
+        match update {
+            Update::Text { text } | Update::Thought { text } | Update::Title { title: text } => {
+                self.forget_known(text);
+            }
+            Update::Tool(tool) => {
+                for text in [&mut tool.title, &mut tool.output].into_iter().flatten() {
+                    self.forget_known(text);
+                }
+                for value in tool.raw.values_mut() {
+                    self.redactor.redact_known_json(value);
+                }
+            }
+            Update::Plan { entries: value } | Update::Other { raw: value } => {
+                self.redactor.redact_known_json(value);
+            }
+            Update::Permission(permission) => self.forget_known(&mut permission.title),
+            Update::Usage { .. } | Update::Context { .. } | Update::Mode { .. } => (),
+        }
+    }
+
+    /// A summary says what was said, but no secrets.
+    pub(crate) fn mask_summary(&self, summary: &mut Summary) {
+        let points = summary.points.iter_mut().map(|point| &mut point.text);
+        for text in points.chain([&mut summary.text]) {
+            if let Cow::Owned(masked) = self.redactor.redact(text).text {
+                *text = masked;
+            }
+        }
+    }
+
+    fn masked_title(&self, title: Option<&String>) -> Option<String> {
+        match self.redactor.redact(title?).text {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    /// Masks what was marked in what a context is made of: it leaves.
+    pub(crate) async fn mask(&self, recalled: &mut Recalled) -> Result<()> {
+        let id = recalled.session.id;
+        if let Some(title) = self.masked_title(recalled.session.title.as_ref()) {
+            recalled.session.title = Some(title);
+            recalled.session.reprice_title();
+        }
+        for conversation in recalled.conversations.iter_mut().chain(&mut recalled.others) {
+            if let Some(title) = self.masked_title(conversation.title.as_ref()) {
+                conversation.title = Some(title);
+                conversation.reprice();
+            }
+        }
+        let related = recalled.related.iter_mut().map(|related| &mut related.message);
+        for message in recalled.recent.iter_mut().chain(related) {
+            if message.extras.secrets.is_empty() {
+                continue;
+            }
+            if message.body.whole().is_none() {
+                let span = Span { to: message.seq, ..Span::after(message.seq, 1) };
+                if let Some(whole) = self.store.messages(id, span).await?.into_iter().next() {
+                    message.body = whole.body;
+                }
+            }
+            let text = masked(message);
+            message.price = Price::of(&text);
+            message.body = Body::Whole(text);
+        }
+        Ok(())
+    }
+}
+
+/// The text of a message without what was marked in it.
+fn masked(message: &Message) -> String {
+    let text = message.body.head();
+    let mut masked = String::with_capacity(text.len());
+    let mut from = 0;
+    for secret in &message.extras.secrets {
+        if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
+            masked.push_str(before);
+            masked.push_str(&format!("[redacted: {}]", secret.what));
+            from = secret.to;
+        }
+    }
+    masked.push_str(text.get(from..).unwrap_or_default());
+    masked
+}
