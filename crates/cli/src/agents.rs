@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rethread_acp::{AcpLauncher, Entry};
+use rethread_acp::{AcpLauncher, Entry, ToolServer};
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::{Conversation, Session, conversation, tokens};
 use rethread_engine::agents::{Asker, OpenOptions, Rules};
@@ -27,7 +27,7 @@ pub(crate) struct How {
     /// auto, required (fail rather than retell) or off (always new, told nothing)
     #[arg(long)]
     policy: Option<Policy>,
-    /// What the agent may do without being allowed to: ask, allow or deny
+    /// What the agent may do, and have done, without being allowed to: ask, allow or deny
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
 }
@@ -36,12 +36,21 @@ impl How {
     pub(crate) fn conversation(&self) -> Option<&str> {
         self.conversation.as_deref()
     }
+
+    /// Whether anything was said of how to talk, beside in which conversation.
+    pub(crate) fn is_particular(&self) -> bool {
+        self.model.is_some()
+            || self.system_prompt.is_some()
+            || self.policy.is_some()
+            || self.permissions.is_some()
+    }
 }
 
 impl App {
     /// The entry of an agent.
     pub(crate) fn agent(&self, name: &str) -> anyhow::Result<Entry> {
         let mut all = self.config.agents()?;
+        let near = crate::output::near::near(name, all.keys());
         all.remove(name).ok_or_else(|| {
             Refused {
                 code: "unknown_agent",
@@ -49,9 +58,10 @@ impl App {
                     "there is no agent {:?}",
                     name.chars().take(80).collect::<String>()
                 ),
-                hint: Some(
-                    "`rethread agents` lists them; three lines in the settings add one".into(),
-                ),
+                hint: Some(near.map_or_else(
+                    || "`rethread agents` lists them; three lines in the settings add one".into(),
+                    |near| format!("did you mean `{near}`? `rethread agents` lists all"),
+                )),
             }
             .into()
         })
@@ -60,6 +70,12 @@ impl App {
     pub(crate) fn launcher(&self, entry: Entry) -> anyhow::Result<AcpLauncher> {
         let (environment, withheld) = self.config.environment();
         let program = std::env::current_exe()?;
+        let servers = self.config.tools().iter().map(|(name, tool)| ToolServer {
+            name: name.clone(),
+            command: tool.command.clone(),
+            env: tool.env.clone(),
+        });
+        let entry = Entry { servers: servers.collect(), ..entry };
         Ok(AcpLauncher {
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
@@ -131,12 +147,13 @@ impl App {
         std::thread::spawn(|| tokens::count(""));
         let entry = self.agent(agent)?;
         let conversation = self.conversation(session, how.conversation.as_deref()).await?;
+        let instructions = self.instructions(session);
         let system_prompt = match &how.system_prompt {
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
                 let why = format!("the system prompt {} cannot be read: {error}", file.display());
                 BadInput::new(why, "give a file with --system-prompt FILE")
             })?),
-            None => entry.system_prompt.clone(),
+            None => instructions.prompt.or_else(|| entry.system_prompt.clone()),
         };
         let bad =
             |error: anyhow::Error| BadInput::new(error.to_string(), "one of ask, allow, deny");
@@ -151,6 +168,7 @@ impl App {
             conversation,
             agent: agent.to_owned(),
             system_prompt: system_prompt.filter(|text| !text.trim().is_empty()),
+            changed_prompt: instructions.changed.filter(|_| how.system_prompt.is_none()),
             defaults: Settings {
                 model: entry.model.clone(),
                 mode: entry.mode.clone(),
@@ -159,6 +177,7 @@ impl App {
             settings: Settings { model: how.model.clone(), ..Settings::default() },
             policy: self.config.policy(how.policy)?,
             limits: self.config.limits(),
+            max_turn_bytes: self.config.talk.max_turn_bytes,
             margin: self.config.margin(Some(agent)),
             rules,
             asker,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
+use rethread_domain::quote::safe;
 use rethread_engine::{Clock, Engine, Summariser};
 use rethread_store::StoreUrl;
 
@@ -13,6 +14,7 @@ use crate::commands;
 use crate::config::Config;
 use crate::error::Refused;
 use crate::output;
+use crate::workspace;
 
 /// Session continuity for AI agents
 ///
@@ -41,6 +43,7 @@ enum Command {
     Send(commands::resume::Send),
     Stop(commands::stop::Args),
     Agents(commands::agents::Args),
+    Init(commands::init::Args),
     Record(commands::record::Args),
     List(commands::list::Args),
     Show(commands::show::Args),
@@ -59,6 +62,8 @@ enum Command {
     Delete(commands::delete::Args),
     Undelete(commands::delete::Undelete),
     Purge(commands::purge::Args),
+    Scan(commands::scan::Args),
+    Rehome(commands::rehome::Args),
     Backup(commands::backup::Args),
     Restore(commands::backup::Restore),
     Config(commands::config::Args),
@@ -92,6 +97,13 @@ impl App {
             output::note(format_args!(
                 "note: the last answer in {} was interrupted; what had been said is kept",
                 commands::named(session)
+            ));
+        }
+        for (session, why) in &tidied.unreadable {
+            output::note(format_args!(
+                "note: the answer that was under way in {} cannot be read ({}); what came before it is kept",
+                commands::named(session),
+                safe(why)
             ));
         }
         let idle = output::time::length(self.config.idle());
@@ -136,7 +148,7 @@ impl Cli {
             Command::Completions(args) => return Ok(args.run()),
             Command::Man(args) => return args.run(),
             Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
-            Command::Tour(args) => return args.run().await,
+            Command::Tour(args) => return args.run(json).await,
             _ => (),
         }
         let config = Config::load()?;
@@ -149,44 +161,68 @@ impl Cli {
         }
         let summariser = config.summariser()?;
         let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
-            .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>));
+            .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
+            .with_redactor(config.redactor(), config.redact.at_rest)
+            .with_workspace(workspace::find(&config));
         let app = App { engine, config, url, json };
         if !matches!(command, Command::Doctor(_)) {
             app.tidy().await?;
         }
-        match command {
-            Command::Run(args) => args.run(&app).await,
-            Command::Resume(args) => args.run(&app).await,
-            Command::Continue(args) => args.run(&app).await,
-            Command::Send(args) => args.run(&app).await,
-            Command::Stop(args) => args.run(&app).await,
-            Command::Agents(args) => args.run(&app).await,
-            Command::Record(args) => args.run(&app).await,
-            Command::List(args) => args.run(&app).await,
-            Command::Show(args) => args.run(&app).await,
-            Command::Search(args) => args.run(&app).await,
-            Command::Context(args) => args.run(&app).await,
-            Command::Pause(args) => args.run(&app).await,
-            Command::Complete(args) => args.run(&app).await,
-            Command::Activate(args) => args.run(&app).await,
-            Command::Archive(args) => args.run(&app).await,
-            Command::Unarchive(args) => args.run(&app).await,
-            Command::Rename(args) => args.run(&app).await,
-            Command::Fork(args) => args.run(&app).await,
-            Command::Prune(args) => args.run(&app).await,
-            Command::Export(args) => args.run(&app).await,
-            Command::Import(args) => args.run(&app).await,
-            Command::Delete(args) => args.run(&app).await,
-            Command::Undelete(args) => args.run(&app).await,
-            Command::Purge(args) => args.run(&app).await,
-            Command::Backup(args) => args.run(&app).await,
-            Command::Doctor(args) => args.run(&app).await,
-            Command::Config(_)
-            | Command::Restore(_)
-            | Command::Tour(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::ReferenceAgent(_) => Ok(ExitCode::SUCCESS),
+        if command.reads() {
+            app.gather().await?;
+        }
+        let outcome = command.run(&app).await;
+        app.tell_notes().await?;
+        outcome
+    }
+}
+
+impl Command {
+    /// Whether it looks for sessions: what came with the workspace has to be there.
+    fn reads(&self) -> bool {
+        !matches!(
+            self,
+            Self::Record(_) | Self::Import(_) | Self::Init(_) | Self::Doctor(_) | Self::Backup(_)
+        )
+    }
+
+    async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Run(args) => args.run(app).await,
+            Self::Resume(args) => args.run(app).await,
+            Self::Continue(args) => args.run(app).await,
+            Self::Send(args) => args.run(app).await,
+            Self::Stop(args) => args.run(app).await,
+            Self::Agents(args) => args.run(app).await,
+            Self::Init(args) => args.run(app).await,
+            Self::Record(args) => args.run(app).await,
+            Self::List(args) => args.run(app).await,
+            Self::Show(args) => args.run(app).await,
+            Self::Search(args) => args.run(app).await,
+            Self::Context(args) => args.run(app).await,
+            Self::Pause(args) => args.run(app).await,
+            Self::Complete(args) => args.run(app).await,
+            Self::Activate(args) => args.run(app).await,
+            Self::Archive(args) => args.run(app).await,
+            Self::Unarchive(args) => args.run(app).await,
+            Self::Rename(args) => args.run(app).await,
+            Self::Fork(args) => args.run(app).await,
+            Self::Prune(args) => args.run(app).await,
+            Self::Export(args) => args.run(app).await,
+            Self::Import(args) => args.run(app).await,
+            Self::Delete(args) => args.run(app).await,
+            Self::Undelete(args) => args.run(app).await,
+            Self::Purge(args) => args.run(app).await,
+            Self::Scan(args) => args.run(app).await,
+            Self::Rehome(args) => args.run(app).await,
+            Self::Backup(args) => args.run(app).await,
+            Self::Doctor(args) => args.run(app).await,
+            Self::Config(_)
+            | Self::Restore(_)
+            | Self::Tour(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::ReferenceAgent(_) => Ok(ExitCode::SUCCESS),
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::output;
 /// Refused, or not there.
 const REFUSED: u8 = 1;
 const BAD_INPUT: u8 = 2;
+/// Ended by Ctrl-C, as shells say it.
+const CANCELLED: u8 = 130;
 pub(crate) const OUR_FAULT: u8 = 70;
 /// The longest line of an error about the command line.
 const LINE: usize = 300;
@@ -37,6 +39,28 @@ pub(crate) struct Refused {
     pub(crate) hint: Option<String>,
 }
 
+/// What went wrong before a request was written down: there is nothing to take up again.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct NotRecorded(pub(crate) Error);
+
+/// The person does not want it any more.
+#[derive(Debug, thiserror::Error)]
+#[error("{agent}: cancelled")]
+pub(crate) struct Cancelled {
+    pub(crate) agent: String,
+    /// Whether the request was written down before.
+    pub(crate) is_recorded: bool,
+}
+
+/// Words that may mean several sessions, for a program, which cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Several {
+    pub(crate) message: String,
+    pub(crate) candidates: Vec<serde_json::Value>,
+}
+
 impl BadInput {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: Some(hint.into()) }
@@ -52,10 +76,24 @@ struct Report {
 
 /// Prints an error with its causes and a hint, and picks the exit code.
 pub(crate) fn report(failure: &anyhow::Error, json: bool) -> ExitCode {
+    ExitCode::from(tell(failure, json))
+}
+
+/// Prints an error with its causes and a hint; gives the exit code that it would mean.
+pub(crate) fn tell(failure: &anyhow::Error, json: bool) -> u8 {
     let report = classify(failure);
     let message = format!("{failure:#}");
-    print(report.code, &message, report.hint.as_deref(), json);
-    ExitCode::from(report.exit)
+    if let Some(several) = failure.downcast_ref::<Several>() {
+        let (code, hint) = (report.code, report.hint);
+        let candidates = &several.candidates;
+        output::note(format_args!(
+            "{}",
+            json!({"error": {"code": code, "message": message, "hint": hint, "candidates": candidates}})
+        ));
+    } else {
+        print(report.code, &message, report.hint.as_deref(), json);
+    }
+    report.exit
 }
 
 /// A command line that is not understood; help and version come this way too.
@@ -74,8 +112,12 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
     let text = quote::safe(&refused.render().to_string());
     let lines: Vec<String> = text.lines().map(|line| line.chars().take(LINE).collect()).collect();
     if json {
-        let first = lines.first().map_or("", |line| line.trim_start_matches("error: "));
-        print("usage", first, Some("`rethread help` shows what can be said"), true);
+        // Up to the first empty line: what follows is about how to do it right.
+        let said: Vec<&str> =
+            lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty()).collect();
+        let said = said.join(" ");
+        let said = said.strip_prefix("error: ").unwrap_or(&said);
+        print("usage", said, Some("`rethread help` shows what can be said"), true);
     } else {
         output::note(format_args!("{}", lines.join("\n").trim_end()));
     }
@@ -102,6 +144,20 @@ fn classify(failure: &anyhow::Error) -> Report {
     }
     if let Some(refused) = failure.downcast_ref::<Refused>() {
         return Report { code: refused.code, exit: REFUSED, hint: refused.hint.clone() };
+    }
+    if failure.is::<Several>() {
+        let hint = Some("give an id: `rethread resume ID`".to_owned());
+        return Report { code: "ambiguous", exit: REFUSED, hint };
+    }
+    if let Some(Cancelled { agent, is_recorded }) = failure.downcast_ref::<Cancelled>() {
+        let report = by_trouble(agent, &Trouble::Cancelled, *is_recorded);
+        return Report { exit: CANCELLED, ..report };
+    }
+    if let Some(NotRecorded(error)) = failure.downcast_ref::<NotRecorded>() {
+        return match error {
+            Error::Agent { agent, trouble } => by_trouble(agent, trouble, false),
+            error => by_engine(error),
+        };
     }
     if let Some(error) = failure.downcast_ref::<Error>() {
         return by_engine(error);
@@ -155,12 +211,14 @@ fn by_engine(error: &Error) -> Report {
         Error::IdTaken { .. } => {
             found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
         }
-        Error::Agent { trouble, .. } => by_trouble(trouble),
-        Error::Busy { .. } => found(
-            "conversation_busy",
-            REFUSED,
-            "`rethread send ID PROMPT` lets that process send it; `rethread stop ID` ends it",
-        ),
+        Error::Agent { agent, trouble } => by_trouble(agent, trouble, true),
+        Error::Busy { session, .. } => {
+            let id = session.short();
+            let hint = format!(
+                "`rethread send {id} PROMPT`, without other options, lets that process send it; `rethread stop {id}` ends it"
+            );
+            found("conversation_busy", REFUSED, &hint)
+        }
         Error::NotResumable { .. } => found(
             "not_resumable",
             REFUSED,
@@ -174,32 +232,66 @@ fn by_engine(error: &Error) -> Report {
         Error::Elsewhere(_) => {
             found("elsewhere", REFUSED, "the process that has the conversation open says more")
         }
+        Error::Folder(_) => {
+            found("folder", REFUSED, "`rethread doctor` looks through the folders of a workspace")
+        }
         Error::Store(error) => by_store(error),
     }
 }
 
-/// What an agent's trouble asks of the user. The session stays resumable in all of them.
-fn by_trouble(trouble: &Trouble) -> Report {
+/// What an agent's trouble asks of the user. What was said before stays; `is_recorded` tells whether this request does.
+fn by_trouble(agent: &str, trouble: &Trouble, is_recorded: bool) -> Report {
+    let kept = if is_recorded { "what was said is kept" } else { "nothing of this was recorded" };
     let hint = match trouble {
-        Trouble::NotInstalled { .. } => "`rethread agents` says how to install it",
-        Trouble::CannotStart { .. } => "check the command in `rethread config show`",
-        Trouble::FolderGone(_) => "bring the folder back; the session itself is kept",
-        Trouble::TimedOut { .. } => {
-            "what was said is kept; the settings under [talk] allow more time"
+        Trouble::NotInstalled { program } => how_to_install(agent, program),
+        Trouble::CannotStart { .. } => "check the command in `rethread config show`".to_owned(),
+        Trouble::FolderGone(_) => "bring the folder back; the session itself is kept".to_owned(),
+        Trouble::TimedOut { .. } => format!("{kept}; the settings under [talk] allow more time"),
+        Trouble::WrongVersion(_) => "another version of the agent may speak version 1".to_owned(),
+        Trouble::LineTooLong(_) => "the setting talk.max_line_bytes allows longer ones".to_owned(),
+        Trouble::Nonsense { what, .. } if what == "initialize" => {
+            "check its command in `rethread config show`: some agents speak ACP only with an \
+             argument such as --acp"
+                .to_owned()
         }
-        Trouble::WrongVersion(_) => "another version of the agent may speak version 1",
-        Trouble::LineTooLong(_) => "the setting talk.max_line_bytes allows longer ones",
+        Trouble::Silent(_) => {
+            "the session is kept; the setting talk.answer_seconds gives the agent more time"
+                .to_owned()
+        }
+        Trouble::TurnTooLarge(_) => {
+            "what was said so far is kept; the setting talk.max_turn_bytes allows more".to_owned()
+        }
+        Trouble::Nonsense { .. } | Trouble::Refused { .. } if is_recorded => format!(
+            "{kept}; try again, or go on with another agent: `rethread continue --with AGENT`"
+        ),
         Trouble::Nonsense { .. } | Trouble::Refused { .. } => {
-            "what was said is kept; try again, or go on with another agent: --with AGENT"
+            format!("{kept}; try again, or with another agent")
         }
-        Trouble::SessionGone(_) => "--policy auto tells it the story so far in a new session",
-        Trouble::NeedsLogin(_) => "start the agent by itself once and log in there",
-        Trouble::Unsupported(_) => "leave it away, or use an agent that can do it",
-        Trouble::Ended { .. } | Trouble::Cancelled => {
-            "what was said is kept; `rethread continue` takes it up again"
+        Trouble::SessionGone(_) => {
+            "--policy auto tells it the story so far in a new session".to_owned()
+        }
+        Trouble::NeedsLogin(_) => "start the agent by itself once and log in there".to_owned(),
+        Trouble::Unsupported(_) => "leave it away, or use an agent that can do it".to_owned(),
+        Trouble::Ended { .. } | Trouble::Cancelled if is_recorded => {
+            format!("{kept}; `rethread continue` takes it up again")
+        }
+        Trouble::Cancelled => format!("{kept}; ask again"),
+        Trouble::Ended { .. } => {
+            format!("{kept}; `rethread agents {agent} --probe` tries whether it starts")
         }
     };
-    Report { code: trouble.name(), exit: REFUSED, hint: Some(hint.to_owned()) }
+    Report { code: trouble.name(), exit: REFUSED, hint: Some(hint) }
+}
+
+/// How to get an agent that is known, or where to look for a mistake.
+fn how_to_install(agent: &str, program: &str) -> String {
+    let known = rethread_acp::entries(&toml::Table::new()).ok();
+    let entry = known.and_then(|mut known| known.remove(agent));
+    let own = entry.filter(|entry| entry.command.first().is_some_and(|own| own == program));
+    match own.and_then(|entry| entry.install) {
+        Some(install) => format!("to install it: {install}"),
+        None => "check the command in `rethread config show`".to_owned(),
+    }
 }
 
 fn by_refusal(refusal: Refusal) -> Report {

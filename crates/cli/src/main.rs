@@ -9,6 +9,7 @@ mod error;
 mod output;
 mod summariser;
 mod terminal;
+mod workspace;
 
 use std::process::ExitCode;
 

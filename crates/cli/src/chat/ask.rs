@@ -3,16 +3,60 @@
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rethread_domain::quote::one_line;
 use rethread_engine::agents::{Asker, Question};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::Mutex;
 
 use crate::output;
 
+/// What an agent said before it asks is written down first, and shown so much later at most.
+const BEFORE: Duration = Duration::from_millis(100);
 /// How often is looked whether the question is still asked.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Whether a question stands on the terminal. The terminal is one for the whole program, and so is this.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
+/// Whether the cursor stands behind a question, on the same line.
+static IS_BEHIND: AtomicBool = AtomicBool::new(false);
+/// Whether a question was answered with Ctrl-D.
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
+pub(super) fn is_asking() -> bool {
+    IS_ASKING.load(Ordering::SeqCst)
+}
+
+/// Whether Ctrl-D was the answer to a question; says so once.
+pub(super) fn is_left() -> bool {
+    IS_LEFT.swap(false, Ordering::SeqCst)
+}
+
+/// Begins a line where the cursor stands behind a question that will not be answered.
+pub(super) fn end_line() {
+    if IS_BEHIND.swap(false, Ordering::SeqCst) {
+        output::note(format_args!(""));
+    }
+}
+
+/// A question that stands on the terminal until this is dropped, however that comes about.
+struct Standing;
+
+impl Standing {
+    fn new() -> Self {
+        IS_ASKING.store(true, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        end_line();
+        IS_ASKING.store(false, Ordering::SeqCst);
+    }
+}
 
 /// Whoever sits at the terminal.
 #[derive(Debug)]
@@ -20,6 +64,8 @@ pub(crate) struct Person {
     is_there: bool,
     /// Whether a line is being typed: what is typed then is no answer.
     is_typing: AtomicBool,
+    /// One question after the other: what is typed answers the one that is shown.
+    asking: Mutex<()>,
 }
 
 impl Person {
@@ -27,6 +73,7 @@ impl Person {
         Self {
             is_there: !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
             is_typing: AtomicBool::new(false),
+            asking: Mutex::new(()),
         }
     }
 
@@ -51,18 +98,26 @@ impl Asker for Person {
     }
 
     async fn ask(&self, question: &Question) -> Option<String> {
+        let _turn = self.asking.lock().await;
+        tokio::time::sleep(BEFORE).await;
+        let _standing = Standing::new();
         let (kind, title) = (one_line(&question.kind, 20), one_line(&question.title, 200));
-        output::note(format_args!("\nMay it {kind}: {title}?"));
+        let first =
+            question.first.as_deref().map(|first| format!(", first: {}", one_line(first, 200)));
+        output::note(format_args!("\nMay it {kind}: {title}{}?", first.unwrap_or_default()));
         for (number, option) in (1..).zip(&question.options) {
             output::note(format_args!("  {number}. {}", one_line(&option.name, 80)));
         }
         loop {
             drop(write!(std::io::stderr(), "Number (Ctrl-C cancels the turn): "));
+            IS_BEHIND.store(true, Ordering::SeqCst);
             let stopped = Arc::new(AtomicBool::new(false));
             let stop = Stop(Arc::clone(&stopped));
             let answer = tokio::task::spawn_blocking(move || read_line(&stopped)).await.ok()?;
             drop(stop);
-            let number: Option<usize> = answer?.trim().parse().ok();
+            let answer = answer?;
+            IS_BEHIND.store(false, Ordering::SeqCst);
+            let number: Option<usize> = answer.trim().parse().ok();
             let chosen = number.and_then(|number| question.options.get(number.checked_sub(1)?));
             if let Some(option) = chosen {
                 return Some(option.id.clone());
@@ -79,11 +134,17 @@ fn read_line(stopped: &AtomicBool) -> Option<String> {
     let mut line = Vec::new();
     while !stopped.load(Ordering::SeqCst) {
         let mut waiting = [PollFd::new(&terminal, PollFlags::IN)];
-        if !matches!(poll(&mut waiting, Some(&LOOK)), Ok(ready) if ready > 0) {
+        let is_ready = matches!(poll(&mut waiting, Some(&LOOK)), Ok(ready) if ready > 0);
+        // What is typed after the end of a question is for the next one.
+        if !is_ready || stopped.load(Ordering::SeqCst) {
             continue;
         }
         let mut bytes = [0; 256];
-        let read = terminal.read(&mut bytes).ok().filter(|read| *read > 0)?;
+        let read = terminal.read(&mut bytes).ok()?;
+        if read == 0 {
+            IS_LEFT.store(true, Ordering::SeqCst);
+            return None;
+        }
         line.extend_from_slice(&bytes[..read]);
         if line.ends_with(b"\n") {
             return String::from_utf8(line).ok();

@@ -1,36 +1,38 @@
 //! A conversation in the terminal: lines in, answers out, until one of both ends it.
 
 mod ask;
+mod lines;
+mod once;
+mod slash;
+mod stops;
 mod view;
 
 use std::io::IsTerminal;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rethread_domain::opening::Settings;
+use rethread_domain::opening::{Opening, Settings};
 use rethread_domain::session::Move;
-use rethread_engine::agents::{Answer, Asked, OpenOptions, Talk};
+use rethread_engine::agents::{Answer, Asked, OpenOptions, Talk, Trouble};
 use rethread_engine::{Engine, Error};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 pub(crate) use ask::Person;
+pub(crate) use once::once;
 pub(crate) use view::View;
 
+use self::lines::Lines;
+use self::stops::{Stop, Stops};
 use crate::cli::App;
-use crate::config;
+use crate::commands;
+use crate::error::{self, Cancelled, NotRecorded};
 use crate::output;
-use crate::terminal::editor::{Editor, Input};
+use crate::terminal::editor::Input;
 
 /// How often is looked for what other processes ask.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const COMMANDS: &[&str] = &["/help", "/stop", "/complete", "/resume", "/model", "/mode"];
-const HELP: &str = "/stop       save, pause and leave (also Ctrl-D)
-/complete   save, mark as completed and leave
-/resume     save, pause, and pick another session
-/model M    use another model, now and after every resume
-/mode M     use another mode of the agent
-Ctrl-C      cancel the running turn";
+/// An agent that takes longer to start is spoken of.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a conversation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,78 +48,24 @@ pub(crate) enum Left {
     Ended,
 }
 
-/// Reads lines on a thread of its own, one each time it is asked to.
-struct Lines {
-    wanted: Sender<()>,
-    typed: mpsc::UnboundedReceiver<std::io::Result<Input>>,
-    /// Typed while something else was done.
-    early: Option<std::io::Result<Input>>,
-}
-
-impl Lines {
-    fn open() -> anyhow::Result<Self> {
-        let history = config::data_folder()?.join("history");
-        let (wanted, asked) = channel::<()>();
-        let (send, typed) = mpsc::unbounded_channel();
-        std::thread::spawn(move || {
-            let mut editor = match Editor::open(&history, COMMANDS) {
-                Ok(editor) => editor,
-                Err(error) => return drop(send.send(Err(error))),
-            };
-            while asked.recv().is_ok() {
-                if send.send(editor.read("> ")).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Self { wanted, typed, early: None })
-    }
-
-    async fn next(&mut self) -> Option<std::io::Result<Input>> {
-        match self.early.take() {
-            Some(line) => Some(line),
-            None => self.typed.recv().await,
-        }
-    }
-
-    /// Waits for a Ctrl-C that the editor takes. A line that is typed meanwhile is kept.
-    async fn interrupted(&mut self) {
-        while self.early.is_none() {
-            match self.typed.recv().await {
-                Some(Ok(Input::Interrupted)) => {
-                    self.want();
-                    return;
-                }
-                Some(line) => self.early = Some(line),
-                None => break,
-            }
-        }
-        std::future::pending::<()>().await;
-    }
-
-    fn want(&self) {
-        // The thread is there as long as this is.
-        let _ = self.wanted.send(());
-    }
-}
-
 /// Talks until the person leaves. Saves and pauses the session at the end.
 pub(crate) async fn talk(app: &App, options: OpenOptions, person: &Person) -> anyhow::Result<Left> {
-    let session = options.session;
-    let mut talk = open(&app.engine, options).await?;
-    let mut view = View::new(false);
-    if let Some(opening) = talk.opening() {
-        view.opened(opening);
+    let (session, agent) = (options.session, options.agent.clone());
+    let mut lines = Lines::open(slash::COMPLETED, app.json)?;
+    let talk = open(&app.engine, options).await?;
+    let mut chat = Chat { app, talk, person, view: View::new(app.json), agent };
+    if std::io::stdin().is_terminal() && !app.json {
+        commands::resume::show_end(app, session).await?;
     }
-    let mut lines = Lines::open()?;
+    chat.tell_opening(None);
     if std::io::stdin().is_terminal() {
-        output::note(format_args!(
-            "{}",
-            output::dim("/help shows what can be typed beside messages")
-        ));
+        let help = "/help shows what can be typed beside messages";
+        output::note(format_args!("{}", output::dim(help)));
     }
-    let outcome = converse(app, &mut talk, person, &mut lines, &mut view).await;
-    let ended = talk.end().await;
+    let outcome = chat.converse(&mut lines).await;
+    // Whatever ended it, the editor may be waiting for a key that will not come.
+    lines.handle.give_back();
+    let ended = chat.talk.end().await;
     let left = outcome?;
     ended?;
     let asked = if left == Left::Completed { Move::Complete } else { Move::Pause };
@@ -135,148 +83,212 @@ pub(crate) async fn talk(app: &App, options: OpenOptions, person: &Person) -> an
 async fn open(engine: &Engine, options: OpenOptions) -> anyhow::Result<Talk> {
     let agent = options.agent.clone();
     tokio::select! {
-        opened = Talk::open(engine, options) => Ok(opened?),
-        _ = tokio::signal::ctrl_c() => {
-            Err(Error::Agent { agent, trouble: rethread_engine::agents::Trouble::Cancelled }.into())
+        opened = patiently(&agent, Talk::open(engine, options), || true) => {
+            opened.map_err(|error| NotRecorded(error).into())
         }
+        _ = tokio::signal::ctrl_c() => Err(Cancelled { agent: agent.clone(), is_recorded: false }.into()),
     }
 }
 
-async fn converse(
-    app: &App,
-    talk: &mut Talk,
-    person: &Person,
-    lines: &mut Lines,
-    view: &mut View,
-) -> anyhow::Result<Left> {
-    let quiet = Duration::try_from(app.config.idle()).unwrap_or(Duration::MAX);
-    let mut until = Instant::now() + quiet;
-    lines.want();
-    loop {
-        tokio::select! {
-            line = lines.next() => {
-                let Some(line) = line else { return Ok(Left::Stopped) };
-                match line? {
-                    Input::End => return Ok(Left::Stopped),
-                    Input::Interrupted => (),
-                    Input::Line(line) => {
-                        if let Some(left) = typed(talk, line.trim(), view).await? {
-                            return Ok(left);
-                        }
-                    }
-                }
-                until = Instant::now() + quiet;
-                lines.want();
-            }
-            () = tokio::time::sleep(LOOK_EVERY) => match talk.asked().await? {
-                Some(Asked::Prompt { no, prompt }) => {
-                    view.note(&format!("another process asks: {prompt}"));
-                    person.set_typing(true);
-                    let outcome = say(talk, &prompt, view, lines.interrupted()).await;
-                    person.set_typing(false);
-                    app.engine.reply(no, &outcome).await?;
-                    until = Instant::now() + quiet;
-                }
-                Some(Asked::Pause) => return Ok(Left::Stopped),
-                Some(Asked::Complete) => return Ok(Left::Completed),
-                None if talk.is_over().await? => return Ok(Left::Ended),
-                None if Instant::now() >= until => return Ok(Left::Idle),
-                None => (),
-            },
-        }
+/// Waits for what begins with a start of the agent, and says so if that takes long.
+async fn patiently<T>(
+    agent: &str,
+    work: impl Future<Output = T>,
+    is_starting: impl Fn() -> bool,
+) -> T {
+    let mut work = Box::pin(work);
+    tokio::select! {
+        done = &mut work => return done,
+        () = tokio::time::sleep(PATIENCE) => (),
     }
+    if is_starting() && std::io::stderr().is_terminal() {
+        let told = format!("[starting {agent} …]");
+        output::note(format_args!("{}", output::dim(&told)));
+    }
+    work.await
 }
 
-/// Does what was typed; gives whether that was the last of it.
-async fn typed(talk: &mut Talk, line: &str, view: &mut View) -> anyhow::Result<Option<Left>> {
-    let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let rest = rest.trim();
-    match command {
-        "" => (),
-        "/help" => output::note(format_args!("{HELP}")),
-        "/stop" | "/quit" | "/exit" => return Ok(Some(Left::Stopped)),
-        "/complete" => return Ok(Some(Left::Completed)),
-        "/resume" => return Ok(Some(Left::Resume)),
-        "/model" | "/mode" if rest.is_empty() => view.note(&format!("{command} what?")),
-        "/model" | "/mode" => {
-            let name = Some(rest.to_owned());
-            let settings = if command == "/model" {
-                Settings { model: name, ..Settings::default() }
-            } else {
-                Settings { mode: name, ..Settings::default() }
-            };
-            match talk.set(&settings).await {
-                Ok(()) => view.note(&format!("{} is {rest}", &command[1..])),
-                Err(error) => view.note(&error.to_string()),
-            }
-        }
-        _ => match say(talk, line, view, std::future::pending()).await {
-            Ok(_) => (),
-            // The conversation goes on: the agent is started again with the next message.
-            Err(error @ Error::Agent { .. }) => view.note(&format!("error: {error}")),
-            Err(error) => return Err(error.into()),
-        },
-    }
-    Ok(None)
+/// A conversation that is open.
+struct Chat<'a> {
+    app: &'a App,
+    talk: Talk,
+    person: &'a Person,
+    view: View,
+    agent: String,
 }
 
-/// One turn; Ctrl-C cancels it, as a signal or as the editor takes it.
-async fn say(
-    talk: &mut Talk,
-    prompt: &str,
-    view: &mut View,
-    interrupted: impl Future<Output = ()>,
-) -> rethread_engine::Result<Answer> {
-    let canceller = talk.canceller();
-    let before = talk.opening().cloned();
-    let answer = {
-        let mut show = |update: &rethread_domain::turn::Update| view.update(update);
-        let turn = talk.send(prompt, &mut show);
-        tokio::pin!(turn, interrupted);
-        let mut is_interrupted = false;
+/// What came of a turn, and whether the person leaves after it.
+struct Said {
+    outcome: rethread_engine::Result<Answer>,
+    is_left: bool,
+}
+
+impl Chat<'_> {
+    async fn converse(&mut self, lines: &mut Lines) -> anyhow::Result<Left> {
+        let quiet = Duration::try_from(self.app.config.idle()).unwrap_or(Duration::MAX);
+        let mut until = Instant::now() + quiet;
+        lines.want();
         loop {
             tokio::select! {
-                answer = &mut turn => break answer,
-                _ = tokio::signal::ctrl_c() => (),
-                () = &mut interrupted, if !is_interrupted => is_interrupted = true,
+                line = lines.next() => {
+                    let Some(line) = line else { return Ok(Left::Stopped) };
+                    match line? {
+                        Input::End => return Ok(Left::Stopped),
+                        Input::Interrupted => (),
+                        Input::Line(line) => {
+                            if let Some(left) = self.typed(&line).await? {
+                                return Ok(left);
+                            }
+                        }
+                    }
+                    until = Instant::now() + quiet;
+                    lines.want();
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => match self.talk.asked().await? {
+                    Some(Asked::Prompt { no, prompt }) => {
+                        self.answer_other(no, &prompt, lines).await?;
+                        until = Instant::now() + quiet;
+                    }
+                    Some(Asked::Pause) => return Ok(Left::Stopped),
+                    Some(Asked::Complete) => return Ok(Left::Completed),
+                    None if self.talk.is_over().await? => return Ok(Left::Ended),
+                    // Somebody is there.
+                    None if lines.handle.has_text() => until = Instant::now() + quiet,
+                    None if Instant::now() >= until => return Ok(Left::Idle),
+                    None => (),
+                },
             }
-            canceller.cancel();
         }
-    };
-    view.end_line();
-    if let Some(opening) = talk.opening().filter(|opening| Some(*opening) != before.as_ref()) {
-        view.opened(opening);
     }
-    if let Ok(Answer { stop, .. }) = &answer
-        && stop != "end_turn"
-    {
-        view.note(stop);
-    }
-    answer
-}
 
-/// One request and its answer, for a person or for a program.
-pub(crate) async fn once(app: &App, options: &OpenOptions, prompt: &str) -> anyhow::Result<Answer> {
-    let mut view = View::new(app.json);
-    let outcome = {
-        let mut show = |progress: rethread_engine::agents::Progress<'_>| view.progress(&progress);
-        let sent = app.engine.send(options, prompt, &mut show);
-        tokio::pin!(sent);
-        tokio::select! {
-            answer = &mut sent => answer,
-            // What was said so far is kept, and marked as interrupted.
-            _ = tokio::signal::ctrl_c() => Err(Error::Agent {
-                agent: options.agent.clone(),
-                trouble: rethread_engine::agents::Trouble::Cancelled,
-            }),
-        }
-    };
-    view.end_line();
-    let answer = outcome?;
-    if app.json {
-        output::json(&answer);
-    } else if answer.stop != "end_turn" {
-        view.note(&answer.stop);
+    /// Sends what another process asks, while the person may be typing.
+    async fn answer_other(
+        &mut self,
+        no: u64,
+        prompt: &str,
+        lines: &mut Lines,
+    ) -> anyhow::Result<()> {
+        self.view.set_above(Some(lines.handle.clone()));
+        self.view.note(&format!("another process asks: {prompt}"));
+        self.person.set_typing(true);
+        let said = self.say(prompt, Stops::Editor(lines)).await;
+        self.person.set_typing(false);
+        self.view.set_above(None);
+        Ok(self.app.engine.reply(no, &said.outcome).await?)
     }
-    Ok(answer)
+
+    /// Does what was typed; gives whether that was the last of it.
+    async fn typed(&mut self, line: &str) -> anyhow::Result<Option<Left>> {
+        let line = self.app.expand(line.trim_end());
+        let (command, rest) = slash::split(&line);
+        match command {
+            "/help" => output::note(format_args!("{}", slash::HELP)),
+            "/stop" | "/quit" | "/exit" => return Ok(Some(Left::Stopped)),
+            "/complete" => return Ok(Some(Left::Completed)),
+            "/resume" => return Ok(Some(Left::Resume)),
+            "/model" | "/mode" if rest.is_empty() => self.view.note(&format!("{command} what?")),
+            "/model" => {
+                let model = Some(rest.to_owned());
+                self.set("model", rest, Settings { model, ..Settings::default() }).await?;
+            }
+            "/mode" => {
+                let mode = Some(rest.to_owned());
+                self.set("mode", rest, Settings { mode, ..Settings::default() }).await?;
+            }
+            _ if line.trim().is_empty() => (),
+            _ => {
+                if let Some(meant) = slash::near(command) {
+                    let command = rethread_domain::quote::one_line(command, 40);
+                    self.view.note(&format!(
+                        "{command} was not sent. Did you mean {meant}? With a space before it, it goes to the agent"
+                    ));
+                    return Ok(None);
+                }
+                let said = self.say(line.trim(), Stops::Terminal).await;
+                match said.outcome {
+                    Ok(answer) if self.app.json => output::json_line(&answer),
+                    Ok(_) => (),
+                    Err(error) => self.tell(error)?,
+                }
+                return Ok(said.is_left.then_some(Left::Stopped));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn set(&mut self, what: &str, name: &str, settings: Settings) -> anyhow::Result<()> {
+        match self.talk.set(&settings).await {
+            Ok(()) => self.view.note(&format!("{what} is {name}")),
+            Err(error) => self.tell(error)?,
+        }
+        Ok(())
+    }
+
+    /// Tells what went wrong with the agent: the conversation goes on, and the agent is started again with the next
+    /// message. All else ends it.
+    fn tell(&mut self, error: Error) -> anyhow::Result<()> {
+        if !matches!(error, Error::Agent { .. }) {
+            return Err(error.into());
+        }
+        if self.app.json {
+            error::tell(&error.into(), true);
+        } else {
+            self.view.note(&format!("error: {error}"));
+        }
+        Ok(())
+    }
+
+    fn tell_opening(&mut self, before: Option<&Opening>) {
+        if let Some(opening) = self.talk.opening().filter(|opening| Some(*opening) != before) {
+            self.view.opened(opening);
+        }
+    }
+
+    /// One turn; Ctrl-C cancels it, Ctrl-D leaves as well.
+    async fn say(&mut self, prompt: &str, mut stops: Stops<'_>) -> Said {
+        let before = self.talk.opening().cloned();
+        let ready = tokio::select! {
+            ready = patiently(&self.agent, self.talk.ready(), || true) => ready,
+            stop = stops.next() => {
+                let (agent, trouble) = (self.agent.clone(), Trouble::Cancelled);
+                let outcome = Err(Error::Agent { agent, trouble });
+                return Said { outcome, is_left: stop == Stop::Leave };
+            }
+        };
+        if let Err(error) = ready {
+            return Said { outcome: Err(error), is_left: false };
+        }
+        self.tell_opening(before.as_ref());
+        let before = self.talk.opening().cloned();
+        let canceller = self.talk.canceller();
+        let mut stopped = None;
+        let outcome = {
+            // Whoever shows the answer and whoever cancels it take turns.
+            let view = Mutex::new(&mut self.view);
+            let view = || view.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut show = |update: &rethread_domain::turn::Update| view().update(update);
+            let turn = self.talk.send(prompt, &mut show);
+            tokio::pin!(turn);
+            loop {
+                let stop = tokio::select! {
+                    outcome = &mut turn => break outcome,
+                    stop = stops.next() => stop,
+                };
+                if stopped.is_none() {
+                    view().note("cancelling …");
+                }
+                stopped = stopped.max(Some(stop));
+                canceller.cancel();
+            }
+        };
+        self.view.end_line();
+        self.tell_opening(before.as_ref());
+        if let Ok(Answer { stop, .. }) = &outcome
+            && stop != "end_turn"
+        {
+            self.view.note(stop);
+        }
+        // It may have been the answer to the last question.
+        Said { outcome, is_left: stopped == Some(Stop::Leave) || ask::is_left() }
+    }
 }

@@ -1,26 +1,37 @@
 //! What a person sees of a turn: the answer on standard output as it comes, all else on standard error.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 
 use rethread_domain::opening::Opening;
 use rethread_domain::quote::{cut_line, safe};
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::Progress;
 
+use super::ask;
 use crate::output;
+use crate::terminal::editor::Handle;
 
 /// The longest line about a tool.
 const TOOL_CHARS: usize = 100;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct View {
     /// Programs get the whole answer at the end instead.
     pub(crate) is_quiet: bool,
+    /// Whether another process sends, which tells nothing before the end.
+    is_elsewhere: bool,
     /// Whether the answer is in the middle of a line.
     is_open: bool,
     /// The tool calls that were shown, with their titles.
     shown: BTreeMap<String, String>,
     failed: BTreeSet<String>,
+    /// Where a line is being typed: all goes above it, in whole lines.
+    above: Option<Handle>,
+    /// What is no whole line yet.
+    line: String,
+    /// What came while a question stands on the terminal.
+    waiting: Vec<Update>,
 }
 
 impl View {
@@ -28,10 +39,23 @@ impl View {
         Self { is_quiet, ..Self::default() }
     }
 
+    /// From here on, somebody types a line, or nobody does.
+    pub(crate) fn set_above(&mut self, typing: Option<Handle>) {
+        self.end_line();
+        self.above = typing.filter(Handle::is_drawn);
+    }
+
     pub(crate) fn progress(&mut self, progress: &Progress<'_>) {
         match progress {
-            Progress::Opened(opening) => self.opened(opening),
-            Progress::Elsewhere => self.note("another process has it open and sends it"),
+            Progress::Opened(opening) => {
+                self.is_elsewhere = false;
+                self.opened(opening);
+            }
+            Progress::Elsewhere => {
+                self.is_elsewhere = true;
+                self.note("another process has it open and sends it");
+            }
+            Progress::Asked(_) => (),
             Progress::Update(update) => self.update(update),
         }
     }
@@ -44,7 +68,12 @@ impl View {
     pub(crate) fn note(&mut self, text: &str) {
         if !self.is_quiet {
             self.end_line();
-            output::note(format_args!("{}", output::dim(&format!("[{}]", safe(text)))));
+            ask::end_line();
+            let text = output::dim(&format!("[{}]", safe(text)));
+            match &self.above {
+                Some(above) if std::io::stderr().is_terminal() => above.print_above(text + "\n"),
+                _ => output::note(format_args!("{text}")),
+            }
         }
     }
 
@@ -52,18 +81,43 @@ impl View {
         if self.is_quiet {
             return;
         }
+        if ask::is_asking() {
+            // It would stand where the answer is typed.
+            self.waiting.push(update.clone());
+            return;
+        }
+        self.show_waiting();
+        self.show(update);
+    }
+
+    fn show_waiting(&mut self) {
+        for update in std::mem::take(&mut self.waiting) {
+            self.show(&update);
+        }
+    }
+
+    fn show(&mut self, update: &Update) {
         match update {
-            Update::Text { text } if !text.is_empty() => {
-                let text = safe(text);
-                output::data(&text);
-                self.is_open = !text.ends_with('\n');
-            }
+            Update::Text { text } if !text.is_empty() => self.text(&safe(text)),
             Update::Tool(tool) => self.tool(tool),
             Update::Permission(asked) if asked.by != "user" => {
                 let title = cut_line(&asked.title, 60);
                 self.note(&format!("{title}: {} ({})", asked.answer, asked.by));
             }
             _ => (),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let Some(above) = &self.above else {
+            output::data(text);
+            self.is_open = !text.ends_with('\n');
+            return;
+        };
+        self.line.push_str(text);
+        if let Some(end) = self.line.rfind('\n') {
+            let rest = self.line.split_off(end + 1);
+            above.print_above(std::mem::replace(&mut self.line, rest));
         }
     }
 
@@ -82,7 +136,20 @@ impl View {
         }
     }
 
+    /// Shows the whole of an answer of which nothing was shown yet.
+    pub(crate) fn answered(&mut self, answer: &str) {
+        if self.is_elsewhere {
+            self.update(&Update::Text { text: answer.to_owned() });
+        }
+    }
+
     pub(crate) fn end_line(&mut self) {
+        if !ask::is_asking() {
+            self.show_waiting();
+        }
+        if let Some(above) = self.above.as_ref().filter(|_| !self.line.is_empty()) {
+            above.print_above(std::mem::take(&mut self.line) + "\n");
+        }
         if std::mem::take(&mut self.is_open) {
             output::data("\n");
         }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Ask anew
     #[arg(long)]
     probe: bool,
-    /// Only those that are installed, without asking them
+    /// Only whether they are installed: none is started
     #[arg(long, conflicts_with = "probe")]
     quick: bool,
     /// Forget what was allowed or refused for good in this folder
@@ -51,10 +51,14 @@ impl Args {
         if self.forget_permissions {
             let folder = super::project(None)?;
             let count = app.engine.ungrant(&folder.to_string_lossy()).await?;
-            output::note(format_args!(
-                "{count} decisions about {} are forgotten.",
-                folder.display()
-            ));
+            if app.json {
+                output::json(&json!({"project": folder, "forgotten": count}));
+            } else {
+                output::note(format_args!(
+                    "{count} decisions about {} are forgotten.",
+                    folder.display()
+                ));
+            }
             return Ok(ExitCode::SUCCESS);
         }
         let mut entries = app.config.agents()?;

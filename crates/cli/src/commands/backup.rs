@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rethread_store::StoreUrl;
+use serde_json::json;
 
 use crate::cli::App;
 use crate::error::BadInput;
@@ -47,7 +48,12 @@ impl Args {
             );
         }
         app.engine.backup(&self.to).await?;
-        output::note(format_args!("Backed up to {}.", self.to.display()));
+        if app.json {
+            let bytes = std::fs::metadata(&self.to)?.len();
+            output::json(&json!({"path": self.to, "bytes": bytes}));
+        } else {
+            output::note(format_args!("Backed up to {}.", self.to.display()));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use futures::executor::block_on;
 use rethread_domain::quote::one_line;
-use rethread_domain::{Session, SessionId};
+use rethread_domain::{Session, SessionId, Status};
 use rethread_engine::Engine;
 use rethread_engine::exchange::session_view;
 use rethread_store::{ListFilter, Span};
 
 use super::resume::by_words;
 use crate::cli::App;
-use crate::error::Refused;
+use crate::error::{Refused, Several};
 use crate::output::{self, table, time};
 use crate::terminal::picker::{Preview, Row, pick};
 
@@ -21,19 +21,49 @@ const MOST: u32 = 500;
 /// The last messages in a preview.
 const PREVIEWED: u32 = 6;
 
+/// Which sessions are meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Only {
+    /// Only those of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those with this status: active, paused or completed
+    #[arg(long)]
+    status: Option<Status>,
+}
+
+impl Only {
+    fn fits(&self, session: &Session) -> bool {
+        self.kind.as_ref().is_none_or(|kind| session.kind == *kind)
+            && self.status.is_none_or(|status| session.status == status)
+    }
+
+    fn is_something(&self) -> bool {
+        self.kind.is_some() || self.status.is_some()
+    }
+}
+
+/// The session with this number in the list.
+pub(super) async fn by_number(app: &App, number: usize) -> anyhow::Result<Option<Session>> {
+    Ok(resumable(app).await?.into_iter().nth(number.saturating_sub(1)).filter(|_| number > 0))
+}
+
 async fn resumable(app: &App) -> anyhow::Result<Vec<Session>> {
     let user = Some(app.config.user(None)?);
     Ok(app.engine.list(&ListFilter { user, limit: MOST, ..ListFilter::default() }).await?)
 }
 
 /// `resume --list`: what can be resumed, the most recent first.
-pub(super) async fn list(app: &App, words: Option<&str>) -> anyhow::Result<ExitCode> {
-    let sessions = match words {
+pub(super) async fn list(app: &App, words: Option<&str>, only: &Only) -> anyhow::Result<ExitCode> {
+    let mut sessions = match words {
         Some(words) => by_words(app, words).await?,
         None => resumable(app).await?,
     };
+    sessions.retain(|session| only.fits(session));
     if app.json {
         output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+    } else if sessions.is_empty() && (words.is_some() || only.is_something()) {
+        output::note(format_args!("Nothing like that can be resumed; `rethread list` shows all."));
     } else if sessions.is_empty() {
         output::note(format_args!(
             "Nothing can be resumed. `rethread run AGENT` starts a session."
@@ -63,8 +93,9 @@ fn numbered(sessions: &[Session], app: &App) -> String {
 }
 
 /// Any session, by the picker.
-pub(super) async fn from_all(app: &App) -> anyhow::Result<Option<Session>> {
-    let sessions = resumable(app).await?;
+pub(super) async fn from_all(app: &App, only: &Only) -> anyhow::Result<Option<Session>> {
+    let mut sessions = resumable(app).await?;
+    sessions.retain(|session| only.fits(session));
     if sessions.is_empty() {
         return Err(Refused {
             code: "session_not_found",
@@ -83,12 +114,16 @@ pub(super) async fn among(
     words: &str,
 ) -> anyhow::Result<Option<Session>> {
     if app.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        output::note(format_args!("{}", numbered(&sessions, app).trim_end()));
         let meant = if words.is_empty() {
             "which one?".to_owned()
         } else {
             format!("{words:?} may mean any of these")
         };
+        if app.json {
+            let candidates = sessions.iter().map(session_view).collect();
+            return Err(Several { message: meant, candidates }.into());
+        }
+        output::note(format_args!("{}", numbered(&sessions, app).trim_end()));
         return Err(Refused {
             code: "ambiguous",
             message: meant,
@@ -146,9 +181,14 @@ fn preview(engine: &Engine, id: &str) -> Preview {
     Preview { lines }
 }
 
+/// Whether there is somebody to ask.
+pub(crate) fn is_asked() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Asks a question that is answered with yes or no; without a terminal the answer is no.
-pub(super) fn confirm(question: &str) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !is_asked() {
         return Ok(false);
     }
     write!(std::io::stderr(), "{question} [y/N] ")?;

@@ -36,6 +36,9 @@ enum Action {
 impl Args {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         match self.action {
+            Action::Show { defaults: true } if json => {
+                output::json(&toml::from_str::<toml::Table>(DEFAULTS)?);
+            }
             Action::Show { defaults: true } => output::data(DEFAULTS),
             Action::Show { defaults: false } => {
                 let config = Config::load()?;

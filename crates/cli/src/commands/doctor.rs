@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use rethread_domain::opening;
 use rethread_engine::Checked;
+use rethread_engine::folders::FolderHealth;
 use rethread_store::OpeningCount;
 use serde_json::json;
 
@@ -19,6 +20,9 @@ pub(crate) struct Args {
     /// Make counters, views and the search index anew from the log
     #[arg(long)]
     rebuild: bool,
+    /// Write damaged logs of session folders anew; what was damaged is kept aside
+    #[arg(long)]
+    repair: bool,
     /// Give unused space back; what was deleted more than 30 days ago goes
     #[arg(long)]
     compact: bool,
@@ -36,11 +40,25 @@ impl Args {
         }
         let checked = app.engine.check().await?;
         let openings = app.engine.openings().await.unwrap_or_default();
-        let is_well = checked.health.damage.is_empty() && checked.health.drift.is_empty();
+        if !checked.health.damage.is_empty() && self.repair {
+            output::note(format_args!("The store is damaged: folders are left as they are."));
+        }
+        let repair = self.repair && checked.health.damage.is_empty();
+        let folders = match checked.health.damage.as_slice() {
+            [] => app.engine.check_folders(repair).await?,
+            _ => Vec::new(),
+        };
+        let is_well = checked.health.damage.is_empty()
+            && checked.health.drift.is_empty()
+            && folders.iter().all(|one| one.troubles.is_empty() || one.is_repaired);
         if app.json {
-            output::json(&view(&checked, &openings, app));
+            let mut view = view(&checked, &openings, app);
+            view["folders"] = folders.iter().map(folder_view).collect();
+            view["ok"] = is_well.into();
+            output::json(&view);
         } else {
             output::data(&render(&checked, app));
+            output::data(&housed(&folders));
             output::data(&opened(&openings));
         }
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -109,6 +127,45 @@ fn render(checked: &Checked, app: &App) -> String {
     }
     if !checked.health.drift.is_empty() {
         out.push_str("`rethread doctor --rebuild` makes these anew from the log.\n");
+    }
+    out
+}
+
+fn folder_view(folder: &FolderHealth) -> serde_json::Value {
+    json!({
+        "path": folder.path,
+        "troubles": folder.troubles,
+        "kept_aside": folder.aside,
+        "repaired": folder.is_repaired,
+    })
+}
+
+/// What is wrong with the folders of the workspace.
+fn housed(folders: &[FolderHealth]) -> String {
+    if folders.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        out.push_str(&format!("{name:<12}{}\n", output::shown(value, false)));
+    };
+    let ill: Vec<&FolderHealth> = folders.iter().filter(|one| !one.troubles.is_empty()).collect();
+    if ill.is_empty() {
+        line("Folders", &format!("{}, all as they should be", folders.len()));
+    }
+    for folder in &ill {
+        for trouble in &folder.troubles {
+            line("Folder", trouble);
+        }
+        for aside in &folder.aside {
+            line("Kept", &aside.display().to_string());
+        }
+        if folder.is_repaired {
+            line("Repaired", &folder.path);
+        }
+    }
+    if ill.iter().any(|folder| !folder.is_repaired) {
+        out.push_str("`rethread doctor --repair` writes damaged logs anew.\n");
     }
     out
 }

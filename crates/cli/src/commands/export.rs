@@ -1,5 +1,6 @@
 //! `rethread export`
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
-use rethread_engine::exchange::Format;
+use rethread_engine::exchange::{Format, Secrets};
 use rethread_store::ListFilter;
 
 use crate::cli::App;
@@ -18,6 +19,7 @@ use crate::output;
 /// Write sessions out, without loss
 ///
 /// As JSON lines (a session, then its facts and messages) or as JSON. `rethread import` takes either back in.
+/// What looks like a key, a token or a password is masked, and told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The session
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// The file to write to [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write secrets out as they are
+    #[arg(long)]
+    no_redact: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -81,15 +86,28 @@ impl Args {
             (true, Format::Json) => ("[", ",", "]\n"),
             _ => ("", "", ""),
         };
+        let secrets = if self.no_redact { Secrets::Kept } else { Secrets::Masked };
+        let mut masked: BTreeMap<String, u32> = BTreeMap::new();
         out.write_all(open.as_bytes())?;
         for (at, id) in ids.iter().enumerate() {
             if at > 0 {
                 out.write_all(comma.as_bytes())?;
             }
-            app.engine.export(*id, format, &mut out).await?;
+            for (what, count) in app.engine.export(*id, format, secrets, &mut out).await? {
+                *masked.entry(what).or_default() += count;
+            }
         }
         out.write_all(close.as_bytes())?;
-        Ok(out.flush()?)
+        out.flush()?;
+        if !masked.is_empty() {
+            let masked: Vec<String> =
+                masked.iter().map(|(what, count)| format!("{count} × {what}")).collect();
+            output::note(format_args!(
+                "note: masked: {}; --no-redact writes them out as they are",
+                masked.join(", ")
+            ));
+        }
+        Ok(())
     }
 }
 

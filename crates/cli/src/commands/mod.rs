@@ -2,7 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod backup;
-mod choice;
+pub(crate) mod choice;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod delete;
@@ -10,14 +10,17 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fork;
 pub(crate) mod import;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod manual;
 pub(crate) mod prune;
 pub(crate) mod purge;
 pub(crate) mod record;
+pub(crate) mod rehome;
 pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod scan;
 pub(crate) mod search;
 pub(crate) mod shift;
 pub(crate) mod show;
@@ -48,11 +51,16 @@ pub(crate) fn positive(what: &'static str, given: i64) -> anyhow::Result<u32> {
 /// The folder of a project, as sessions know it.
 pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let folder = given.unwrap_or(Path::new("."));
-    let unusable = |why: &str| {
-        BadInput::new(
+    let unusable = |why: &str| match given {
+        Some(folder) => BadInput::new(
             format!("the project folder {} {why}", folder.display()),
             "give a folder with --project DIR",
-        )
+        ),
+        // Not every command takes a folder.
+        None => BadInput::new(
+            format!("the current folder {why}"),
+            "change to a folder that is there, with a name in UTF-8",
+        ),
     };
     let real = match std::fs::canonicalize(folder) {
         Ok(real) => real,
@@ -105,7 +113,7 @@ pub(crate) fn refuse_excluded(app: &App, folder: &Path) -> anyhow::Result<()> {
 /// Says how a conversation in the terminal was left.
 pub(crate) async fn leave(app: &App, id: SessionId, left: Left) -> anyhow::Result<()> {
     let session = app.engine.session(id).await?;
-    if session.last_seq == 0 {
+    if session.last_seq == 0 || app.json {
         return Ok(());
     }
     if left == Left::Idle {
@@ -113,5 +121,6 @@ pub(crate) async fn leave(app: &App, id: SessionId, left: Left) -> anyhow::Resul
         output::note(format_args!("Nothing was said for {idle}."));
     }
     output::note(format_args!("{}", stop::told(&app.engine, &session).await?));
+    app.commit(&session, None).await?;
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! `rethread resume`, `rethread continue` and `rethread send`
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use rethread_domain::{Seq, Session, SessionId, Status};
 use rethread_engine::Error;
 use rethread_store::{ListFilter, Span};
 
-use super::choice;
+use super::choice::{self, Only};
 use super::{leave, project, refuse_excluded};
 use crate::agents::How;
 use crate::chat::{self, Left, Person};
@@ -33,7 +32,7 @@ const MOST: u32 = 20;
 /// session, or told the story so far, and why.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The session: its id, or words of it
+    /// The session: its id, its number in the list, its folder, or words of it
     #[arg(value_name = "ID|WORDS")]
     target: Option<String>,
     /// What to ask; without it, a conversation
@@ -44,6 +43,8 @@ pub(crate) struct Args {
     /// Go on from this message, in a fork
     #[arg(long, value_name = "SEQ")]
     from: Option<Seq>,
+    #[command(flatten)]
+    only: Only,
     /// List what can be resumed
     #[arg(long, conflicts_with_all = ["prompt", "with", "from"])]
     list: bool,
@@ -74,8 +75,8 @@ pub(crate) struct Continue {
 
 /// Send a message to a session, running or not
 ///
-/// A process that has the conversation open sends it; otherwise its agent is started and the conversation is resumed
-/// first.
+/// A process that has the conversation open sends it, with the agent and the settings that it has; otherwise the agent
+/// is started and the conversation is resumed first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Send {
     /// The session
@@ -93,9 +94,9 @@ pub(crate) struct Send {
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         if self.list {
-            return choice::list(app, self.target.as_deref()).await;
+            return choice::list(app, self.target.as_deref(), &self.only).await;
         }
-        let Some(session) = find(app, self.target.as_deref()).await? else {
+        let Some(session) = find(app, self.target.as_deref(), &self.only).await? else {
             return Ok(ExitCode::SUCCESS);
         };
         let Self { prompt, with, from, yes, how, .. } = self;
@@ -141,7 +142,9 @@ impl Send {
 
 /// Lets the user pick a session and goes on with it.
 pub(crate) async fn pick(app: &App) -> anyhow::Result<ExitCode> {
-    let Some(session) = find(app, None).await? else { return Ok(ExitCode::SUCCESS) };
+    let Some(session) = find(app, None, &Only::default()).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let going = Going { prompt: None, with: None, yes: false, how: How::default() };
     Box::pin(going.on(app, session)).await
 }
@@ -196,12 +199,14 @@ impl Going {
         let conversation = app.conversation(&session, self.how.conversation()).await?;
         let agent = app.agent_of(&session, &conversation, self.with.as_deref()).await?;
         let person = Arc::new(Person::new(app.json));
+        app.tell_differences(&session, self.how.model.as_deref());
         let options = app.options(&session, &agent, &self.how, person.clone()).await?;
         if let Some(prompt) = &self.prompt {
-            chat::once(app, &options, prompt).await?;
+            // Whoever has it open has its own agent and settings.
+            let only_here = self.with.is_some() || self.how.is_particular();
+            chat::once(app, &options, prompt, only_here).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        show_end(app, &session).await?;
         let left = chat::talk(app, options, &person).await?;
         leave(app, session.id, left).await?;
         if left == Left::Resume {
@@ -211,9 +216,23 @@ impl Going {
     }
 }
 
+/// The session with a number in the list. More digits than two are those of an id.
+async fn numbered(app: &App, text: &str) -> anyhow::Result<Option<Session>> {
+    match text.parse() {
+        Ok(number) if text.len() <= 2 => choice::by_number(app, number).await,
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
 /// The session that is meant; `None` where the user picked none.
-async fn find(app: &App, target: Option<&str>) -> anyhow::Result<Option<Session>> {
-    let Some(text) = target else { return choice::from_all(app).await };
+async fn find(app: &App, target: Option<&str>, only: &Only) -> anyhow::Result<Option<Session>> {
+    let Some(text) = target else { return choice::from_all(app, only).await };
+    if let Some(session) = numbered(app, text).await? {
+        return Ok(Some(session));
+    }
+    if let [one] = app.engine.session_in(text).await?.as_slice() {
+        return Ok(Some(app.engine.session(*one).await?));
+    }
     if let Ok(reference) = text.parse::<SessionRef>() {
         match app.engine.resolve(&reference).await {
             Ok(id) => return Ok(Some(app.engine.session(id).await?)),
@@ -252,13 +271,14 @@ pub(super) async fn by_words(app: &App, words: &str) -> anyhow::Result<Vec<Sessi
 }
 
 /// Where it stopped, so that the next message follows on.
-async fn show_end(app: &App, session: &Session) -> anyhow::Result<()> {
-    if !std::io::stdin().is_terminal() {
+pub(crate) async fn show_end(app: &App, id: SessionId) -> anyhow::Result<()> {
+    let session = app.engine.session(id).await?;
+    if session.last_seq == 0 {
         return Ok(());
     }
     let mut last = app.engine.messages(session.id, Span::newest(SHOWN)).await?;
     last.reverse();
-    output::note(format_args!("{}", output::bold(&super::named(session))));
+    output::note(format_args!("{}", output::bold(&super::named(&session))));
     for message in last {
         let text = message.body.head();
         let start = text.floor_char_boundary(600);

@@ -27,9 +27,12 @@ pub(crate) struct Args {
     /// The folder that the agent works in [default: the current one]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// What kind of session it is
-    #[arg(long, default_value = "chat")]
-    kind: String,
+    /// What kind of session it is; in a workspace, its prompt comes with it [default: chat]
+    #[arg(long)]
+    kind: Option<String>,
+    /// What it is about: its title, and in a workspace the name of its folder
+    #[arg(long, conflicts_with = "title")]
+    topic: Option<String>,
     /// A title, instead of one from the first request
     #[arg(long)]
     title: Option<String>,
@@ -62,7 +65,7 @@ impl Args {
     ) -> anyhow::Result<Left> {
         let options = app.options(session, &self.agent, &self.how, person.clone()).await?;
         if let Some(prompt) = &self.prompt {
-            chat::once(app, &options, prompt).await?;
+            chat::once(app, &options, prompt, false).await?;
             return Ok(Left::Stopped);
         }
         let left = chat::talk(app, options, &person).await?;
@@ -73,16 +76,21 @@ impl Args {
     async fn start(&self, app: &App) -> anyhow::Result<Session> {
         let folder = project(self.project.as_deref())?;
         refuse_excluded(app, &folder)?;
+        // In a workspace a kind has a prompt; elsewhere it is a word to filter by.
+        let kind = match &self.kind {
+            Some(name) if app.engine.workspace().is_some() => Some(app.kind(name)?),
+            _ => None,
+        };
         let beginning = Beginning {
             user: app.config.user(self.user.as_deref())?,
             project: folder.to_string_lossy().into_owned(),
-            kind: self.kind.clone(),
-            title: self.title.clone(),
+            kind: self.kind.clone().unwrap_or_else(|| "chat".to_owned()),
+            title: self.title.clone().or_else(|| self.topic.clone()),
             agent: Some(self.agent.clone()),
             model: self.how.model.clone(),
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
+            command: kind.as_ref().map(|kind| kind.command.clone()),
+            prompt_hash: kind.map(|kind| kind.hash),
+            tools: app.config.tools().keys().cloned().collect(),
             forked_from: None,
         };
         Ok(app.engine.start(beginning).await?)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
+use rethread_domain::turn::INTERRUPTED;
 use rethread_domain::{Conversation, Message, Session};
 use rethread_engine::exchange::{MessageView, session_view};
 use rethread_store::{Order, Span};
@@ -91,11 +92,26 @@ impl Args {
             .map_or(String::new(), |agent| format!(" ({})", one_line(agent, 40)));
         let head =
             format!("#{} {}{by}{of}, {}", message.seq, message.role, time::minute(message.at));
+        let head = head + &mark(message);
         let text = match message.purged_at {
             Some(at) => format!("[purged {}]", time::minute(at)),
             None => output::shown(message.body.head(), self.raw),
         };
         format!("\n{}\n{}\n", output::bold(&head), text.trim_end())
+    }
+}
+
+/// How the answer ended that this is the last message of, where it did not end by itself.
+fn mark(message: &Message) -> String {
+    let other = &message.extras.other;
+    let text = |name: &str| other.get(name).and_then(Value::as_str);
+    if other.get(INTERRUPTED) == Some(&Value::Bool(true)) {
+        return " [interrupted]".to_owned();
+    }
+    match (text("stop"), text("error")) {
+        (Some(reason), _) => format!(" [{}]", one_line(reason, 40)),
+        (None, Some(why)) => format!(" [failed: {}]", one_line(why, 100)),
+        (None, None) => String::new(),
     }
 }
 

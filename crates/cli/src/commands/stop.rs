@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
-use rethread_domain::session::Move;
+use rethread_domain::session::{Move, Refusal};
 use rethread_domain::{Session, Status};
-use rethread_engine::Engine;
 use rethread_engine::exchange::session_view;
+use rethread_engine::{Engine, Error};
 use rethread_store::{ListFilter, Span};
 
 use super::{named, project};
@@ -26,6 +26,12 @@ pub(crate) struct Args {
     /// Mark it as completed
     #[arg(long)]
     complete: bool,
+    /// Commit its folder to git, whatever the workspace says
+    #[arg(long, conflicts_with = "no_commit")]
+    commit: bool,
+    /// Do not commit its folder
+    #[arg(long)]
+    no_commit: bool,
 }
 
 impl Args {
@@ -35,12 +41,18 @@ impl Args {
             None => active(app).await?,
         };
         let asked = if self.complete { Move::Complete } else { Move::Pause };
-        let session = app.engine.shift(session.id, asked).await?;
+        let commit = (self.commit || self.no_commit).then_some(self.commit);
+        let session = match app.engine.shift(session.id, asked).await {
+            // There is still something to do.
+            Err(Error::Refused(Refusal::Already(..))) if self.commit => session,
+            session => session?,
+        };
         if app.json {
             output::json(&session_view(&session));
         } else {
             output::note(format_args!("{}", told(&app.engine, &session).await?));
         }
+        app.commit(&session, commit).await?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -71,15 +83,16 @@ pub(super) async fn told(engine: &Engine, session: &Session) -> anyhow::Result<S
     let mut text = format!("{done} {}.", named(session));
     if session.status != Status::Completed {
         text.push_str(&format!("\nTo go on: rethread resume {short}"));
+        if engine.folder_of(session.id).await?.is_some() {
+            text.push_str(", or /workspace.resume inside a conversation");
+        }
     }
     let last = engine.messages(session.id, Span::newest(1)).await?;
     if let Some(message) = last.first() {
-        text.push_str(&format!(
-            "\nIt stopped at message {}, {}: {}",
-            message.seq,
-            message.role,
-            one_line(message.body.head(), 120)
-        ));
+        let said = one_line(message.body.head(), 120);
+        let said =
+            if said.is_empty() { ", without a word".to_owned() } else { format!(": {said}") };
+        text.push_str(&format!("\nIt stopped at message {}, {}{said}", message.seq, message.role));
     }
     Ok(text)
 }

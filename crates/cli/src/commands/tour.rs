@@ -13,6 +13,7 @@ use rethread_domain::search::Filter;
 use rethread_domain::session::Session;
 use rethread_engine::{Clock, ContextOptions, Engine};
 use rethread_store::{ListFilter, StoreUrl};
+use serde_json::{Value, json};
 
 use crate::output;
 
@@ -41,21 +42,32 @@ const LONG: &str = "stream: 100000";
 const SEEN: usize = 2_000;
 
 impl Args {
-    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         let folder = std::env::temp_dir().join(format!("rethread-tour-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let tour =
-            Tour { folder: std::fs::canonicalize(&folder)?, program: std::env::current_exe()? };
+        let tour = Tour {
+            folder: std::fs::canonicalize(&folder)?,
+            program: std::env::current_exe()?,
+            json,
+        };
         let outcome = tour.go().await;
-        if self.keep {
-            output::data(&format!(
-                "\nThe store is kept: try `rethread --store sqlite:{} list`\n",
-                tour.store().display()
-            ));
-        } else {
+        if !self.keep {
             std::fs::remove_dir_all(&folder)?;
         }
-        outcome.map(|()| ExitCode::SUCCESS)
+        let mut told = match outcome {
+            Ok(told) => told,
+            // Whoever watched has seen enough.
+            Err(error) if is_unread(&error) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error),
+        };
+        let store = format!("sqlite:{}", tour.store().display());
+        if json {
+            told["store"] = self.keep.then_some(store).into();
+            output::json(&told);
+        } else if self.keep {
+            tour.say(&format!("\nThe store is kept: try `rethread --store {store} list`\n"))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -63,6 +75,14 @@ impl Args {
 struct Tour {
     folder: PathBuf,
     program: PathBuf,
+    /// Programs get one answer at the end.
+    json: bool,
+}
+
+/// Whether nobody reads what is printed.
+fn is_unread(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 impl Tour {
@@ -70,26 +90,53 @@ impl Tour {
         self.folder.join("tour.db")
     }
 
-    async fn go(&self) -> anyhow::Result<()> {
+    /// Tells what happens. An error where nobody reads it: the folder has to be cleared away all the same.
+    fn say(&self, text: &str) -> anyhow::Result<()> {
+        if !self.json {
+            output::try_write(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn step(&self, text: &str) -> anyhow::Result<()> {
+        self.say(&format!("\n{}\n", output::bold(text)))
+    }
+
+    /// A command and what it printed.
+    fn show(&self, args: &[&str], printed: &str) -> anyhow::Result<()> {
+        let quoted =
+            |arg: &&str| if arg.contains(' ') { format!("\"{arg}\"") } else { (*arg).to_owned() };
+        let args: Vec<String> = args.iter().map(quoted).collect();
+        self.say(&format!("   $ rethread {}\n", args.join(" ")))?;
+        printed.lines().try_for_each(|line| self.say(&format!("   {line}\n")))
+    }
+
+    async fn go(&self) -> anyhow::Result<Value> {
         self.configure()?;
         let engine =
             Engine::new(rethread_store::open(&StoreUrl::Sqlite(self.store())).await?, Clock::Wall);
-        let mut told = Vec::new();
+        let mut rounds = Vec::new();
         for (number, (agent, flags, expected)) in (1..).zip(AGENTS) {
             let can = match flags.len() {
                 2 => "takes up its own session",
                 1 => "reads its own session back",
                 _ => "forgets everything when it ends",
             };
-            step(&format!("{number}. {agent}: an agent that {can}"));
-            told.push(self.round(&engine, agent, expected).await?);
+            self.step(&format!("{number}. {agent}: an agent that {can}"))?;
+            rounds.push(self.round(&engine, agent, expected).await?);
         }
-        step("4. The first conversation goes on in another agent than before");
-        let (id, passkey) = &told[0];
+        self.step("4. The first conversation goes on in another agent than before")?;
+        let (id, passkey) = &rounds[0];
         let answer = self.ask(*id, Some("forgetful"), QUESTION)?;
         ensure!(answer.contains(passkey.as_str()), "another agent does not know the passkey");
-        step("5. All of it is found by its words, and given back within a budget: passkey");
-        self.find(&engine, *id, passkey).await
+        self.step("5. All of it is found by its words, and given back within a budget: passkey")?;
+        let mut told = self.find(&engine, *id, passkey).await?;
+        told["agents"] = AGENTS
+            .iter()
+            .zip(&rounds)
+            .map(|((agent, _, how), (id, _))| json!({"agent": agent, "opened": how, "session_id": id}))
+            .collect();
+        Ok(told)
     }
 
     /// The passkey is told, everything is killed in the middle of the next answer, the passkey is asked for.
@@ -101,7 +148,7 @@ impl Tour {
     ) -> anyhow::Result<(SessionId, String)> {
         let passkey = format!("PASSKEY-{}", SessionId::generate().short());
         let request = format!("Remember for staging: my passkey is {passkey}");
-        show(&["run", agent, &request], &self.run(["run", agent, &request])?);
+        self.show(&["run", agent, &request], &self.run(["run", agent, &request])?)?;
         let newest = ListFilter { limit: 1, ..ListFilter::default() };
         let session = engine.list(&newest).await?;
         let id =
@@ -119,21 +166,22 @@ impl Tour {
 
     /// Asks for a long answer and kills the program (kill -9) when it has begun.
     async fn kill(&self, engine: &Engine, id: SessionId, short: &str) -> anyhow::Result<()> {
-        let mut child = self.command(["send", short, LONG]).stdout(Stdio::piped()).spawn()?;
+        let mut command = self.command(["send", short, LONG]);
+        // What it says of itself would stand before the line that shows the command.
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let seen = read_some(&mut child)?;
         child.kill()?;
         child.wait()?;
-        output::data(&format!("   $ rethread send {short} \"{LONG}\"\n   {} …", &seen[..60]));
-        output::data("   <- kill -9, in the middle of the answer\n");
+        self.say(&format!("   $ rethread send {short} \"{LONG}\"\n   {} …", &seen[..60]))?;
+        self.say("   <- kill -9, in the middle of the answer\n")?;
         engine.tidy(jiff::SignedDuration::from_hours(1)).await?;
         let last = engine.messages(id, rethread_store::Span::newest(1)).await?;
         let kept = last.first().map_or("", |message| message.body.head());
         ensure!(kept.starts_with(seen.trim_end()), "what had been seen of the answer is not there");
-        output::data(&format!(
+        self.say(&format!(
             "   All {} bytes that were on the screen are in the store, marked as interrupted.\n",
             seen.len()
-        ));
-        Ok(())
+        ))
     }
 
     fn ask(&self, id: SessionId, with: Option<&str>, prompt: &str) -> anyhow::Result<String> {
@@ -141,17 +189,17 @@ impl Tour {
         let mut args = vec!["resume", short.as_str(), prompt];
         args.extend(with.into_iter().flat_map(|agent| ["--with", agent]));
         let answer = self.run(args.iter().copied())?;
-        show(&args, &answer);
+        self.show(&args, &answer)?;
         Ok(answer)
     }
 
-    async fn find(&self, engine: &Engine, id: SessionId, passkey: &str) -> anyhow::Result<()> {
+    async fn find(&self, engine: &Engine, id: SessionId, passkey: &str) -> anyhow::Result<Value> {
         let begun = Instant::now();
         let hits = engine.search("passkey staging", &Filter::default(), 3).await?;
         let found = begun.elapsed();
         ensure!(!hits.is_empty(), "the tour did not find what it recorded");
         for hit in &hits {
-            output::data(&format!("   {}  {}\n", hit.session.short(), hit.excerpt));
+            self.say(&format!("   {}  {}\n", hit.session.short(), hit.excerpt))?;
         }
         let limits = Limits { tokens: 400, messages: 2, ..Limits::default() };
         let options = ContextOptions { limits, prompt: Some(QUESTION.to_owned()), margin: 0.0 };
@@ -159,12 +207,12 @@ impl Tour {
         let context = engine.context(id, &options).await?;
         let told = begun.elapsed();
         ensure!(context.context.contains(passkey), "the context lacks what was asked for");
-        output::data("\n   What an agent without memory is given before the next question:\n");
+        self.say("\n   What an agent without memory is given before the next question:\n")?;
         for line in context.context.lines() {
-            output::data(&format!("   | {line}\n"));
+            self.say(&format!("   | {line}\n"))?;
         }
-        step("What happened");
-        output::data(&format!(
+        self.step("What happened")?;
+        self.say(&format!(
             "   Three passkeys survived kill -9 in three kinds of agents, and one of them a change of agents. The search\n   \
              took {found:.1?}, the context {told:.1?}: {tokens} tokens of at most {limit}, quoted so that nothing in it can\n   \
              pass for an instruction.\n\n\
@@ -174,8 +222,13 @@ impl Tour {
              rethread continue\n",
             tokens = context.token_count,
             limit = options.limits.tokens,
-        ));
-        Ok(())
+        ))?;
+        Ok(json!({
+            "passkeys_survived": AGENTS.len(),
+            "search_seconds": found.as_secs_f64(),
+            "context_seconds": told.as_secs_f64(),
+            "context_tokens": context.token_count,
+        }))
     }
 
     /// Three agents, three lines each.
@@ -216,17 +269,6 @@ impl Tour {
     }
 }
 
-/// A command and what it printed.
-fn show(args: &[&str], printed: &str) {
-    let quoted =
-        |arg: &&str| if arg.contains(' ') { format!("\"{arg}\"") } else { (*arg).to_owned() };
-    let args: Vec<String> = args.iter().map(quoted).collect();
-    output::data(&format!("   $ rethread {}\n", args.join(" ")));
-    for line in printed.lines() {
-        output::data(&format!("   {line}\n"));
-    }
-}
-
 /// The beginning of what a child prints.
 fn read_some(child: &mut Child) -> anyhow::Result<String> {
     let mut out = BufReader::new(child.stdout.take().context("no pipe from the program")?);
@@ -239,8 +281,4 @@ fn read_some(child: &mut Child) -> anyhow::Result<String> {
         out.consume(count);
     }
     Ok(String::from_utf8(seen)?)
-}
-
-fn step(text: &str) {
-    output::data(&format!("\n{}\n", output::bold(text)));
 }

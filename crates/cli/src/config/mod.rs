@@ -1,6 +1,8 @@
 //! Settings: defaults, then the user's file, then the environment and the command line. The only place that
 //! reads the environment and the home folder.
 
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -15,6 +17,7 @@ use rethread_acp::Entry;
 use rethread_domain::context::Limits;
 use rethread_domain::id;
 use rethread_domain::opening::Policy;
+use rethread_domain::redact::Redactor;
 use rethread_engine::Pruning;
 use rethread_engine::agents::Consent;
 use rethread_store::StoreUrl;
@@ -36,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) prune: Prune,
     pub(crate) list: List,
     pub(crate) talk: Talk,
+    pub(crate) redact: Redact,
+    tools: BTreeMap<String, Tool>,
     pub(crate) model: Model,
     /// As they were written: `acp` knows what an agent is.
     agents: Table,
@@ -91,8 +96,26 @@ pub(crate) struct Talk {
     idle_seconds: u32,
     initialize_seconds: u64,
     open_seconds: u64,
+    answer_seconds: u64,
     cancel_seconds: u64,
     max_line_bytes: usize,
+    pub(crate) max_turn_bytes: u64,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Redact {
+    pub(crate) at_rest: bool,
+    variables: Vec<String>,
+}
+
+/// An MCP server that agents are given.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tool {
+    pub(crate) command: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -144,9 +167,13 @@ impl Config {
         anyhow::ensure!(self.list.limit > 0, "list.limit must be at least 1");
         anyhow::ensure!(self.talk.idle_seconds > 0, "talk.idle_seconds must be at least 1");
         anyhow::ensure!(self.talk.max_line_bytes > 0, "talk.max_line_bytes must be at least 1");
+        anyhow::ensure!(self.talk.max_turn_bytes > 0, "talk.max_turn_bytes must be at least 1");
         self.consent(None)?;
         self.policy(None)?;
         self.agents()?;
+        for (name, tool) in &self.tools {
+            anyhow::ensure!(!tool.command.is_empty(), "tools.{name}.command is empty");
+        }
         Ok(())
     }
 
@@ -169,13 +196,13 @@ impl Config {
     }
 
     pub(crate) fn agent_limits(&self) -> rethread_acp::Limits {
-        let Talk { initialize_seconds, open_seconds, cancel_seconds, max_line_bytes, .. } =
-            self.talk;
+        let talk = &self.talk;
         rethread_acp::Limits {
-            line: max_line_bytes,
-            initialize: Duration::from_secs(initialize_seconds),
-            open: Duration::from_secs(open_seconds),
-            cancel: Duration::from_secs(cancel_seconds),
+            line: talk.max_line_bytes,
+            initialize: Duration::from_secs(talk.initialize_seconds),
+            open: Duration::from_secs(talk.open_seconds),
+            answer: Some(talk.answer_seconds).filter(|none| *none > 0).map(Duration::from_secs),
+            cancel: Duration::from_secs(talk.cancel_seconds),
             ..rethread_acp::Limits::default()
         }
     }
@@ -184,6 +211,16 @@ impl Config {
     pub(crate) fn environment(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
         let withheld = Some(&self.model.key_variable).filter(|name| !name.is_empty());
         (std::env::vars_os().collect(), withheld.map(OsString::from).into_iter().collect())
+    }
+
+    /// The MCP servers that agents are given, by name.
+    pub(crate) fn tools(&self) -> &BTreeMap<String, Tool> {
+        &self.tools
+    }
+
+    /// Knows the secrets of this environment and of these settings.
+    pub(crate) fn redactor(&self) -> Redactor {
+        secrets::redactor(self)
     }
 
     /// The model that writes summaries, if there is one.

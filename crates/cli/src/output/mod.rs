@@ -1,5 +1,6 @@
 //! What is printed: data to standard output, talk to standard error. Nothing else prints.
 
+pub(crate) mod near;
 pub(crate) mod table;
 pub(crate) mod time;
 
@@ -15,6 +16,14 @@ pub(crate) fn data(text: &str) {
 
 pub(crate) fn json(value: &impl serde::Serialize) {
     match serde_json::to_string_pretty(value) {
+        Ok(text) => data(&(text + "\n")),
+        Err(error) => note(format_args!("error: {error}")),
+    }
+}
+
+/// One value a line, for whoever reads along.
+pub(crate) fn json_line(value: &impl serde::Serialize) {
+    match serde_json::to_string(value) {
         Ok(text) => data(&(text + "\n")),
         Err(error) => note(format_args!("error: {error}")),
     }

@@ -4,6 +4,7 @@
 //! reported.
 
 pub(crate) mod editor;
+pub(crate) mod leave;
 pub(crate) mod picker;
 mod restore;
 mod text;

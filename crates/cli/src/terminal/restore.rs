@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static>;
 
-/// Undoes something once: when it is dropped, or before a panic of any thread is reported, whichever comes
-/// first. Before, because the hook that reports may end the program, and because its message has to be seen.
+/// Undoes something once: when it is dropped, before a panic of any thread is reported, or when another thread asks
+/// for it, whichever comes first. Before a panic, because the hook that reports may end the program, and because its
+/// message has to be seen.
 pub(super) struct Restore {
     undo: Arc<Undo>,
     before: Option<Arc<Hook>>,
@@ -15,33 +16,48 @@ pub(super) struct Restore {
 
 struct Undo {
     pending: AtomicBool,
-    action: Box<dyn Fn() + Send + Sync>,
+    action: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 impl Undo {
-    fn run_once(&self) {
+    fn run_once(&self, is_early: bool) {
         if self.pending.swap(false, Ordering::SeqCst) {
-            (self.action)();
+            (self.action)(is_early);
         }
     }
 }
 
+/// Undoes it before its time, from any thread.
+#[derive(Clone)]
+pub(super) struct Early(Arc<Undo>);
+
+impl Early {
+    pub(super) fn undo(&self) {
+        self.0.run_once(true);
+    }
+}
+
 impl Restore {
-    pub(super) fn on_drop(action: impl Fn() + Send + Sync + 'static) -> Self {
+    /// The action is told whether it comes before its time: then whoever used the terminal has not ended its work.
+    pub(super) fn on_drop(action: impl Fn(bool) + Send + Sync + 'static) -> Self {
         let undo = Arc::new(Undo { pending: AtomicBool::new(true), action: Box::new(action) });
         let before = Arc::new(panic::take_hook());
         let (in_hook, report) = (Arc::clone(&undo), Arc::clone(&before));
         panic::set_hook(Box::new(move |info| {
-            in_hook.run_once();
+            in_hook.run_once(true);
             report(info);
         }));
         Self { undo, before: Some(before) }
+    }
+
+    pub(super) fn early(&self) -> Early {
+        Early(Arc::clone(&self.undo))
     }
 }
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        self.undo.run_once();
+        self.undo.run_once(std::thread::panicking());
         // Hooks cannot be changed in the middle of a panic; ours does nothing any more.
         if std::thread::panicking() {
             return;

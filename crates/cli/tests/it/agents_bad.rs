@@ -127,7 +127,7 @@ fn an_agent_that_speaks_no_json() {
         (&["echo", "{\"jsonrpc\":\"2.0\",\"id\":"][..], "agent_ended"),
         (&["yes"], "timed_out"),
         // What it is asked, it asks back, and is told that there is no such thing.
-        (&["cat"], "unsupported"),
+        (&["cat"], "nonsense"),
         (&["cat", "/dev/zero"], "line_too_long"),
     ] {
         env.set("agents.ref", format!("command = {command:?}"));
@@ -269,6 +269,9 @@ fn a_process_that_has_the_conversation_open_answers_what_others_send() {
     let sent = env.json(["send", &id, "what was the passkey"]);
     assert_eq!(sent["answer"], "The passkey is PASSKEY-a");
     assert_eq!(chat.hear(), "The passkey is PASSKEY-a", "it is shown there as well");
+    let printed = env.run(["send", &id, "say: for people"]).succeeded();
+    assert_eq!(printed.text(), "for people\n", "{printed}");
+    assert_eq!(chat.hear(), "for people");
     // An error there is an error here, and the conversation goes on.
     env.fails(&["send", &id, "die"], "elsewhere");
     assert_eq!(chat.hear(), "half of an answer …");

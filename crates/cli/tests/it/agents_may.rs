@@ -45,6 +45,11 @@ fn tools_are_allowed_and_disallowed_by_kind_and_by_title() {
         ("allowed_tools = [\"execute\"]", "allowed"),
         ("allowed_tools = [\"rm \"]", "allowed"),
         ("allowed_tools = [\"ls\"]", "rejected"),
+        // A part of a word is another word.
+        ("allowed_tools = [\"r\"]", "rejected"),
+        ("allowed_tools = [\"rm thing\"]", "rejected"),
+        ("allowed_tools = [\"rm things\"]", "allowed"),
+        ("allowed_tools = [\"\", \" \"]", "rejected"),
         ("allowed_tools = [\"execute\"]\ndisallowed_tools = [\"rm\"]", "rejected"),
         ("permissions = \"allow\"\ndisallowed_tools = [\"execute\"]", "rejected"),
         ("permissions = \"allow\"\ndisallowed_tools = [\"ls\"]", "allowed"),
@@ -125,8 +130,127 @@ fn what_is_decided_for_good_is_not_asked_again_in_this_project() {
 }
 
 #[test]
+fn what_has_no_title_is_asked_about_each_time() {
+    let env = world();
+    for _ in 0..2 {
+        let mut terminal = Terminal::start(&env, &["run", "ref", "ask:"]);
+        terminal.wait_for("May it execute: ");
+        terminal.wait_for("Number");
+        terminal.press("2\r");
+        terminal.wait_for("allowed");
+        assert_eq!(terminal.end().1, 0);
+    }
+    assert_eq!(answer(&env, "ask:", &[]), "rejected");
+}
+
+#[test]
+fn two_questions_are_asked_one_after_the_other() {
+    let env = world();
+    let mut terminal = Terminal::start(&env, &["run", "ref", "ask both: fetch, drop"]);
+    terminal.wait_for("May it execute: ");
+    let first = terminal.wait_for("Number");
+    assert!(!first.contains("May it"), "{first}");
+    let (yes, no) = if first.starts_with("fetch") { ("1\r", "3\r") } else { ("3\r", "1\r") };
+    terminal.press(yes);
+    let between = terminal.wait_for("May it execute: ");
+    assert!(!between.contains("Number"), "{between}");
+    terminal.wait_for("Number");
+    terminal.press(no);
+    terminal.wait_for("fetch allowed, drop rejected");
+    assert_eq!(terminal.end().1, 0);
+}
+
+/// What Rethread is asked to do for an agent: what comes of it, and whether anything was done.
+#[track_caller]
+fn acts(env: &TestEnv, more: &[&str]) -> [bool; 2] {
+    let (written, touched) = (env.path("project/written"), env.path("project/touched"));
+    answer(env, &format!("write: {}=x", written.display()), more);
+    answer(env, &format!("run: touch {}", touched.display()), more);
+    let done = [written.exists(), touched.exists()];
+    for file in [written, touched] {
+        drop(std::fs::remove_file(file));
+    }
+    done
+}
+
+#[test]
+fn what_we_do_for_an_agent_follows_the_same_rules() {
+    let env = world();
+    for (entry, done) in [
+        // Nobody is there who could be asked.
+        ("", [false, false]),
+        ("permissions = \"deny\"", [false, false]),
+        ("permissions = \"allow\"", [true, true]),
+        ("permissions = \"allow\"\ndisallowed_tools = [\"execute\", \"edit\"]", [false, false]),
+        ("permissions = \"allow\"\ndisallowed_tools = [\"touch\"]", [true, false]),
+        ("allowed_tools = [\"edit\"]", [true, false]),
+        ("allowed_tools = [\"touch\"]", [false, true]),
+        ("allowed_tools = [\"execute\"]\ndisallowed_tools = [\"touch\"]", [false, false]),
+    ] {
+        env.agent_with("ref", &[], entry);
+        assert_eq!(acts(&env, &[]), done, "{entry}");
+    }
+    // Files of the project may be read, unless that is disallowed.
+    let file = env.path("project/file");
+    std::fs::write(&file, "text").unwrap();
+    let read = format!("read: {}", file.display());
+    for (entry, expected) in [
+        ("", "text"),
+        ("permissions = \"deny\"", "text"),
+        ("permissions = \"allow\"\ndisallowed_tools = [\"read\"]", "error"),
+    ] {
+        env.agent_with("ref", &[], entry);
+        assert!(answer(&env, &read, &[]).starts_with(expected), "{entry}");
+    }
+    // What was not allowed is recorded, and shown.
+    env.agent("ref", &[]);
+    let shown = env.run(["run", "ref", "run: touch x"]).succeeded();
+    assert!(shown.stderr.contains("[touch x: reject_once (policy)]"), "{shown}");
+}
+
+#[test]
+fn at_a_terminal_what_we_do_is_asked_once_for_each_kind_and_turn() {
+    let env = world();
+    let touched = |name: &str| env.path(&format!("project/{name}"));
+    let touch = |name: &str| format!("run: touch {}", touched(name).display());
+    let mut terminal = Terminal::start(&env, &["run", "ref"]);
+    terminal.type_line(&format!("twice {}", touch("a")));
+    terminal.wait_for("May it execute: programs of its choice, first: touch ");
+    terminal.wait_for("Number");
+    terminal.press("1\r");
+    terminal.wait_for("done twice");
+    assert!(touched("a").exists());
+    // The next turn asks again; no is no.
+    terminal.type_line(&touch("b"));
+    terminal.wait_for("May it execute: programs");
+    terminal.wait_for("Number");
+    terminal.press("3\r");
+    terminal.wait_for("the user does not allow it");
+    assert!(!touched("b").exists());
+    // What the agent has asked for itself is not asked again.
+    terminal.type_line(&format!("asked {}", touch("c")));
+    terminal.wait_for("May it execute: touch ");
+    terminal.wait_for("Number");
+    terminal.press("1\r");
+    let between = terminal.wait_for("done once");
+    assert!(!between.contains("May it") && touched("c").exists(), "{between}");
+    // Always is for this agent and this project.
+    terminal.type_line(&touch("d"));
+    terminal.wait_for("May it execute: programs");
+    terminal.wait_for("Number");
+    terminal.press("2\r");
+    terminal.wait_for("> ");
+    assert!(touched("d").exists());
+    terminal.press(Terminal::CTRL_D);
+    assert_eq!(terminal.end().1, 0);
+    answer(&env, &touch("e"), &[]);
+    assert!(touched("e").exists());
+}
+
+#[test]
 fn files_of_the_project_and_no_others() {
     let env = world();
+    env.agent_with("ref", &["--resume"], "permissions = \"allow\"");
     let [inside, outside, link, away] =
         ["project/inside.txt", "outside.txt", "project/link.txt", "project/away"]
             .map(|name| env.path(name));
@@ -168,6 +292,7 @@ fn files_of_the_project_and_no_others() {
 #[test]
 fn programs_run_in_the_project_and_not_where_that_is_denied() {
     let env = world();
+    env.agent_with("ref", &["--resume"], "permissions = \"allow\"");
     let project = env.path("project").canonicalize().unwrap();
     assert_eq!(answer(&env, "run: pwd", &[]).trim(), project.to_str().unwrap());
     let canary = env.path("project/canary");
@@ -183,7 +308,7 @@ fn programs_run_in_the_project_and_not_where_that_is_denied() {
 fn agents_get_the_environment_without_our_secrets() {
     let env = TestEnv::new();
     env.set("model", "key_variable = \"MODEL_KEY\"");
-    env.agent_with("ref", &[], "env = { EXTRA = \"given\" }");
+    env.agent_with("ref", &[], "env = { EXTRA = \"given\" }\npermissions = \"allow\"");
     let ask = |prompt: &str| {
         let mut command = env.command(["run", "ref", prompt]);
         command.env("MODEL_KEY", "s3cret").env("OWN", "mine").env("RETHREAD_ANYTHING", "s3cret");

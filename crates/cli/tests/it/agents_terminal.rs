@@ -88,7 +88,7 @@ fn one_turn_and_an_opening_can_be_cancelled_too() {
     has_prompts(&env, 2);
     terminal.press(Terminal::CTRL_C);
     terminal.wait_for("error: ref: cancelled");
-    assert_eq!(terminal.end().1, 1);
+    assert_eq!(terminal.end().1, 130);
     env.assert_nothing_runs();
     assert_eq!(env.ask(&["resume", &id, "what was the passkey"]).0, "The passkey is PASSKEY-a");
     env.agent("ref", &["--resume", "--hang-on", "session/resume"]);
@@ -97,7 +97,7 @@ fn one_turn_and_an_opening_can_be_cancelled_too() {
     until("the agent hangs", || waits().then_some(()));
     terminal.press(Terminal::CTRL_C);
     terminal.wait_for("error: ref: cancelled");
-    assert_eq!(terminal.end().1, 1);
+    assert_eq!(terminal.end().1, 130);
     env.assert_nothing_runs();
     env.agent("ref", &["--resume"]);
     assert_eq!(env.ask(&["resume", &id, "what was the passkey"]).1, "resumed");

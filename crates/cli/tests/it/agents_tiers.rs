@@ -51,6 +51,15 @@ fn an_agent_that_resumes_is_told_nothing() {
 }
 
 #[test]
+fn what_is_replayed_late_after_a_resume_is_no_answer() {
+    let late = ["--replay-on-resume", "--replay", "late", "--replay-delay-ms", "300"];
+    let (env, id) = told(&["--resume"], &[]);
+    env.agent_with("ref", &[&["--resume"], &late[..]].concat(), "quirks = { quiet_ms = 2000 }");
+    recalls(&env, &id, "resumed", "");
+    assert_eq!(env.records(&id, "main").len(), 4);
+}
+
+#[test]
 fn an_agent_that_only_loads_is_told_nothing_and_its_replay_is_not_recorded_again() {
     let (env, id) = told(&["--load"], &["--load"]);
     recalls(&env, &id, "loaded", "");

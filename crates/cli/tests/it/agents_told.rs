@@ -268,9 +268,12 @@ fn off_tells_nothing() {
     assert_eq!(answer, "I don't know the passkey");
     assert_eq!((how.as_str(), why.as_str()), ("untold", "policy"));
     assert_eq!(env.prompts("ref").pop().unwrap().len(), 1);
-    // What it was not told on purpose is not told later either.
-    assert_eq!(env.ask(&["resume", &id, "hello"]).1, "resumed");
-    assert_eq!(last_history(&env, "ref"), []);
+    // Who comes back without it comes back to the session that knows the conversation, and is told what it missed.
+    let back = env.ask(&["resume", &id, "what was the passkey"]);
+    assert_eq!((back.0.as_str(), back.1.as_str()), ("The passkey is PASSKEY-a", "resumed"));
+    let missed =
+        [record("user", "what was the passkey"), record("assistant", "I don't know the passkey")];
+    assert_eq!(last_history(&env, "ref"), missed);
 }
 
 #[test]

@@ -50,6 +50,10 @@ impl Chat {
         self.hear()
     }
 
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_some()
+    }
+
     /// Waits for its end without ending its input. Gives the rest of its output, and what it told.
     pub(crate) fn wait(mut self) -> (ExitStatus, String, String) {
         let (mut rest, mut told) = (String::new(), String::new());
@@ -81,7 +85,17 @@ impl Terminal {
     pub(crate) const ENTER: &str = "\r";
 
     pub(crate) fn start(env: &TestEnv, args: &[&str]) -> Self {
-        let starter = ["sh", "-c", "stty rows 40 cols 100; exec \"$@\"", "sh"];
+        Self::start_by(env, args, "stty rows 40 cols 100; exec \"$@\"")
+    }
+
+    /// Prints the modes of the terminal after the program has ended.
+    pub(crate) fn start_and_tell_modes(env: &TestEnv, args: &[&str]) -> Self {
+        let script = "stty rows 40 cols 100 echo; \"$@\"; code=$?; stty -a; exit $code";
+        Self::start_by(env, args, script)
+    }
+
+    fn start_by(env: &TestEnv, args: &[&str], script: &str) -> Self {
+        let starter = ["sh", "-c", script, "sh"];
         let mut command = env.command_by(&starter, args);
         command.env("TERM", "xterm-256color").stdin(Stdio::inherit());
         Self(spawn_command(command, Some(Self::MILLISECONDS)).expect("a terminal"))

@@ -39,8 +39,16 @@ fn the_settings_in_force_are_shown() {
     idle_seconds = 300
     initialize_seconds = 90
     open_seconds = 120
+    answer_seconds = 3600
     cancel_seconds = 10
     max_line_bytes = 16777216
+    max_turn_bytes = 67108864
+
+    [redact]
+    at_rest = false
+    variables = []
+
+    [tools]
 
     [model]
     dialect = "openai"

@@ -95,7 +95,7 @@ const IDS: &[&str] = &[
     "İ",
 ];
 
-fn hostile() -> Vec<String> {
+pub(crate) fn hostile() -> Vec<String> {
     let mut ids: Vec<String> = IDS.iter().map(|&id| id.to_owned()).collect();
     ids.extend(["x".repeat(4096), "../".repeat(1365), "a".repeat(256), "ü".repeat(2048)]);
     assert!(ids.len() >= 60);

@@ -22,6 +22,7 @@ fn the_help_tells_every_command() {
       send         Send a message to a session, running or not
       stop         Save a session and pause it
       agents       Show the agents: which are installed, and what they can do
+      init         Make a folder a workspace, whose sessions live in it
       record       Record a conversation from standard input
       list         List sessions, the most recent first
       show         Show a session and its last messages
@@ -40,6 +41,8 @@ fn the_help_tells_every_command() {
       delete       Delete a session
       undelete     Bring a deleted session back
       purge        Remove the text of one message everywhere
+      scan         Look for secrets in a folder, or in what was recorded
+      rehome       Tell sessions that their project lies elsewhere now
       backup       Copy the store to a file, while it is in use
       restore      Put a backup in place of the store
       config       Show and change settings

@@ -13,17 +13,20 @@ use rustyline::{
 };
 
 use super::super::text;
+use super::Handle;
 
 /// What the line editor asks while a line is typed.
 pub(super) struct Helper {
     commands: Vec<String>,
+    /// Told what is on the line.
+    handle: Handle,
 }
 
 impl Helper {
-    pub(super) fn new(commands: &[&str]) -> Self {
+    pub(super) fn new(commands: &[&str], handle: Handle) -> Self {
         let mut commands: Vec<String> = commands.iter().map(|&name| name.to_owned()).collect();
         commands.sort();
-        Self { commands }
+        Self { commands, handle }
     }
 
     /// The commands that what stands before the cursor can become.
@@ -64,6 +67,7 @@ impl Highlighter for Helper {
     /// Pasted text and old lines can hold anything: every character that is not safe becomes another one,
     /// only on the screen.
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        self.handle.has(line);
         if line.chars().any(text::is_unsafe) {
             Cow::Owned(line.chars().map(shown).collect())
         } else {
@@ -71,7 +75,9 @@ impl Highlighter for Helper {
         }
     }
 
+    /// Asked at every change that needs no new drawing.
     fn highlight_char(&self, line: &str, _pos: usize, _kind: CmdKind) -> bool {
+        self.handle.has(line);
         line.chars().any(text::is_unsafe)
     }
 }
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn commands_are_completed_at_the_start_only() {
-        let helper = Helper::new(&["/quit", "/handoff", "/help"]);
+        let helper = Helper::new(&["/quit", "/handoff", "/help"], Handle::default());
         let check = |line: &str, expected: &[&str]| {
             assert_eq!(helper.fitting(line, line.len()), expected, "{line}");
         };
@@ -129,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_not_safe_is_shown_as_something_else() {
-        let helper = Helper::new(&[]);
+        let helper = Helper::new(&[], Handle::default());
         assert_eq!(helper.highlight("a\u{1b}[2J\u{202e}b\n\tc", 0), "a␛[2J\u{fffd}b\n\tc");
         assert!(matches!(helper.highlight("Grüße", 0), Cow::Borrowed("Grüße")));
     }

@@ -2,6 +2,7 @@
 //!
 //! Enter ends a line. Alt-Enter, or Enter after a backslash, begins another one within the same input.
 
+mod handle;
 mod history;
 mod keys;
 mod plain;
@@ -18,6 +19,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::{History as _, MemHistory};
 use rustyline::{ColorMode, CompletionType};
 
+pub(crate) use self::handle::Handle;
 use self::history::History;
 use self::keys::Helper;
 use super::restore::Restore;
@@ -39,6 +41,7 @@ pub(crate) enum Input {
 /// Reads what the user types. Blocks while it does.
 pub(crate) struct Editor {
     terminal: Option<Terminal>,
+    handle: Handle,
 }
 
 struct Terminal {
@@ -50,7 +53,7 @@ impl Editor {
     /// `history` is the file that keeps what was typed, `commands` what Tab completes at the start of a line.
     pub(crate) fn open(history: &Path, commands: &[&str]) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-            return Ok(Self { terminal: None });
+            return Ok(Self::plain());
         }
         let config = Config::builder()
             .completion_type(CompletionType::List)
@@ -64,17 +67,29 @@ impl Editor {
             .build();
         let memory = MemHistory::with_config(&config);
         let mut editor = rustyline::Editor::with_history(config, memory).map_err(into_io)?;
-        editor.set_helper(Some(Helper::new(commands)));
+        // There is none where the terminal can do too little.
+        let handle = Handle::new(editor.create_external_printer().ok());
+        editor.set_helper(Some(Helper::new(commands, handle.clone())));
         keys::bind(&mut editor);
         let mut terminal = Terminal { editor, history: History::open(history)? };
         terminal.remember()?;
-        Ok(Self { terminal: Some(terminal) })
+        Ok(Self { terminal: Some(terminal), handle })
+    }
+
+    /// Plain lines, whatever they come from.
+    pub(crate) fn plain() -> Self {
+        Self { terminal: None, handle: Handle::default() }
+    }
+
+    /// For other threads, while this one reads.
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Reads one input. The prompt is shown on a terminal only.
     pub(crate) fn read(&mut self, prompt: &str) -> io::Result<Input> {
         match &mut self.terminal {
-            Some(terminal) => terminal.read(prompt),
+            Some(terminal) => terminal.read(prompt, &self.handle),
             None => {
                 let line = plain::read_line(&mut io::stdin().lock(), LINE_BYTES)?;
                 Ok(line.map_or(Input::End, Input::Line))
@@ -84,9 +99,12 @@ impl Editor {
 }
 
 impl Terminal {
-    fn read(&mut self, prompt: &str) -> io::Result<Input> {
-        let _restore = restore_modes()?;
-        match self.editor.readline(&text::safe(prompt)) {
+    fn read(&mut self, prompt: &str, handle: &Handle) -> io::Result<Input> {
+        let restore = restore_modes()?;
+        handle.reads(Some(restore.early()));
+        let read = self.editor.readline(&text::safe(prompt));
+        handle.reads(None);
+        match read {
             Ok(line) => {
                 self.keep(&line)?;
                 Ok(Input::Line(line))
@@ -118,15 +136,15 @@ impl Terminal {
     }
 }
 
-/// Brings back the modes that the terminal has now. The editor does so itself, but not when another thread
-/// panics and the program ends.
+/// Brings back the modes that the terminal has now. The editor does so itself, but not when the program ends while
+/// it reads.
 fn restore_modes() -> io::Result<Restore> {
     let modes = termios::tcgetattr(io::stdin())?;
-    Ok(Restore::on_drop(move || {
+    Ok(Restore::on_drop(move |is_early| {
         termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes).ok();
-        if std::thread::panicking() {
+        if is_early {
             let mut out = io::stdout();
-            // No brackets round pasted text any more, and a line of its own for the message.
+            // No brackets round pasted text any more, and a line of its own for what is said next.
             drop(out.write_all(b"\x1b[?2004l\n").and_then(|()| out.flush()));
         }
     }))

@@ -39,7 +39,7 @@ fn of(key: KeyEvent) -> Option<Key> {
             KeyCode::Char('w') => Some(Key::EraseWord),
             KeyCode::Char('h') => Some(Key::EraseChar),
             KeyCode::Char('m' | 'j') => Some(Key::Pick),
-            KeyCode::Char('c') => Some(Key::Leave),
+            KeyCode::Char('c' | 'd') => Some(Key::Leave),
             _ => None,
         };
     }
@@ -74,6 +74,7 @@ mod tests {
         check(KeyCode::Enter, none, Some(Key::Pick));
         check(KeyCode::Esc, none, Some(Key::Leave));
         check(KeyCode::Char('c'), control, Some(Key::Leave));
+        check(KeyCode::Char('d'), control, Some(Key::Leave));
         check(KeyCode::Char('p'), control, Some(Key::Up));
         check(KeyCode::Char('n'), control, Some(Key::Down));
         check(KeyCode::Char('u'), control, Some(Key::EraseAll));

@@ -28,7 +28,7 @@ impl Screen {
             let why = "choosing from a list needs a terminal";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let restore = Restore::on_drop(leave);
+        let restore = Restore::on_drop(|_| leave());
         enable_raw_mode()?;
         let mut out = BufWriter::new(output().unwrap_or_else(|| Box::new(io::sink())));
         execute!(out, EnterAlternateScreen, Clear(ClearType::All), EnableBracketedPaste)?;

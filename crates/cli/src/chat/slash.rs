@@ -1,0 +1,72 @@
+//! What can be typed beside messages.
+
+use crate::output::near::is_slip;
+
+/// What Tab completes.
+pub(super) const COMPLETED: &[&str] =
+    &["/help", "/stop", "/quit", "/complete", "/resume", "/model", "/mode"];
+/// All there are.
+const ALL: &[&str] =
+    &["/help", "/stop", "/quit", "/exit", "/complete", "/resume", "/model", "/mode"];
+pub(super) const HELP: &str = "/stop       save, pause and leave (also /quit, or Ctrl-D)
+/complete   save, mark as completed and leave
+/resume     save, pause, and pick another session
+/model M    use another model, now and after every resume
+/mode M     use another mode of the agent
+/workspace.KIND …  in a workspace: the prompt of that kind, with what you say after it
+Ctrl-C      cancel the running turn
+Ctrl-D      leave, in the middle of an answer too
+Alt-Enter   begin another line of the same message (also \\ and Enter)
+What begins with a space goes to the agent as it is, commands of its own for instance.";
+
+/// The command that a line begins with, or what stands in its place, and the rest.
+pub(super) fn split(line: &str) -> (&str, &str) {
+    let line = line.trim_end();
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    (command, rest.trim())
+}
+
+/// The command of ours that was meant, where one was mistyped: agents have commands of their own.
+pub(super) fn near(typed: &str) -> Option<&'static str> {
+    if ALL.contains(&typed) || !typed.starts_with('/') {
+        return None;
+    }
+    ALL.iter().copied().find(|meant| is_slip(typed, meant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_the_finger_are_told_from_commands_of_the_agent() {
+        for (typed, meant) in [
+            ("/stpo", Some("/stop")),
+            ("/sto", Some("/stop")),
+            ("/stopp", Some("/stop")),
+            ("/hlep", Some("/help")),
+            ("/hekp", Some("/help")),
+            ("/elp", Some("/help")),
+            ("/qiut", Some("/quit")),
+            ("/comlete", Some("/complete")),
+            ("/xstop", Some("/stop")),
+            ("/stop", None),
+            ("/mode", None),
+            ("/models", Some("/model")),
+            ("/compact", None),
+            ("/init", None),
+            ("/", None),
+            ("stpo", None),
+            ("", None),
+        ] {
+            assert_eq!(near(typed), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_space_before_it_makes_it_a_message() {
+        assert_eq!(split("/model  big one "), ("/model", "big one"));
+        assert_eq!(split(" /stop"), ("", "/stop"));
+        assert_eq!(split("/stop"), ("/stop", ""));
+    }
+}

@@ -1,0 +1,55 @@
+//! What was meant by a name that there is not.
+
+/// The first of the names that was meant: one that is the typed one but for a slip, or that begins or goes on like it.
+pub(crate) fn near<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let typed = typed.to_lowercase();
+    let is_part = |name: &str| {
+        let least = name.len().min(typed.len());
+        least >= 3 && (name.starts_with(&typed) || typed.starts_with(name))
+    };
+    let mut names = names.filter(|name| is_slip(&typed, name) || is_part(name));
+    names.next().cloned()
+}
+
+/// Whether one character is missing, too many or another, or two have changed places.
+pub(crate) fn is_slip(typed: &str, meant: &str) -> bool {
+    let (typed, meant): (Vec<char>, Vec<char>) = (typed.chars().collect(), meant.chars().collect());
+    let same = typed.iter().zip(&meant).take_while(|(one, other)| one == other).count();
+    let (typed, meant) = (&typed[same..], &meant[same..]);
+    match (typed, meant) {
+        ([], [_]) | ([_], []) => true,
+        ([one, typed @ ..], [other, meant @ ..]) => {
+            let is_swapped = typed.first() == Some(other)
+                && meant.first() == Some(one)
+                && typed.get(1..) == meant.get(1..);
+            typed == meant
+                || typed.iter().eq([*other].iter().chain(meant))
+                || meant.iter().eq([*one].iter().chain(typed))
+                || is_swapped
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_what_is_like_them() {
+        let names = ["claude", "codex", "gemini"].map(str::to_owned);
+        for (typed, meant) in [
+            ("claud", Some("claude")),
+            ("Claude", Some("claude")),
+            ("caludee", None),
+            ("cluade", Some("claude")),
+            ("claude-code", Some("claude")),
+            ("gem", Some("gemini")),
+            ("co", None),
+            ("", None),
+            ("missing", None),
+        ] {
+            assert_eq!(near(typed, names.iter()).as_deref(), meant, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The workspace that the program runs in: what is said of it, and what its kinds of sessions add.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rethread_domain::Session;
+use rethread_engine::folders::{Consent, Followed, Kind, Saved, Workspace};
+
+use crate::cli::App;
+use crate::commands::{choice, named};
+use crate::config::Config;
+use crate::error::{BadInput, Refused};
+use crate::output;
+
+/// How a kind's command begins.
+const COMMAND: &str = "/workspace.";
+
+/// The workspace of the current folder, unless it is not to be recorded.
+pub(crate) fn find(config: &Config) -> Option<Arc<Workspace>> {
+    let here = std::env::current_dir().ok()?;
+    match Workspace::find(&here) {
+        Ok(found) => found.filter(|found| config.excluded(found.root()).is_none()).map(Arc::new),
+        Err(error) => {
+            output::note(format_args!("note: the workspace cannot be used: {error}"));
+            None
+        }
+    }
+}
+
+/// The prompt that a session goes on with.
+#[derive(Debug, Default)]
+pub(crate) struct Instructions {
+    pub(crate) prompt: Option<String>,
+    /// The command and the hash of its prompt, where the prompt is not the one of before.
+    pub(crate) changed: Option<(String, String)>,
+}
+
+impl App {
+    /// Looks through the workspace for what came and what changed.
+    pub(crate) async fn gather(&self) -> anyhow::Result<()> {
+        if self.engine.workspace().is_some() {
+            let followed = self.engine.gather(&self.config.user(None)?).await?;
+            self.tell(followed).await?;
+        }
+        Ok(())
+    }
+
+    /// Says what happened to folders meanwhile.
+    pub(crate) async fn tell_notes(&self) -> anyhow::Result<()> {
+        self.tell(self.engine.take_notes()).await
+    }
+
+    async fn tell(&self, followed: Followed) -> anyhow::Result<()> {
+        match followed.arrived.as_slice() {
+            [] => (),
+            [one] => output::note(format_args!(
+                "note: {} came with the workspace",
+                named(&self.engine.session(*one).await?)
+            )),
+            several => output::note(format_args!(
+                "note: {} sessions came with the workspace",
+                several.len()
+            )),
+        }
+        for (id, count) in &followed.went_on {
+            output::note(format_args!(
+                "note: {} went on elsewhere: {count} messages were taken in",
+                named(&self.engine.session(*id).await?)
+            ));
+        }
+        for (fork, source) in &followed.forked {
+            output::note(format_args!(
+                "note: {} went on elsewhere at the same time: what was said there is {}",
+                named(&self.engine.session(*source).await?),
+                fork.short()
+            ));
+        }
+        for trouble in &followed.troubles {
+            output::note(format_args!("note: {}", output::shown(trouble, false)));
+        }
+        if !followed.masked.is_empty() {
+            let masked: Vec<String> =
+                followed.masked.iter().map(|(what, count)| format!("{count} × {what}")).collect();
+            output::note(format_args!("note: masked in the folder: {}", masked.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// The kind that a new session is to be of.
+    pub(crate) fn kind(&self, name: &str) -> anyhow::Result<Kind> {
+        let Some(workspace) = self.engine.workspace() else {
+            return Err(BadInput::new(
+                "this folder is in no workspace",
+                "`rethread init` makes it one",
+            )
+            .into());
+        };
+        let found = workspace.kind(name).map_err(rethread_engine::Error::from)?;
+        found.ok_or_else(|| {
+            let known = workspace.kinds().unwrap_or_default();
+            let known: Vec<&str> = known.iter().map(|kind| kind.name.as_str()).collect();
+            Refused {
+                code: "unknown_kind",
+                message: format!("this workspace has no kind {name:?}"),
+                hint: Some(format!(
+                    "there are {}; a file {name}.md in .rethread/kinds adds it",
+                    known.join(", ")
+                )),
+            }
+            .into()
+        })
+    }
+
+    /// The prompt of the command that a session was started with, in its current version. What changed is said.
+    pub(crate) fn instructions(&self, session: &Session) -> Instructions {
+        let Some(command) = &session.command else { return Instructions::default() };
+        let Some(name) = command.strip_prefix(COMMAND) else { return Instructions::default() };
+        let project = Path::new(&session.project);
+        let own = self.engine.workspace().filter(|own| project.starts_with(own.root()));
+        let kind = match own {
+            Some(own) => own.kind(name),
+            None => Workspace::find(project)
+                .and_then(|found| found.map_or(Ok(None), |found| found.kind(name))),
+        };
+        let Ok(Some(kind)) = kind else {
+            output::note(format_args!(
+                "note: {command} is not there any more: the session goes on without its prompt"
+            ));
+            return Instructions::default();
+        };
+        let changed = session.prompt_hash.as_ref().is_some_and(|hash| *hash != kind.hash);
+        if changed {
+            output::note(format_args!(
+                "note: the prompt of {command} has changed since: the current version is used"
+            ));
+        }
+        let changed = changed.then(|| (command.clone(), kind.hash.clone()));
+        Instructions { prompt: Some(kind.prompt), changed }
+    }
+
+    /// Says what else is not as it was when the session was held.
+    pub(crate) fn tell_differences(&self, session: &Session, model: Option<&str>) {
+        if let (Some(before), Some(now)) = (&session.model, model)
+            && before != now
+        {
+            output::note(format_args!("note: the model was {before}, and is {now} now"));
+        }
+        let known = self.config.tools();
+        let missing: Vec<&str> = session
+            .tools
+            .iter()
+            .map(String::as_str)
+            .filter(|tool| !known.contains_key(*tool))
+            .collect();
+        if !missing.is_empty() {
+            output::note(format_args!(
+                "note: tools that the session had are not there now: {}",
+                missing.join(", ")
+            ));
+        }
+    }
+
+    /// What was typed, with the workspace's own commands replaced by what they stand for.
+    pub(crate) fn expand(&self, line: &str) -> String {
+        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match command.strip_prefix(COMMAND) {
+            Some("resume") => "/resume".to_owned(),
+            Some("stop-conversation") => "/stop".to_owned(),
+            Some(name) => match self.kind(name) {
+                Ok(kind) if rest.trim().is_empty() => kind.prompt,
+                Ok(kind) => format!("{}\n\n{}", kind.prompt.trim_end(), rest.trim()),
+                Err(_) => line.to_owned(),
+            },
+            None => line.to_owned(),
+        }
+    }
+
+    /// Commits the folder of a session that was left, by the user's setting or word.
+    pub(crate) async fn commit(
+        &self,
+        session: &Session,
+        asked: Option<bool>,
+    ) -> anyhow::Result<Option<Saved>> {
+        let is_wanted = match (asked, self.engine.commit_consent(session).await?) {
+            (Some(asked), _) => asked,
+            (None, Consent::No) => false,
+            (None, Consent::Yes) => true,
+            (None, Consent::Ask) => choice::confirm("Commit its folder to git?")?,
+            (None, Consent::AskForAuto) => self.ask_for_auto(session).await?,
+        };
+        if !is_wanted {
+            return Ok(None);
+        }
+        let saved = self.engine.commit(session.id).await?;
+        match &saved {
+            Saved::Committed { id, message } => output::note(format_args!(
+                "Committed {}: {}",
+                id.get(..10).unwrap_or(id),
+                output::shown(message, false)
+            )),
+            Saved::Unchanged => output::note(format_args!("Git has its folder as it is.")),
+            Saved::Not(why) => output::note(format_args!(
+                "The session is saved, but not committed: {}",
+                output::shown(why, false)
+            )),
+        }
+        Ok(Some(saved))
+    }
+
+    /// A workspace may have come from anybody: that it commits by itself is agreed to once.
+    async fn ask_for_auto(&self, session: &Session) -> anyhow::Result<bool> {
+        if !choice::is_asked() {
+            output::note(format_args!(
+                "not committed: the workspace asks for it, you have not agreed; `rethread init --commit auto` does, `rethread stop --commit` commits once"
+            ));
+            return Ok(false);
+        }
+        let agreed = choice::confirm(
+            "This workspace wants session folders committed by itself, with the repository's own hooks. Agree for good?",
+        )?;
+        if let Some(folder) = self.engine.home_root(session.id).await? {
+            self.engine.consent_to_commits(&session.user, &folder, agreed).await?;
+        }
+        Ok(agreed)
+    }
+}
