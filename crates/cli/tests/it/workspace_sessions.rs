@@ -210,7 +210,9 @@ fn sess_003_resume_by_selection() {
     terminal.press("First\r");
     terminal.wait_for("told the story so far");
     terminal.press(Terminal::CTRL_D);
-    terminal.end();
+    terminal.wait_for("Commit its folder to git? [y/N]");
+    terminal.press("n\r");
+    assert_eq!(terminal.end().1, 0);
 }
 
 #[test]

@@ -56,6 +56,10 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
         super::upkeep::copy(&connection, &copy)?;
     }
     switch_to_wal(&connection)?;
+    if version(&connection, path, steps.len())? == steps.len() {
+        // Another process was quicker: nobody has to wait for those that write already.
+        return Ok(());
+    }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     let before = version(&transaction, path, steps.len())?;
     for step in &steps[before..] {
