@@ -21,6 +21,7 @@ pub mod terms;
 pub mod tokens;
 pub mod turn;
 mod words;
+pub mod workflow;
 
 pub use conversation::Conversation;
 pub use id::{Seq, SessionId};

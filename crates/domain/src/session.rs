@@ -115,6 +115,9 @@ pub struct Beginning {
     pub tools: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Origin>,
+    /// The session whose agent started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
 }
 
 /// Sums kept with every append, so that nobody has to add them up.
@@ -149,6 +152,8 @@ pub struct Session {
     pub prompt_hash: Option<String>,
     pub tools: Vec<String>,
     pub forked_from: Option<Origin>,
+    /// The session whose agent started this one.
+    pub parent: Option<SessionId>,
     pub title: Option<String>,
     pub title_from: TitleFrom,
     pub summary: Option<String>,
@@ -193,6 +198,7 @@ impl Session {
             prompt_hash: beginning.prompt_hash,
             tools: beginning.tools,
             forked_from: beginning.forked_from,
+            parent: beginning.parent,
             title: beginning.title,
             title_from,
             summary: None,
@@ -227,6 +233,7 @@ impl Session {
             prompt_hash: self.prompt_hash.clone(),
             tools: self.tools.clone(),
             forked_from: self.forked_from,
+            parent: self.parent,
         }
     }
 
@@ -399,6 +406,7 @@ mod tests {
             prompt_hash: None,
             tools: Vec::new(),
             forked_from: None,
+            parent: None,
         };
         let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
         if status != Status::Active {

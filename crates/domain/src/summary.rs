@@ -104,7 +104,7 @@ impl Point {
 }
 
 /// The first points that say something else than those before them.
-fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
+pub(crate) fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
     let mut chosen: Vec<(Point, HashSet<String>)> = Vec::new();
     for point in points {
         if chosen.len() == POINTS {
@@ -184,9 +184,21 @@ fn frequencies(messages: &[Message]) -> HashMap<String, u32> {
 }
 
 fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
-    let mut points = Vec::new();
+    let point = |sentence: &str| Point {
+        seq: message.seq,
+        at: message.at,
+        role: message.role,
+        text: quote::cut_line(sentence, POINT_CHARS),
+        weight: weight(message.role, sentence, frequent),
+    };
+    sentences_of(head(message)).into_iter().map(point).collect()
+}
+
+/// The sentences of a text, without what is code or a table, and without the marks before them.
+pub(crate) fn sentences_of(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
     let mut in_code = false;
-    for line in head(message).lines() {
+    for line in text.lines() {
         let line = line.trim();
         if line.starts_with("```") {
             in_code = !in_code;
@@ -196,19 +208,12 @@ fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
         }
         for sentence in split_sentences(line) {
             let sentence = sentence.trim_start_matches(['#', '-', '*', '>', ' ']).trim();
-            if !(20..=600).contains(&sentence.chars().count()) {
-                continue;
+            if (20..=600).contains(&sentence.chars().count()) {
+                found.push(sentence);
             }
-            points.push(Point {
-                seq: message.seq,
-                at: message.at,
-                role: message.role,
-                text: quote::cut_line(sentence, POINT_CHARS),
-                weight: weight(message.role, sentence, frequent),
-            });
         }
     }
-    points
+    found
 }
 
 fn split_sentences(line: &str) -> impl Iterator<Item = &str> {

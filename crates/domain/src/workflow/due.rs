@@ -1,0 +1,114 @@
+//! What is to be done next, read from the state.
+
+use jiff::Timestamp;
+
+use super::event::Question;
+use super::record::Used;
+use super::snapshot::Trigger;
+use super::state::{Status, Workflow};
+use super::task::TaskState;
+
+/// Something to do for a workflow, now. Doing it again does no harm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Have the agent write the plan.
+    Plan,
+    /// Begin a task.
+    Run { task: String },
+    /// Interrupt a task that runs.
+    Stop { task: String },
+    /// Everything rests: take the snapshot, which ends the run.
+    Snapshot,
+}
+
+impl Workflow {
+    /// What is to be done now by whoever runs the workflow.
+    pub fn due(&self) -> Vec<Effect> {
+        let stop =
+            || self.running().map(|task| Effect::Stop { task: task.spec.id.clone() }).collect();
+        match (&self.pausing, self.status) {
+            (Some(pausing), Status::InProgress) => {
+                if !self.is_running() {
+                    return vec![Effect::Snapshot];
+                }
+                if pausing.now { stop() } else { Vec::new() }
+            }
+            (None, Status::InProgress) if !self.questions.is_empty() => Vec::new(),
+            (None, Status::InProgress) if self.tasks.is_empty() => vec![Effect::Plan],
+            (None, Status::InProgress) => {
+                let ready = self.ready().into_iter().take(self.room());
+                ready.map(|task| Effect::Run { task: task.spec.id.clone() }).collect()
+            }
+            _ => stop(),
+        }
+    }
+
+    /// How many tasks may begin beside those that run.
+    pub(super) fn room(&self) -> usize {
+        let jobs = usize::try_from(self.charter.limits.jobs.max(1)).unwrap_or(1);
+        jobs.saturating_sub(self.running().count())
+    }
+
+    /// What a person is waited for.
+    pub fn waits_for(&self) -> Option<&Question> {
+        self.questions.first().filter(|_| self.status == Status::Blocked)
+    }
+}
+
+/// What the next task is expected to take, from those that were completed; `None` before the first.
+pub fn expected_use(workflow: &Workflow) -> Option<Used> {
+    let done: Vec<&Used> = workflow
+        .tasks
+        .iter()
+        .filter(|task| task.state() == TaskState::Completed && task.attempts > 0)
+        .map(|task| &task.used)
+        .collect();
+    let count = u64::try_from(done.len()).ok().filter(|count| *count > 0)?;
+    let mut sum = Used::default();
+    for used in done {
+        sum.add(used);
+    }
+    let share = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    Some(Used {
+        tokens: sum.tokens / count,
+        cost_usd: sum.cost_usd.map(|cost| cost / share),
+        seconds: sum.seconds / count,
+        ..sum
+    })
+}
+
+/// Which limit of this run is reached, or would be passed by one more task, and how to say so.
+pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String)> {
+    let limits = &workflow.charter.limits;
+    let used = &workflow.run_used;
+    if let Some(most) = limits.tasks.filter(|most| workflow.run_ended >= *most) {
+        let plural = if most == 1 { "" } else { "s" };
+        return Some((Trigger::TaskComplete, format!("{most} task{plural} done, as asked")));
+    }
+    let ran = u64::try_from(now.as_second().saturating_sub(workflow.run_began.as_second()));
+    if let Some(most) = limits.seconds.filter(|most| ran.unwrap_or(0) >= *most) {
+        return Some((Trigger::Timeout, format!("the time limit of {most} seconds is reached")));
+    }
+    if workflow.run_ended == 0 {
+        // A run that may do nothing at all would never get on: a person has asked for this one.
+        return None;
+    }
+    let expected = expected_use(workflow).unwrap_or_default();
+    if let Some(most) = limits.tokens.filter(|most| used.tokens + expected.tokens > *most) {
+        return Some((Trigger::Exhaustion, over("tokens", used.tokens, expected.tokens, most)));
+    }
+    let (spent, next) = (used.cost_usd.unwrap_or(0.0), expected.cost_usd.unwrap_or(0.0));
+    if let Some(most) = limits.cost_usd.filter(|most| spent + next > *most) {
+        let reason = format!(
+            "the next task would pass the limit of USD {most:.2}: {spent:.2} spent, a task takes about {next:.2}"
+        );
+        return Some((Trigger::Exhaustion, reason));
+    }
+    None
+}
+
+fn over(what: &str, used: u64, expected: u64, most: u64) -> String {
+    format!(
+        "the next task would pass the limit of {most} {what}: {used} used, a task takes about {expected}"
+    )
+}

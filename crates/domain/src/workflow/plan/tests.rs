@@ -1,0 +1,164 @@
+//! Plans as people write them.
+
+use super::*;
+
+fn plan(text: &str) -> Plan {
+    parse(text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+}
+
+fn told(text: &str) -> Vec<String> {
+    parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+const SECTIONS: &str = "---\ntitle: not a task\n---\n# The plan\n\nWhy.\n\n## Notes\n\n## Task tests: Write the tests\n- verify: `cargo test -q`\n- expect: red\n- owner: me\n\nBody.\n\n- [ ] only a note\n\n### Deeper\n\n```\n## Task fake: no\n```\n\n## Task code.1 — Make them green\n\n- depends on: tests\n- agent: codex\n- verify: tests\n- review: claude\n- state: In_Progress\n\nGo.\n\n## Task: No id\n";
+
+#[test]
+fn sections_are_read() {
+    let plan = plan(SECTIONS);
+    assert_eq!((plan.title.as_str(), plan.intro.as_str()), ("The plan", "Why.\n\n## Notes"));
+    let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["tests", "code.1", "3"]);
+    let [tests, code, last] = plan.tasks.as_slice() else { panic!() };
+    assert_eq!(tests.verify, Some(Verify::Text("cargo test -q".to_owned())));
+    assert_eq!(tests.expect, Expect::Red);
+    assert_eq!(
+        tests.body,
+        "- owner: me\n\nBody.\n\n- [ ] only a note\n\n### Deeper\n\n```\n## Task fake: no\n```"
+    );
+    assert_eq!(code.title, "Make them green");
+    assert_eq!(code.depends_on, ["tests"]);
+    assert_eq!((code.agent.as_deref(), code.review.as_deref()), (Some("codex"), Some("claude")));
+    assert_eq!(code.verify, Some(Verify::Named("tests".to_owned())));
+    assert_eq!((code.state, code.body.as_str()), (TaskState::InProgress, "Go."));
+    assert_eq!((last.title.as_str(), last.state), ("No id", TaskState::Pending));
+}
+
+const CHECKLIST: &str = "# List\r\n\r\n- [x] **A** First\r\n- [ ] b: Second (depends on: A; verify: `a; (b)`)\r\n  - expect: red\r\n  - a note\r\n\r\n  More of it.\r\n- no task\r\n* [ ] Just do it: now\r\n";
+
+#[test]
+fn a_checklist_is_read() {
+    let plan = plan(CHECKLIST);
+    let [a, b, third] = plan.tasks.as_slice() else { panic!("{plan:?}") };
+    assert_eq!((a.id.as_str(), a.title.as_str(), a.state), ("A", "First", TaskState::Completed));
+    assert_eq!((b.id.as_str(), b.title.as_str()), ("b", "Second"));
+    assert_eq!(b.depends_on, ["A"]);
+    assert_eq!(b.verify, Some(Verify::Text("a; (b)".to_owned())));
+    assert_eq!((b.expect, b.body.as_str()), (Expect::Red, "- a note\r\n\r\nMore of it."));
+    assert_eq!((third.id.as_str(), third.title.as_str()), ("3", "Just do it: now"));
+}
+
+fn set(text: &str, id: &str, state: TaskState) -> String {
+    with_states(text, &[(id.to_owned(), state)])
+}
+
+#[test]
+fn states_are_written_and_nothing_else() {
+    let done = set(SECTIONS, "tests", TaskState::Completed);
+    assert_eq!(done, SECTIONS.replace("- verify: `c", "- state: completed\n- verify: `c"));
+    let back = set(SECTIONS, "code.1", TaskState::Pending);
+    assert_eq!(back, SECTIONS.replace("In_Progress", "pending"));
+    let last = set(SECTIONS, "3", TaskState::Failed);
+    assert_eq!(last, format!("{SECTIONS}- state: failed\n"));
+
+    let open = set(CHECKLIST, "A", TaskState::Pending);
+    assert_eq!(open, CHECKLIST.replace("[x]", "[ ]"));
+    let failed = set(CHECKLIST, "A", TaskState::Failed);
+    let line = "[ ] **A** First\r\n  - state: failed\r\n";
+    assert_eq!(failed, CHECKLIST.replace("[x] **A** First\r\n", line));
+    assert_eq!(set(&failed, "A", TaskState::Completed), CHECKLIST);
+    let busy = set(CHECKLIST, "b", TaskState::InProgress);
+    assert_eq!(busy, CHECKLIST.replace("  - expect", "  - state: in progress\r\n  - expect"));
+    assert_eq!(set(&busy, "b", TaskState::Pending), CHECKLIST);
+}
+
+#[test]
+fn a_line_that_holds_the_text_apart_is_not_taken_out() {
+    let text =
+        "- [ ] a: x\n  - state: blocked\n  ---\n- [ ] b: y\n  - state: blocked\n\n  * verify: t\n";
+    let done = set(&set(text, "a", TaskState::Completed), "b", TaskState::Pending);
+    assert_eq!(plan(&done).tasks[0].title, "x");
+    assert_eq!(plan(&done).tasks[1].verify, None);
+}
+
+#[test]
+fn all_problems_are_told_with_their_lines() {
+    let text = "# P\n## Task a: x\n- depends on: b, ghost\n- state: maybe\n## Task b: y\n- depends on: a\n- expect: blue\n## Task a: z\n## Task c d: w\n## Task e:\n- depends on: e\n- verify: two words\n- [ ] no\n## Other\n- [x] f: g\n  - state: failed\n";
+    let told = told(text);
+    let expected = [
+        "line 2: task a depends on ghost, which is no task of this plan",
+        "line 2: tasks depend on each other in a circle: a → b → a",
+        "line 4: task a: state \"maybe\", expected",
+        "line 7: task b: expect \"blue\", expected red or green",
+        "line 8: the id a is taken by the task of line 2",
+        "line 9: the id \"c d\" cannot be used",
+        "line 10: task e has no title",
+        "line 10: task e depends on itself",
+        "line 12: task e: verify \"two words\", expected the name",
+        "line 15: task f is checked, but its state is failed",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told} / {expected}");
+    }
+}
+
+#[test]
+fn what_is_no_plan_is_said() {
+    assert!(told("").first().is_some_and(|told| told.contains("no tasks")));
+    assert!(told("# Only\n## Task list\ntext\n")[0].contains("no tasks"));
+    assert!(told("## Task 7\nText.\n")[0].contains("no title"));
+    assert!(told(&"x".repeat(LONGEST + 1))[0].contains("bytes"));
+    assert!(told(&"- [ ] x\n".repeat(MOST_TASKS + 1))[0].contains("10001 tasks"));
+    assert!(parse(&"- [ ] x\n".repeat(MOST_TASKS)).is_ok());
+}
+
+#[test]
+fn a_long_chain_and_a_long_circle_are_no_trouble() {
+    let chain = |last: &str| -> String {
+        let on = |at: usize| if at == 0 { last.to_owned() } else { format!("t{}", at - 1) };
+        (0..MOST_TASKS)
+            .map(|at| format!("- [ ] t{at}: x (depends on: {})\n", on(at)))
+            .collect::<Vec<String>>()
+            .concat()
+    };
+    assert_eq!(plan(&chain("none")).tasks.len(), MOST_TASKS);
+    let told = told(&chain("t9999"));
+    assert!(told.len() == 1 && told[0].contains("t0 → t9999 → t9998"), "{told:?}");
+    assert!(told[0].ends_with("… → t0"), "{told:?}");
+}
+
+#[test]
+fn a_written_plan_reads_back() {
+    let tasks = plan(SECTIONS).tasks;
+    let again = plan(&written("The plan", &tasks));
+    assert_eq!((again.title.as_str(), &again.tasks), ("The plan", &tasks));
+    let wild = TaskSpec {
+        id: "w".to_owned(),
+        title: "wild".to_owned(),
+        body: "# Big\n\n```\nopen".to_owned(),
+        verify: Some(Verify::Text("echo `x` ".to_owned())),
+        ..TaskSpec::default()
+    };
+    let again = plan(&written("t", &[wild.clone(), tasks[2].clone()]));
+    assert_eq!(again.tasks[0].verify, wild.verify);
+    assert_eq!(again.tasks[0].body, "### Big\n\n```\nopen\n```");
+    assert_eq!(again.tasks[1], tasks[2]);
+}
+
+#[test]
+fn a_plan_is_found_in_what_an_agent_says() {
+    let inner = "# Fix it\n\n## Task a: One\n\n```rust\nfn x() {}\n```\n\n## Task b: Two\n- depends on: a\n";
+    for text in [
+        inner.to_owned(),
+        format!("Sure! Here is the plan:\n\n{inner}"),
+        format!("Sure:\n\n```markdown\n{inner}```\n"),
+        format!("Sure:\n\n````md\n{inner}````\n\nSay if it is good.\n"),
+        format!("```\n{inner}"),
+    ] {
+        let plan = from_agent(&text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
+        let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!((plan.title.as_str(), ids), ("Fix it", vec!["a", "b"]), "{text}");
+        assert_eq!((plan.intro.as_str(), &plan.tasks[1].depends_on), ("", &vec!["a".to_owned()]));
+    }
+    assert!(from_agent("I cannot do that.").is_err());
+}
