@@ -9,6 +9,8 @@ pub(crate) const POINTS: &[&str] = &[
     "batch.begun",
     "append.inserted",
     "append.counted",
+    "workflow.inserted",
+    "workflow.counted",
     "batch.applied",
     "batch.committed",
     "index.written",

@@ -2,6 +2,7 @@
 
 use rethread_domain::SessionId;
 use rethread_domain::session::Refusal;
+use rethread_domain::workflow::{Status, WorkflowId};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -28,6 +29,24 @@ pub enum Error {
     BadLog(SessionId, String),
     #[error("another process drives session {0} now")]
     LostClaim(SessionId),
+    #[error("no workflow {0}")]
+    NoWorkflow(WorkflowId),
+    #[error("workflow {0} is already in the store")]
+    WorkflowExists(WorkflowId),
+    #[error("workflow {by} works in {worktree}")]
+    WorktreeTaken { worktree: String, by: WorkflowId },
+    /// Somebody else added events since it was read: read again and decide anew.
+    #[error("workflow {0} was changed by somebody else meanwhile")]
+    WorkflowConflict(WorkflowId),
+    /// Whoever writes owned the workflow once.
+    #[error("another process runs workflow {0} now")]
+    LeaseLost(WorkflowId),
+    #[error("workflow {0} is {1}: only one that is over can be erased")]
+    WorkflowOpen(WorkflowId, Status),
+    #[error("an event of workflow {id} has {bytes} bytes; {most} are allowed")]
+    EventTooLong { id: WorkflowId, bytes: usize, most: usize },
+    #[error("workflow {0} cannot be written: {1}")]
+    BadEvent(WorkflowId, String),
     #[error("not a store address: {0:?} (expected sqlite:PATH)")]
     BadUrl(String),
     #[error("{path} is not a Rethread store: {why}")]
@@ -67,6 +86,14 @@ impl Error {
                 | Self::Exists(_)
                 | Self::BadLog(..)
                 | Self::LostClaim(_)
+                | Self::NoWorkflow(_)
+                | Self::WorkflowExists(_)
+                | Self::WorktreeTaken { .. }
+                | Self::WorkflowConflict(_)
+                | Self::LeaseLost(_)
+                | Self::WorkflowOpen(..)
+                | Self::EventTooLong { .. }
+                | Self::BadEvent(..)
         )
     }
 }

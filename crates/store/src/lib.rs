@@ -1,15 +1,17 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in six parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in seven parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod crash;
 mod error;
 mod sqlite;
 mod types;
+mod workflows;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rethread_domain::context::AgentUse;
@@ -18,6 +20,7 @@ use rethread_domain::opening::Holding;
 use rethread_domain::search::{Filter, Hit, Query};
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
+use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 
 pub use error::{Error, Result};
@@ -27,11 +30,12 @@ pub use types::{
     Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage,
     Within,
 };
+pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 /// Durable home of sessions.
-pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders {}
+pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows {}
 
-impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders> Store for T {}
+impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows> Store for T {}
 
 /// Writing sessions and reading them back.
 ///
@@ -204,6 +208,74 @@ pub trait Folders: Send + Sync + 'static {
 
     /// Every session of a project lives elsewhere now, folders included; gives how many there are.
     async fn rehome(&self, from: &str, to: &str, at: jiff::Timestamp) -> Result<u32>;
+}
+
+/// Workflows: a log of events for each, and who runs it.
+///
+/// Events are the truth; the rows that sum them up change in the same transaction.
+#[async_trait]
+pub trait Workflows: Send + Sync + 'static {
+    /// Begins a workflow with these events, of which the first says what it is made with.
+    ///
+    /// Fails with [`Error::WorktreeTaken`] while another that is not final works in the same folder.
+    async fn create_workflow(
+        &self,
+        id: WorkflowId,
+        events: Vec<Event>,
+        at: jiff::Timestamp,
+    ) -> Result<Workflow>;
+
+    /// Adds events that were decided on the first `expected` ones, all or none. Durable when it returns.
+    ///
+    /// Fails with [`Error::LeaseLost`] when another epoch has begun than the owner's, and with
+    /// [`Error::WorkflowConflict`] when somebody else added events in between.
+    async fn append_events(
+        &self,
+        id: WorkflowId,
+        expected: u32,
+        epoch: Option<Epoch>,
+        events: Vec<Event>,
+        at: jiff::Timestamp,
+    ) -> Result<()>;
+
+    /// What happened after event `after`.
+    async fn workflow_events(&self, id: WorkflowId, after: u32) -> Result<Vec<EventRecord>>;
+
+    async fn workflow(&self, id: WorkflowId) -> Result<Workflow>;
+
+    /// The newest first, by when they were made.
+    async fn workflows(&self, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>>;
+
+    /// The workflows that a whole or shortened id may mean, at most a few.
+    async fn resolve_workflow(&self, text: &str) -> Result<Vec<WorkflowId>>;
+
+    /// The workflow that a session is part of, and the task it works on there.
+    async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>>;
+
+    /// Becomes the owner of a workflow; `None` while somebody else is, lives, and has renewed in time.
+    async fn claim_workflow(
+        &self,
+        id: WorkflowId,
+        lease: Duration,
+    ) -> Result<Option<WorkflowClaim>>;
+
+    /// Keeps a workflow for so long from now. Fails with [`Error::LeaseLost`] when somebody else has taken over.
+    async fn renew_workflow(&self, id: WorkflowId, epoch: Epoch, lease: Duration) -> Result<()>;
+
+    /// Whoever runs the workflow, late or not.
+    async fn owner_of(&self, id: WorkflowId) -> Result<Option<Owner>>;
+
+    /// Whether somebody runs the workflow who is not late: nobody else can claim it.
+    async fn is_workflow_claimed(&self, id: WorkflowId) -> Result<bool>;
+
+    /// Up to which event others were told.
+    async fn told_workflow(&self, id: WorkflowId) -> Result<u32>;
+
+    /// Others were told up to this event. Never goes back.
+    async fn set_told(&self, id: WorkflowId, no: u32) -> Result<()>;
+
+    /// Removes a workflow that is final, for good. Its sessions stay.
+    async fn erase_workflow(&self, id: WorkflowId) -> Result<()>;
 }
 
 /// Several processes on one store: who drives a session, and what others ask of it.

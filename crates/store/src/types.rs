@@ -167,6 +167,8 @@ pub struct ListFilter {
     pub project: Option<String>,
     pub kind: Option<String>,
     pub agent: Option<String>,
+    /// Only those that the agent of this session started.
+    pub parent: Option<SessionId>,
     /// Without it: all that can be resumed.
     pub status: Option<Status>,
     /// Archived ones too.

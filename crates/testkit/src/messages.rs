@@ -25,6 +25,7 @@ pub fn beginning() -> Beginning {
         prompt_hash: None,
         tools: Vec::new(),
         forked_from: None,
+        parent: None,
     }
 }
 

@@ -9,6 +9,7 @@ use rethread_domain::{Conversation, Fact, Seq, Status};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::blob;
+use super::extras;
 use super::facts;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
@@ -280,16 +281,9 @@ pub(super) fn insert(
     message: NewMessage,
     given: Option<String>,
 ) -> Result<()> {
-    let extras = if message.extras.is_empty() {
-        None
-    } else {
-        Some(
-            serde_json::to_string(&message.extras)
-                .map_err(|error| Error::Failed(error.to_string()))?,
-        )
-    };
     let cuts = Some(message.price.cuts.encode()).filter(|cuts| !cuts.is_empty());
     let stored = blob::write(connection, &row.session.user, message.content)?;
+    let extras = extras::encode(&message.extras, &stored.body)?;
     connection
         .prepare_cached(
             "insert into message (id, role, conversation, at, prev, tokens, price, cuts, body, head_bytes, bytes,

@@ -25,6 +25,11 @@ pub(super) fn lock_name(no: i64, conversation: Option<&str>) -> String {
     }
 }
 
+/// The lock of whoever runs a workflow in an epoch.
+pub(super) fn workflow_lock_name(no: i64, epoch: Epoch) -> String {
+    format!("w{no}-{epoch}")
+}
+
 fn lock_file(store: &Path, name: &str) -> PathBuf {
     beside(store, "-locks").join(format!("{name}.lock"))
 }
@@ -100,7 +105,7 @@ pub(super) fn is_driven(store: &Path, no: i64) -> Result<bool> {
     Ok(false)
 }
 
-fn is_locked(store: &Path, name: &str) -> Result<bool> {
+pub(super) fn is_locked(store: &Path, name: &str) -> Result<bool> {
     let file = match File::open(lock_file(store, name)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -327,6 +332,14 @@ pub(super) fn sweep_locks(store: &Path) -> Result<()> {
 /// A session that is gone needs no locks.
 pub(super) fn forget_locks(store: &Path, no: i64) {
     for name in lock_names(store).iter().filter(|name| is_of(name, no)) {
+        drop(std::fs::remove_file(lock_file(store, name)));
+    }
+}
+
+/// Nor does a workflow that is gone.
+pub(super) fn forget_workflow_locks(store: &Path, no: i64) {
+    let of = format!("w{no}-");
+    for name in lock_names(store).iter().filter(|name| name.starts_with(&of)) {
         drop(std::fs::remove_file(lock_file(store, name)));
     }
 }

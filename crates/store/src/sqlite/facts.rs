@@ -130,6 +130,7 @@ pub(super) fn fork(
     }
     let mut beginning = origin.session.beginning(origin.session.title.clone());
     beginning.forked_from = Some(Origin { session: source, seq: at_seq });
+    beginning.parent = None;
     if let Some(FactRecord { fact: Fact::Started(before), .. }) =
         facts(connection, origin.no)?.first()
     {

@@ -6,6 +6,7 @@ mod append;
 mod blob;
 mod claims;
 mod connection;
+mod extras;
 mod facts;
 mod folders;
 mod index;
@@ -18,10 +19,11 @@ mod scope;
 mod search;
 mod talks;
 mod upkeep;
+mod workflows;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -54,6 +56,7 @@ pub(crate) struct SqliteStore {
     starting: Mutex<()>,
     /// Tells whether other processes have written.
     watcher: Mutex<Option<Connection>>,
+    folded: Arc<workflows::Cache>,
 }
 
 impl SqliteStore {
@@ -74,6 +77,7 @@ impl SqliteStore {
             writer: OnceLock::new(),
             starting: Mutex::new(()),
             watcher: Mutex::new(None),
+            folded: Arc::default(),
         })
     }
 
@@ -352,6 +356,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn rebuild(&self) -> Result<()> {
+        self.folded.clear();
         self.write(rebuild::everything).await
     }
 

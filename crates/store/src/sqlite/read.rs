@@ -88,6 +88,9 @@ impl Chosen {
     fn of(user: Option<&String>, filter: &ListFilter) -> Self {
         let mut chosen = Self::default();
         chosen.names(user, filter.project.as_ref(), filter.kind.as_ref(), filter.agent.as_ref());
+        if let Some(parent) = filter.parent {
+            chosen.add("parent = ?", Some(parent.to_string().into()));
+        }
         match filter.status {
             Some(status) => chosen.add("status = ?", Some(rows::status_number(status).into())),
             None if filter.archived || filter.deleted => (),

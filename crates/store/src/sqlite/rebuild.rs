@@ -12,7 +12,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, read, talks};
+use super::{append, read, talks, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -124,6 +124,7 @@ pub(super) fn each(
 /// Rows and index of the whole store.
 pub(super) fn everything(connection: &Connection) -> Result<()> {
     each(connection, |row| session(connection, &row).map(|_| ()))?;
+    workflows::rebuild(connection)?;
     index::reset(connection)?;
     while index::catch_up(connection, index::STEP)? > 0 {}
     Ok(())

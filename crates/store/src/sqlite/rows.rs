@@ -11,6 +11,7 @@ use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Stat
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
+use super::extras;
 use crate::error::{Error, Result};
 
 type SqlResult<T> = rusqlite::Result<T>;
@@ -29,7 +30,8 @@ pub(super) struct SessionRow {
 const SESSION: &str = "no, id, user, project, kind, agent, model, command, prompt_hash, tools, title,
     title_from, summary, status, archived_from, started_at, last_active_at, deleted_at, forked_from,
     forked_at, branch, head, facts, last_seq, base_seq, indexed_seq, conversations, tokens, runs,
-    input_tokens, output_tokens, cost_nano, current, turn, epoch, head_price, title_price, summary_prices";
+    input_tokens, output_tokens, cost_nano, current, turn, epoch, head_price, title_price, summary_prices,
+    parent";
 
 /// A query for whole sessions.
 pub(super) fn select_session(rest: &str) -> String {
@@ -97,6 +99,10 @@ fn one_of<T: Copy>(
     known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
 }
 
+fn parent(row: &Row<'_>) -> SqlResult<Option<SessionId>> {
+    row.get::<_, Option<String>>(38)?.map(|_| parse(row, 38)).transpose()
+}
+
 pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
     let id: SessionId = parse(row, 1)?;
     let tools: Option<String> = row.get(9)?;
@@ -127,6 +133,7 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
             prompt_hash: row.get(8)?,
             tools: tools.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
             forked_from: origin,
+            parent: parent(row)?,
             title: row.get(10)?,
             title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
             summary: row.get(12)?,
@@ -261,10 +268,10 @@ fn blob_or_null(numbers: &[u32]) -> Option<Vec<u8>> {
 pub(super) fn insert_session(connection: &Connection, session: &Session, base: Seq) -> Result<i64> {
     let origin = session.forked_from;
     let added = connection.prepare_cached(
-        "insert into session (id, user, project, kind, command, prompt_hash, forked_from, forked_at, base_seq,
+        "insert into session (id, user, project, kind, command, prompt_hash, forked_from, forked_at, base_seq, parent,
             title_from, status, started_at, last_active_at, facts, last_seq, indexed_seq, conversations, tokens,
             runs, input_tokens, output_tokens, cost_nano, turn, epoch, head_price, title_price)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, 0, 0, 0, ?9, ?9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, 0, 0, 0, 0, ?9, ?9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
          on conflict (id) do nothing",
     )?
     .execute((
@@ -277,6 +284,7 @@ pub(super) fn insert_session(connection: &Connection, session: &Session, base: S
         origin.map(|origin| origin.session.to_string()),
         origin.map(|origin| origin.seq),
         base,
+        session.parent.map(|parent| parent.to_string()),
     ))?;
     if added == 0 {
         return Err(Error::Exists(session.id));
@@ -384,7 +392,11 @@ pub(super) fn message(row: &Row<'_>) -> SqlResult<MessageRow> {
     let head_bytes: Option<usize> = row.get(8)?;
     let blob: Option<i64> = row.get(9)?;
     let extras = match row.get_ref(10)?.as_str_or_null()? {
-        Some(json) => serde_json::from_str(json).map_err(|error| damaged(10, error.to_string()))?,
+        Some(kept) => {
+            let json = extras::decode(kept, &body)
+                .ok_or_else(|| damaged(10, "what comes with a message".to_owned()))?;
+            serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?
+        }
         None => Extras::default(),
     };
     let body = match head_bytes {

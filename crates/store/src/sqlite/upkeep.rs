@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::connection::{self, beside};
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
-use super::{blob, claims, facts, index, rebuild, schema};
+use super::{blob, claims, facts, index, rebuild, schema, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Health, Usage};
@@ -288,6 +288,7 @@ fn check_derived(connection: &Connection, health: &mut Health) -> Result<()> {
         health.drift.extend(rebuild::drift(connection, &row)?);
         Ok(())
     })?;
+    health.drift.extend(workflows::drift(connection)?);
     health.unindexed = index::lag(connection)?;
     let (indexed, expected): (i64, i64) = connection.query_row(
         "select (select count(*) from message_index_docsize),

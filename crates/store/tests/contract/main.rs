@@ -4,10 +4,12 @@
 
 mod agents;
 mod append;
+mod bytes;
 mod claims;
 mod crashes;
 mod forks;
 mod index;
+mod owners;
 mod processes;
 mod prompts;
 mod purge;
@@ -15,9 +17,11 @@ mod random;
 mod recall;
 mod search;
 mod sessions;
+mod stalls;
 mod talks;
 mod upkeep;
 mod within;
+mod workflows;
 
 use futures::executor::block_on;
 use rethread_testkit::TestStore;

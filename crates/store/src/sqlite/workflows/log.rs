@@ -1,0 +1,256 @@
+//! The events of workflows: check all first, then write, so that a refusal leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use jiff::Timestamp;
+use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
+use rusqlite::Connection;
+
+use super::rows::{self, Found};
+use crate::crash;
+use crate::error::{Error, Result};
+use crate::sqlite::rows::{key, micros, seq_of};
+use crate::types::Epoch;
+use crate::workflows::{WorkflowRow, whole};
+
+/// The longest event, as it is kept.
+const LONGEST: usize = 8 << 20;
+
+/// An event as it is kept, and as it is read back.
+pub(super) struct Kept {
+    text: String,
+    event: Event,
+}
+
+/// Events as they are kept.
+pub(super) fn encode(id: WorkflowId, events: &[Event]) -> Result<Vec<Kept>> {
+    let encode = |event| {
+        let bad = |why: serde_json::Error| Error::BadEvent(id, why.to_string());
+        let text = serde_json::to_string(event).map_err(bad)?;
+        if text.len() > LONGEST {
+            return Err(Error::EventTooLong { id, bytes: text.len(), most: LONGEST });
+        }
+        let kept = Kept { event: serde_json::from_str(&text).map_err(bad)?, text };
+        // A number that is none, say, has no form in the log.
+        if discriminant(&kept.event) != discriminant(event) {
+            return Err(Error::BadEvent(id, "an event would be read back as another".into()));
+        }
+        Ok(kept)
+    };
+    events.iter().map(encode).collect()
+}
+
+/// The workflow that these events make.
+pub(super) fn begin(id: WorkflowId, events: &[Kept], at: Timestamp) -> Result<Workflow> {
+    let bad = || Error::BadEvent(id, "a workflow begins with what it is made with".into());
+    let (first, rest) = events.split_first().ok_or_else(bad)?;
+    let mut workflow = Workflow::create(id, &first.event, whole(at)).ok_or_else(bad)?;
+    for kept in rest {
+        workflow.apply(&kept.event, whole(at));
+    }
+    Ok(workflow)
+}
+
+/// Writes a new workflow; gives its number.
+pub(super) fn create(
+    connection: &Connection,
+    workflow: &Workflow,
+    events: &[Kept],
+    at: Timestamp,
+) -> Result<i64> {
+    let id = workflow.id;
+    if rows::find_or_none(connection, id)?.is_some() {
+        return Err(Error::WorkflowExists(id));
+    }
+    let worktree = &workflow.charter.worktree;
+    if let Some(by) = rows::user_of_worktree(connection, worktree)? {
+        return Err(Error::WorktreeTaken { worktree: worktree.clone(), by });
+    }
+    rows::write(connection, &WorkflowRow::of(workflow))?;
+    let no = connection.last_insert_rowid();
+    insert(connection, no, 0, events, at)?;
+    link(connection, no, events.iter().map(|kept| &kept.event))?;
+    Ok(no)
+}
+
+/// Whether a write is let in: by whoever owns the workflow, and decided on what it is now.
+pub(super) fn admit(
+    connection: &Connection,
+    id: WorkflowId,
+    expected: u32,
+    epoch: Option<Epoch>,
+) -> Result<Found> {
+    let row = rows::find(connection, id)?;
+    if epoch.is_some_and(|epoch| epoch != row.epoch) {
+        return Err(Error::LeaseLost(id));
+    }
+    if row.sum.events != expected {
+        return Err(Error::WorkflowConflict(id));
+    }
+    Ok(row)
+}
+
+/// Adds events to what was admitted. `before` is the workflow without them, where it is known.
+pub(super) fn append(
+    connection: &Connection,
+    row: &Found,
+    before: Option<Workflow>,
+    events: &[Kept],
+    at: Timestamp,
+) -> Result<(i64, Workflow)> {
+    let mut workflow = match before {
+        Some(workflow) => workflow,
+        None => fold(connection, row.no, row.sum.id)?,
+    };
+    insert(connection, row.no, row.sum.events, events, at)?;
+    crash::point("workflow.inserted");
+    for kept in events {
+        workflow.apply(&kept.event, whole(at));
+    }
+    link(connection, row.no, events.iter().map(|kept| &kept.event))?;
+    rows::write(connection, &WorkflowRow::of(&workflow))?;
+    crash::point("workflow.counted");
+    Ok((row.no, workflow))
+}
+
+fn insert(
+    connection: &Connection,
+    no: i64,
+    after: u32,
+    events: &[Kept],
+    at: Timestamp,
+) -> Result<()> {
+    let mut statement = connection
+        .prepare_cached("insert into workflow_event (id, at, what) values (?1, ?2, ?3)")?;
+    for (n, kept) in (after + 1..).zip(events) {
+        statement.execute((key(no, n), micros(at), &kept.text))?;
+    }
+    Ok(())
+}
+
+/// The session that an event makes part of a task.
+fn linked(event: &Event) -> Option<(String, &str)> {
+    match event {
+        Event::TaskBegan { task, session, .. } | Event::TaskMoved { task, session, .. } => {
+            Some((session.to_string(), task))
+        }
+        _ => None,
+    }
+}
+
+fn link<'a>(
+    connection: &Connection,
+    no: i64,
+    events: impl Iterator<Item = &'a Event>,
+) -> Result<()> {
+    for (session, task) in events.filter_map(linked) {
+        connection
+            .prepare_cached(
+                "insert or replace into workflow_session (session, workflow, task) values (?1, ?2, ?3)",
+            )?
+            .execute((session, no, task))?;
+    }
+    Ok(())
+}
+
+/// What happened after event `after`.
+pub(super) fn events(connection: &Connection, no: i64, after: u32) -> Result<Vec<EventRecord>> {
+    let mut statement = connection.prepare_cached(
+        "select id, at, what from workflow_event where id > ?1 and id <= ?2 order by id",
+    )?;
+    let mut found = statement.query((key(no, after), key(no, u32::MAX)))?;
+    let mut records = Vec::new();
+    while let Some(row) = found.next()? {
+        let n = seq_of(row.get(0)?);
+        let damaged = |why: String| Error::Damaged(format!("event {n} of a workflow: {why}"));
+        let text = row.get_ref(2)?.as_str().map_err(|error| damaged(error.to_string()))?;
+        records.push(EventRecord {
+            no: n,
+            at: Timestamp::from_microsecond(row.get(1)?)
+                .map_err(|error| damaged(error.to_string()))?,
+            event: serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?,
+        });
+    }
+    Ok(records)
+}
+
+pub(super) fn fold(connection: &Connection, no: i64, id: WorkflowId) -> Result<Workflow> {
+    folded(id, &events(connection, no, 0)?)
+}
+
+fn folded(id: WorkflowId, events: &[EventRecord]) -> Result<Workflow> {
+    let damaged = |why: &str| Error::Damaged(format!("workflow {id}: {why}"));
+    if let Some((n, _)) = (1..).zip(events).find(|(n, record)| record.no != *n) {
+        return Err(damaged(&format!("event {n} is missing")));
+    }
+    Workflow::fold(id, events)
+        .ok_or_else(|| damaged("its log does not begin with what it is made with"))
+}
+
+/// Removes all that is kept of a workflow.
+pub(super) fn erase(connection: &Connection, no: i64) -> Result<()> {
+    connection.execute(
+        "delete from workflow_event where id between ?1 and ?2",
+        (key(no, 0), key(no, u32::MAX)),
+    )?;
+    connection.execute("delete from workflow_session where workflow = ?1", [no])?;
+    connection.execute("delete from workflow where no = ?1", [no])?;
+    Ok(())
+}
+
+type Links = BTreeMap<String, String>;
+
+fn links(connection: &Connection, no: i64) -> Result<Links> {
+    let mut statement = connection
+        .prepare_cached("select session, task from workflow_session where workflow = ?1")?;
+    let found = statement.query_map([no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// What differs between the rows of workflows and their logs, in words.
+pub(in crate::sqlite) fn drift(connection: &Connection) -> Result<Vec<String>> {
+    let mut drift = Vec::new();
+    for row in rows::all(connection)? {
+        let id = row.sum.id;
+        let told = events(connection, row.no, 0)
+            .and_then(|events| folded(id, &events).map(|workflow| (events, workflow)));
+        let (events, workflow) = match told {
+            Ok(told) => told,
+            Err(Error::Damaged(why)) => {
+                drift.push(why);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if WorkflowRow::of(&workflow) != row.sum {
+            drift.push(format!("workflow {id}: its row differs from its log"));
+        }
+        let linked = events.iter().filter_map(|record| linked(&record.event));
+        let expected: Links = linked.map(|(session, task)| (session, task.to_owned())).collect();
+        if links(connection, row.no)? != expected {
+            drift.push(format!("workflow {id}: its sessions differ from its log"));
+        }
+    }
+    let orphans: i64 = connection.query_row(
+        "select (select count(*) from workflow_event where id >> 32 not in (select no from workflow))
+            + (select count(*) from workflow_session where workflow not in (select no from workflow))",
+        [],
+        |row| row.get(0),
+    )?;
+    if orphans > 0 {
+        drift.push(format!("{orphans} rows belong to no workflow"));
+    }
+    Ok(drift)
+}
+
+/// Makes the rows of workflows anew from their logs.
+pub(in crate::sqlite) fn rebuild(connection: &Connection) -> Result<()> {
+    connection.execute("delete from workflow_session", [])?;
+    for row in rows::all(connection)? {
+        let events = events(connection, row.no, 0)?;
+        rows::write(connection, &WorkflowRow::of(&folded(row.sum.id, &events)?))?;
+        link(connection, row.no, events.iter().map(|record| &record.event))?;
+    }
+    Ok(())
+}

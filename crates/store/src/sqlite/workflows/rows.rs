@@ -1,0 +1,222 @@
+//! The row that sums up a workflow, and what is found by it.
+
+use jiff::Timestamp;
+use rethread_domain::SessionId;
+use rethread_domain::workflow::{Status, WorkflowId};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::error::{Error, Result};
+use crate::sqlite::rows::micros;
+use crate::types::Epoch;
+use crate::workflows::{WorkflowFilter, WorkflowRow};
+
+/// The most that a shortened id is said to mean.
+const CANDIDATES: usize = 8;
+
+const COLUMNS: &str = "no, id, user, worktree, title, agent, status, tasks_done, tasks, sessions, task, paused_at,
+    pause_reason, until, created_at, updated_at, cost_usd, tokens, events, epoch, lease_until, told";
+
+/// A workflow's row, with what is not in its log.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) no: i64,
+    pub(super) sum: WorkflowRow,
+    pub(super) epoch: Epoch,
+    /// In microseconds.
+    pub(super) lease_until: i64,
+    pub(super) told: u32,
+}
+
+/// Final ones have the highest numbers.
+pub(super) const fn status_number(status: Status) -> i64 {
+    match status {
+        Status::Pending => 0,
+        Status::InProgress => 1,
+        Status::Blocked => 2,
+        Status::Paused => 3,
+        Status::Completed => 4,
+        Status::Failed => 5,
+        Status::Cancelled => 6,
+    }
+}
+
+fn damaged(index: usize, why: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, why.into())
+}
+
+fn time_or_none(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
+    let time = |micros| {
+        Timestamp::from_microsecond(micros).map_err(|error| damaged(index, error.to_string()))
+    };
+    row.get::<_, Option<i64>>(index)?.map(time).transpose()
+}
+
+fn time(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
+    time_or_none(row, index)?.ok_or_else(|| damaged(index, "no time".into()))
+}
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+    let (id, status): (String, i64) = (row.get(1)?, row.get(6)?);
+    let known = Status::ALL.into_iter().find(|known| status_number(*known) == status);
+    let sum = WorkflowRow {
+        id: id.parse().map_err(|_| damaged(1, format!("not a workflow id: {id:?}")))?,
+        user: row.get(2)?,
+        worktree: row.get(3)?,
+        title: row.get(4)?,
+        agent: row.get(5)?,
+        status: known.ok_or_else(|| damaged(6, format!("not a status: {status}")))?,
+        tasks_done: row.get(7)?,
+        tasks: row.get(8)?,
+        sessions: row.get(9)?,
+        task: row.get(10)?,
+        paused_at: time_or_none(row, 11)?,
+        pause_reason: row.get(12)?,
+        until: time_or_none(row, 13)?,
+        created_at: time(row, 14)?,
+        updated_at: time(row, 15)?,
+        cost_usd: row.get(16)?,
+        tokens: u64::try_from(row.get::<_, i64>(17)?).unwrap_or(0),
+        events: row.get(18)?,
+    };
+    Ok(Found {
+        no: row.get(0)?,
+        sum,
+        epoch: row.get(19)?,
+        lease_until: row.get(20)?,
+        told: row.get(21)?,
+    })
+}
+
+pub(super) fn find(connection: &Connection, id: WorkflowId) -> Result<Found> {
+    find_or_none(connection, id)?.ok_or(Error::NoWorkflow(id))
+}
+
+pub(super) fn find_or_none(connection: &Connection, id: WorkflowId) -> Result<Option<Found>> {
+    let mut statement =
+        connection.prepare_cached(&format!("select {COLUMNS} from workflow where id = ?1"))?;
+    Ok(statement.query_row([id.to_string()], read).optional()?)
+}
+
+/// Every one, the oldest first.
+pub(super) fn all(connection: &Connection) -> Result<Vec<Found>> {
+    let mut statement =
+        connection.prepare(&format!("select {COLUMNS} from workflow order by no"))?;
+    let found = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    Ok(found)
+}
+
+/// Another workflow that still needs the folder.
+pub(super) fn user_of_worktree(
+    connection: &Connection,
+    worktree: &str,
+) -> Result<Option<WorkflowId>> {
+    let found = connection
+        .prepare_cached(&format!(
+            "select {COLUMNS} from workflow where worktree = ?1 and status < ?2 limit 1"
+        ))?
+        .query_row((worktree, status_number(Status::Completed)), read)
+        .optional()?;
+    Ok(found.map(|found| found.sum.id))
+}
+
+/// Writes what the log amounts to; a row that is not there yet is made.
+pub(super) fn write(connection: &Connection, sum: &WorkflowRow) -> Result<()> {
+    connection
+        .prepare_cached(
+            "insert into workflow (id, user, worktree, title, agent, status, tasks_done, tasks, sessions, task,
+                paused_at, pause_reason, until, created_at, updated_at, cost_usd, tokens, events)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+             on conflict (id) do update set user = ?2, worktree = ?3, title = ?4, agent = ?5, status = ?6,
+                tasks_done = ?7, tasks = ?8, sessions = ?9, task = ?10, paused_at = ?11, pause_reason = ?12,
+                until = ?13, created_at = ?14, updated_at = ?15, cost_usd = ?16, tokens = ?17, events = ?18",
+        )?
+        .execute(rusqlite::params![
+            sum.id.to_string(),
+            sum.user,
+            sum.worktree,
+            sum.title,
+            sum.agent,
+            status_number(sum.status),
+            sum.tasks_done,
+            sum.tasks,
+            sum.sessions,
+            sum.task,
+            sum.paused_at.map(micros),
+            sum.pause_reason,
+            sum.until.map(micros),
+            micros(sum.created_at),
+            micros(sum.updated_at),
+            sum.cost_usd,
+            i64::try_from(sum.tokens).unwrap_or(i64::MAX),
+            sum.events,
+        ])?;
+    Ok(())
+}
+
+/// The newest that fit. Those of each status are in order in the index; they are merged.
+pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>> {
+    let index = match (&filter.worktree, &filter.user) {
+        (Some(_), _) => "workflow_in_worktree where worktree = ?1 and (?2 is null or user = ?2)",
+        (None, Some(_)) => "workflow_of_user where ?1 is null and user = ?2",
+        (None, None) => "workflow_by_status where ?1 is null and ?2 is null",
+    };
+    let sql = format!(
+        "select {COLUMNS} from workflow indexed by {index} and status = ?3 order by no desc limit ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut found: Vec<Found> = Vec::new();
+    let is_wanted =
+        |status: &Status| filter.statuses.is_empty() || filter.statuses.contains(status);
+    for status in Status::ALL.into_iter().filter(is_wanted) {
+        let wanted = (&filter.worktree, &filter.user, status_number(status), filter.limit);
+        for row in statement.query_map(wanted, read)? {
+            found.push(row?);
+        }
+    }
+    found.sort_unstable_by_key(|found| std::cmp::Reverse(found.no));
+    found.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    Ok(found.into_iter().map(|found| found.sum).collect())
+}
+
+/// What a whole or shortened id may mean.
+pub(super) fn resolve(connection: &Connection, text: &str) -> Result<Vec<WorkflowId>> {
+    let from = text.to_ascii_lowercase();
+    if from.is_empty() || !from.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Ok(Vec::new());
+    }
+    // No hexadecimal digit comes after this, so it ends the range of what begins with `from`.
+    let to = format!("{from}g");
+    let mut found: Vec<WorkflowId> = Vec::new();
+    for sql in [
+        "select id from workflow where id >= ?1 and id < ?2 limit ?3",
+        "select id from workflow where substr(id, 25) >= ?1 and substr(id, 25) < ?2 limit ?3",
+    ] {
+        let mut statement = connection.prepare_cached(sql)?;
+        let ids = statement.query_map((&from, &to, CANDIDATES), |row| row.get::<_, String>(0))?;
+        for id in ids {
+            let id = id?;
+            found.push(id.parse().map_err(|_| Error::Damaged(format!("workflow id {id:?}")))?);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// The workflow that a session is part of, the newest where there are several, and its task.
+pub(super) fn workflow_of(
+    connection: &Connection,
+    session: SessionId,
+) -> Result<Option<(WorkflowId, String)>> {
+    let found: Option<(String, String)> = connection
+        .prepare_cached(
+            "select id, workflow_session.task from workflow_session join workflow on no = workflow
+             where session = ?1 order by workflow desc limit 1",
+        )?
+        .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((id, task)) = found else { return Ok(None) };
+    let id = id.parse().map_err(|_| Error::Damaged(format!("workflow id {id:?}")))?;
+    Ok(Some((id, task)))
+}
