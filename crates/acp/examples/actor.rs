@@ -1,5 +1,5 @@
-//! For the tests, one program in three roles: the guard, an agent that says what a folder tells it to say, and one
-//! who drives an agent until it is killed.
+//! For the tests, one program in four roles: the guard, an agent that says what a folder tells it to say, one who
+//! drives an agent until it is killed, and one who runs a command.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::channel::mpsc;
-use rethread_acp::{AcpLauncher, Entry};
+use rethread_acp::{AcpLauncher, Entry, Shell};
 use rethread_engine::agents::{Act, Block, Choice, Desk, Door, Launcher, Question};
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Some("guard") => rethread_acp::guard(args),
         Some("scripted") => scripted(Path::new(&args.next().unwrap_or_default())),
         Some("drive") => drive(args.collect()),
+        Some("shell") => shell(args.collect()),
         _ => ExitCode::from(2),
     }
 }
@@ -120,4 +121,24 @@ fn drive(args: Vec<OsString>) -> ExitCode {
 fn say(what: &str) {
     let mut out = io::stdout().lock();
     let _gone = writeln!(out, "{what}").and_then(|()| out.flush());
+}
+
+/// Runs the second argument in the folder that is the first.
+fn shell(args: Vec<OsString>) -> ExitCode {
+    let (Ok(own), Ok(runtime)) = (
+        std::env::current_exe(),
+        tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    ) else {
+        return ExitCode::FAILURE;
+    };
+    let [folder, command] = args.as_slice() else { return ExitCode::from(2) };
+    let shell = Shell {
+        guard: Some(vec![own.into_os_string(), "guard".into()]),
+        environment: std::env::vars_os().collect(),
+        withheld: Vec::new(),
+    };
+    let (command, limit) = (command.to_string_lossy(), std::time::Duration::from_mins(10));
+    let stop = std::future::pending();
+    let ran = runtime.block_on(shell.run(&command, Path::new(folder), limit, stop));
+    ran.code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

@@ -258,15 +258,18 @@ impl Agent for AcpAgent {
         };
         let opening = self.shared.begin_opening(known);
         let limit = self.limits.open;
+        let meta = self.entry.meta.as_ref().and_then(|meta| meta.as_object().cloned());
         let answer = match known {
             None => {
-                let request = NewSessionRequest::new(&self.folder).mcp_servers(self.servers());
+                let mut request = NewSessionRequest::new(&self.folder).mcp_servers(self.servers());
+                request.meta = meta;
                 self.call(method, request, limit).await?
             }
             // A resume has the same members.
             Some(native) => {
-                let request = LoadSessionRequest::new(native.to_owned(), &self.folder)
+                let mut request = LoadSessionRequest::new(native.to_owned(), &self.folder)
                     .mcp_servers(self.servers());
+                request.meta = meta;
                 self.call(method, request, limit).await?
             }
         };

@@ -133,6 +133,7 @@ impl AcpLauncher {
             folder: &folder,
             environment: environment.clone(),
             stdin: Stdio::piped(),
+            merged: None,
         };
         let cannot = |error: std::io::Error| Trouble::CannotStart {
             program: program.clone(),
@@ -156,13 +157,21 @@ impl AcpLauncher {
 
     /// What the agent sees: what we see, without secrets, and with what the entry says.
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        let withheld: BTreeSet<&OsStr> = self.withheld.iter().map(OsString::as_os_str).collect();
-        let is_own = |name: &OsStr| name.as_encoded_bytes().starts_with(OWN.as_bytes());
-        let is_secret = |name: &OsStr| is_own(name) || withheld.contains(name);
-        let seen = self.environment.iter().filter(|(name, _)| !is_secret(name)).cloned();
-        let added = self.entry.env.iter().map(|(name, value)| (name.into(), value.into()));
-        seen.chain(added).collect()
+        let mut seen = without_secrets(&self.environment, &self.withheld);
+        seen.extend(self.entry.env.iter().map(|(name, value)| (name.into(), value.into())));
+        seen
     }
+}
+
+/// What others may see of our environment: neither our own variables nor those that are withheld.
+pub(crate) fn without_secrets(
+    environment: &[(OsString, OsString)],
+    withheld: &[OsString],
+) -> Vec<(OsString, OsString)> {
+    let withheld: BTreeSet<&OsStr> = withheld.iter().map(OsString::as_os_str).collect();
+    let is_own = |name: &OsStr| name.as_encoded_bytes().starts_with(OWN.as_bytes());
+    let is_secret = |name: &OsStr| is_own(name) || withheld.contains(name);
+    environment.iter().filter(|(name, _)| !is_secret(name)).cloned().collect()
 }
 
 async fn read(

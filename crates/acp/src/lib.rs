@@ -2,7 +2,7 @@
 //!
 //! [`AcpLauncher`] implements the engine's port. The way of an update: `process` (the agent's output) → `lines` →
 //! `frame` → `connection` → `session` → `translate` → the engine's channel. When that channel is full, the way is
-//! blocked back to the agent. The program that embeds this has to offer [`guard()`] as a subcommand.
+//! blocked back to the agent. [`Shell`] runs commands that the user has approved. The program that embeds this has to offer [`guard()`] as a subcommand.
 
 mod act;
 mod classify;
@@ -18,9 +18,11 @@ mod permission;
 mod presets;
 mod probe;
 mod process;
+mod restrict;
 mod serve;
 mod session;
 mod settings;
+mod shell;
 mod terminals;
 mod translate;
 
@@ -28,3 +30,5 @@ pub use guard::guard;
 pub use launch::{AcpLauncher, Limits};
 pub use presets::{Entry, EntryError, Load, Quirks, ToolServer, entries};
 pub use probe::probe;
+pub use restrict::Restrict;
+pub use shell::Shell;

@@ -125,6 +125,11 @@ impl Tail {
         self.cut
     }
 
+    /// All that is kept, as it came.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.bytes.iter().copied()
+    }
+
     /// The last `most` bytes, from a whole character on.
     pub(crate) fn text(&self, most: usize) -> String {
         let from = self.bytes.len().saturating_sub(most);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::restrict::Restrict;
+
 const PRESETS: &str = include_str!("presets.toml");
 
 /// How an agent is started and spoken to.
@@ -36,6 +38,11 @@ pub struct Entry {
     pub install: Option<String>,
     #[serde(default)]
     pub quirks: Quirks,
+    /// How it is told not to use tools, where it has a way.
+    pub restrict: Option<Restrict>,
+    /// Goes with the request for a new session.
+    #[serde(skip)]
+    pub meta: Option<serde_json::Value>,
     /// MCP servers that the agent is given in each session.
     #[serde(skip)]
     pub servers: Vec<ToolServer>,
@@ -67,6 +74,8 @@ pub struct Quirks {
     pub quiet_ms: u32,
     /// Keeps documents that are embedded in a prompt, in their place, where it offers to take them.
     pub embeds: bool,
+    /// Whether it asks before it uses a tool.
+    pub asks: bool,
 }
 
 impl Default for Quirks {
@@ -78,6 +87,7 @@ impl Default for Quirks {
             opaque_not_found: false,
             quiet_ms: 30,
             embeds: false,
+            asks: true,
         }
     }
 }

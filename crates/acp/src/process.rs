@@ -33,6 +33,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) stdin: Stdio,
+    /// Where both output streams go together; otherwise each has a pipe to us.
+    pub(crate) merged: Option<OwnedFd>,
 }
 
 /// A running program. Dropped, it is ended.
@@ -67,17 +69,22 @@ pub(crate) fn start(recipe: Recipe<'_>) -> std::io::Result<(Process, Streams)> {
         }
         None => Command::new(&recipe.program),
     };
+    let (out, err) = match recipe.merged {
+        Some(merged) => (Stdio::from(merged.try_clone()?), Stdio::from(merged)),
+        None => (Stdio::piped(), Stdio::piped()),
+    };
     command
         .args(&recipe.args)
         .current_dir(recipe.folder)
         .env_clear()
         .envs(recipe.environment)
         .stdin(recipe.stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(out)
+        .stderr(err)
         .process_group(0);
     let mut child = command.spawn()?;
-    drop(read);
+    // The command holds the other ends, too.
+    drop((read, command));
     let streams = Streams {
         stdin: child.stdin.take(),
         stdout: child.stdout.take(),

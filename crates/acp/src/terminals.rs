@@ -71,6 +71,7 @@ impl Terminals {
             folder: &folder,
             environment,
             stdin: Stdio::null(),
+            merged: None,
         };
         let failed = |error: std::io::Error| RpcError::new(-32603, error.to_string());
         let (process, streams) = process::start(recipe).map_err(failed)?;

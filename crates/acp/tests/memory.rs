@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
+use rethread_acp::Shell;
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{Block, Door, Trouble};
+use rethread_engine::workflows::Over;
 use world::{WATCHDOG, World};
 
 const ALLOWED: u64 = 64 * 1024;
@@ -109,4 +111,23 @@ async fn a_million_members_and_ten_thousand_levels_cost_little() {
     assert_eq!(ended.unwrap().stop, "end_turn");
     assert_eq!(updates.len(), 1);
     assert!(peak.growth() < ALLOWED, "{} KiB", peak.growth());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::await_holding_lock)] // It is what the lock is for.
+async fn a_command_that_never_stops_talking_costs_little() {
+    let _alone = alone();
+    let world = World::with(Vec::new());
+    let shell = Shell {
+        guard: world.launcher.guard.clone(),
+        environment: world.launcher.environment.clone(),
+        withheld: Vec::new(),
+    };
+    let peak = Peak::begin();
+    let limit = Duration::from_secs(1);
+    let run = shell.run("yes", world.folder.path(), limit, std::future::pending());
+    let ran = tokio::time::timeout(WATCHDOG, run).await.unwrap();
+    assert_eq!((ran.code, ran.over), (None, Over::TimedOut));
+    assert!((500 * 1024..600 * 1024).contains(&ran.output.len()), "{}", ran.output.len());
+    assert!(peak.growth() < ALLOWED / 8, "{} KiB", peak.growth());
 }

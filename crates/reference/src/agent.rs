@@ -13,6 +13,7 @@ use crate::faults;
 use crate::flags::Flags;
 use crate::lock;
 use crate::memory::{Fact, Store};
+use crate::script::Ending;
 use crate::session::{Origin, Session, Shared, listed};
 use crate::time::now_ms;
 use crate::turn::Turn;
@@ -248,6 +249,7 @@ impl Agent {
             signals,
             parts: Vec::new(),
             blocks,
+            ending: Ending::default(),
         };
         thread::spawn(move || turn.run());
         Ok(None)

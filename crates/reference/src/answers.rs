@@ -24,6 +24,7 @@
 //! | `hang` | nothing, until it is cancelled |
 //! | `die` | half of an answer, then it exits with 3 |
 //! | `exit` | exits before it answers |
+//! | lines `do: STEP` | the steps, one after the other: see `script` |
 //! | anything else, and after a thought, tool call, plan, title | `ACK: I was told N messages` |
 
 use serde_json::Value;

@@ -46,7 +46,7 @@ impl Error {
         error
     }
 
-    fn new(code: i64, message: &str) -> Self {
+    pub(crate) fn new(code: i64, message: &str) -> Self {
         Self { code, message: message.to_owned(), data: None }
     }
 

@@ -48,6 +48,10 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
+    /// Take the answer to each prompt off the beginning of FILE, where answers stand between lines of `---`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+
     /// Wait this long between the chunks of `stream:`
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) chunk_delay_ms: u64,

@@ -16,6 +16,7 @@ mod flags;
 mod log;
 mod memory;
 mod replay;
+mod script;
 mod session;
 mod time;
 mod turn;

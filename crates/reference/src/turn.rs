@@ -13,6 +13,7 @@ use crate::flags::Flags;
 use crate::lock;
 use crate::memory::{Fact, Part, Store, Tool};
 use crate::replay::{agent_chunk, tool_call, tool_end, user_chunk};
+use crate::script::{self, Ending};
 use crate::session::{Shared, words_said};
 use crate::wire::{Signal, Wire};
 
@@ -37,6 +38,7 @@ pub(crate) struct Turn {
     /// What was said so far.
     pub(crate) parts: Vec<Part>,
     pub(crate) blocks: Vec<Value>,
+    pub(crate) ending: Ending,
 }
 
 /// The client wants the turn to stop.
@@ -53,12 +55,21 @@ impl Turn {
                 self.update(user_chunk(&self.id, self.number, block));
             }
         }
-        let asked = answers::ask(&self.blocks);
-        let outcome = self.flood(self.flags.flood, 100).and_then(|()| self.answer(asked));
-        self.end(if outcome.is_ok() { "end_turn" } else { "cancelled" });
+        let (asked, steps) = match self.flags.script.as_deref().and_then(script::take) {
+            Some(answer) => {
+                let steps = script::steps_of(&answer);
+                (Ask::Say(answer), steps)
+            }
+            None => (answers::ask(&self.blocks), script::steps(&self.blocks)),
+        };
+        let outcome = self
+            .flood(self.flags.flood, 100)
+            .and_then(|()| if steps.is_empty() { self.answer(asked) } else { self.play(&steps) });
+        let reason = self.ending.reason.take().unwrap_or_else(|| "end_turn".to_owned());
+        self.end(if outcome.is_ok() { &reason } else { "cancelled" });
     }
 
-    fn answer(&mut self, asked: Ask) -> Step {
+    pub(crate) fn answer(&mut self, asked: Ask) -> Step {
         let text = match asked {
             Ask::Passkey => answers::passkey(&lock(&self.session)),
             Ask::Say(text) => text,
@@ -190,7 +201,7 @@ impl Turn {
     }
 
     /// Waits, and ends at once when the turn is cancelled.
-    fn pause(&self, delay: Duration) -> Step {
+    pub(crate) fn pause(&self, delay: Duration) -> Step {
         match self.signals.recv_timeout(delay) {
             Ok(Signal::Cancel) => Err(Cancelled),
             // A reply that nobody waits for, or time is over.
@@ -235,15 +246,25 @@ impl Turn {
             let (told, said) = session.words();
             (session.save(&self.store), told, told + said)
         };
-        self.update(json!({
-            "sessionUpdate": "usage_update",
-            "used": used,
-            "size": WINDOW,
-            "cost": { "amount": f64::from(u32::try_from(used).unwrap_or(u32::MAX)) / 1e6, "currency": "USD" },
-        }));
-        let usage =
+        let spent = f64::from(u32::try_from(used).unwrap_or(u32::MAX)) / 1e6;
+        let (filled, size, cost) =
+            self.ending.context.unwrap_or((used as u64, WINDOW as u64, Some(spent)));
+        let mut usage =
             json!({ "inputTokens": input, "outputTokens": output, "totalTokens": input + output });
-        let answer = saved.map_err(Error::internal);
+        if self.ending.no_usage {
+            usage = Value::Null;
+        } else {
+            self.update(json!({
+                "sessionUpdate": "usage_update",
+                "used": filled,
+                "size": size,
+                "cost": cost.map(|amount| json!({ "amount": amount, "currency": "USD" })),
+            }));
+        }
+        let answer = match self.ending.refusal.take() {
+            Some(refusal) => Err(Error::new(-32603, &refusal)),
+            None => saved.map_err(Error::internal),
+        };
         let answer = answer.map(|()| json!({ "stopReason": reason, "usage": usage }));
         self.wire.respond(&self.request, answer);
         if self.flags.updates_after_end || self.flags.garbage {

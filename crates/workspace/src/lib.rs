@@ -11,6 +11,7 @@ mod digest;
 mod error;
 mod folder;
 mod git;
+pub mod text;
 mod workspace;
 
 pub use digest::digest;
@@ -19,5 +20,8 @@ pub use folder::{
     Appended, Card, End, Entry, Folder, FolderPath, Item, LONGEST_LINE, Line, Locked, Loose, Page,
     Stamp, Torn, is_kind_name, read_log, topic,
 };
-pub use git::{Changed, Changes, Committed, Head, Hurdle, changed, changes, commit, head, hurdle};
+pub use git::{
+    Changed, Changes, Committed, Head, Hurdle, Names, State, changed, changes, commit, diff, head,
+    hurdle, state,
+};
 pub use workspace::{Kind, Made, Odd, Seen, Wish, Workspace};

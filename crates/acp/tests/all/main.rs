@@ -6,5 +6,6 @@ mod faults;
 mod files;
 mod malformed;
 mod orphans;
+mod shell;
 mod turns;
 mod world;

@@ -27,6 +27,16 @@ pub(super) enum Found {
     Odd,
 }
 
+impl Found {
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
+        if metadata.is_file() {
+            // Git looks at the owner's bit only.
+            return Self::File { executable: metadata.permissions().mode() & 0o100 != 0 };
+        }
+        if metadata.is_symlink() { Self::Link } else { Self::Odd }
+    }
+}
+
 /// What the index says of a path.
 #[derive(Debug)]
 pub(super) struct Indexed {
@@ -55,7 +65,7 @@ impl Inventory {
         let mut single = BTreeSet::new();
         for path in also.iter().filter_map(|file| place.inside(file)) {
             let kind =
-                fs::symlink_metadata(place.top.join(path_of(&path))).ok().map(|it| kind(&it));
+                fs::symlink_metadata(place.top.join(path_of(&path))).ok().map(|it| Found::of(&it));
             if let Some(kind @ (Found::File { .. } | Found::Link)) = kind
                 && !path.starts_with(&place.prefix)
             {
@@ -67,6 +77,11 @@ impl Inventory {
         let mut inventory = Self { also: single, found, indexed };
         inventory.leave_out_hidden(place)?;
         Ok(inventory)
+    }
+
+    /// What the index has of the folder.
+    pub(super) fn index(place: &Place) -> Result<BTreeMap<Vec<u8>, Indexed>, Hurdle> {
+        indexed(place, &BTreeSet::new())
     }
 
     /// The paths that belong to the session's own state.
@@ -121,7 +136,7 @@ fn walk(folder: &Path, prefix: &[u8], found: &mut BTreeMap<Vec<u8>, Found>) -> i
             metadata => metadata?,
         };
         if !metadata.is_dir() {
-            found.insert(path, kind(&metadata));
+            found.insert(path, Found::of(&metadata));
         } else if fs::symlink_metadata(full.join(".git")).is_ok() {
             found.insert(path, Found::Repository);
         } else {
@@ -130,14 +145,6 @@ fn walk(folder: &Path, prefix: &[u8], found: &mut BTreeMap<Vec<u8>, Found>) -> i
         }
     }
     Ok(())
-}
-
-fn kind(metadata: &fs::Metadata) -> Found {
-    if metadata.is_file() {
-        // Git looks at the owner's bit only.
-        return Found::File { executable: metadata.permissions().mode() & 0o100 != 0 };
-    }
-    if metadata.is_symlink() { Found::Link } else { Found::Odd }
 }
 
 /// What the index has of the folder and of the files that come along.

@@ -2,11 +2,13 @@
 //!
 //! Reading executes nothing of the repository. Its settings can name programs (a file system monitor, filters, hooks,
 //! diff drivers), so only commands are asked that read names and ids, with all of that switched off; what is on the
-//! disk is compared by ourselves. No shadow repository is needed for that: nothing here asks for a status or a diff.
+//! disk is compared by ourselves. No shadow repository is needed for that: nothing here asks for a status, or for a diff of
+//! anything but two trees.
 //!
 //! A commit is made by the user's own git, with their hooks, signing, filters and identity.
 
 mod commit;
+mod diff;
 mod draft;
 mod head;
 mod hurdle;
@@ -15,10 +17,13 @@ mod log;
 mod message;
 mod place;
 mod program;
+mod state;
 mod survey;
 
 pub use commit::{Committed, commit};
+pub use diff::diff;
 pub use head::{Head, head};
 pub use hurdle::{Hurdle, hurdle};
 pub use log::{Changes, changes};
+pub use state::{Names, State, state};
 pub use survey::{Changed, changed};

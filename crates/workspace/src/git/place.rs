@@ -36,6 +36,11 @@ impl Place {
         Ok(Self { top, git, prefix: line(folder, "--show-prefix")? })
     }
 
+    /// The whole working tree in place of the folder.
+    pub(super) fn whole(self) -> Self {
+        Self { prefix: Vec::new(), ..self }
+    }
+
     /// Whether a commit can be made at all: nothing is under way, and the user has a name.
     pub(super) fn ready(&self) -> Result<(), Hurdle> {
         if let Some(hurdle) = self.unfinished() {

@@ -57,6 +57,8 @@ pub(super) struct Survey {
     pub(super) changed: BTreeSet<Vec<u8>>,
     /// Those of them that git does not know yet.
     pub(super) unknown: BTreeSet<Vec<u8>>,
+    /// Those of them that the last commit does not have.
+    pub(super) new: BTreeSet<Vec<u8>>,
 }
 
 /// What was committed of a path.
@@ -68,9 +70,13 @@ struct Committed {
 
 impl Survey {
     pub(super) fn of(place: &Place, also: &[PathBuf]) -> Result<Self, Hurdle> {
-        let inventory = Inventory::of(place, also)?;
-        let committed = committed(place, &inventory)?;
-        let ids = ids(place, &inventory)?;
+        Self::from(place, &Inventory::of(place, also)?)
+    }
+
+    /// Compares what was found with the last commit.
+    pub(super) fn from(place: &Place, inventory: &Inventory) -> Result<Self, Hurdle> {
+        let committed = committed(place, inventory)?;
+        let ids = ids(place, inventory)?;
         let modes_count = modes_count(place)?;
         let mut changed = BTreeSet::new();
         for (path, before) in &committed {
@@ -93,12 +99,13 @@ impl Survey {
         }
         let new = inventory.found.keys().filter(|path| !committed.contains_key(*path));
         changed.extend(new.cloned());
-        changed.retain(|path| !half_staged(&inventory, committed.get(path), ids.get(path), path));
+        changed.retain(|path| !half_staged(inventory, committed.get(path), ids.get(path), path));
         let unknown = changed
             .iter()
             .filter(|path| inventory.found.contains_key(*path))
             .filter(|path| !inventory.indexed.contains_key(*path));
-        Ok(Self { unknown: unknown.cloned().collect(), changed })
+        let new = changed.iter().filter(|path| !committed.contains_key(*path));
+        Ok(Self { unknown: unknown.cloned().collect(), new: new.cloned().collect(), changed })
     }
 }
 

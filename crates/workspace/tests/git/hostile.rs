@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use rethread_workspace::{Changed, Head, changed, changes, commit, head, hurdle};
+use rethread_workspace::{Changed, Head, changed, changes, commit, diff, head, hurdle, state};
 
 use crate::ground::{Ground, git, try_git, write};
 
@@ -133,8 +133,8 @@ isolated! {
         let ground = &trap.ground;
         // Whoever reads carelessly looks into every file again.
         ground.talk("three\n");
-        for state in ["as it is", "with a process as filter"] {
-            if state != "as it is" {
+        for way in ["as it is", "with a process as filter"] {
+            if way != "as it is" {
                 let program = ground.top.join("evil.sh");
                 let process = format!("{} filter.evil.process", program.display());
                 ground.git(&["config", "filter.evil.process", &process]);
@@ -145,11 +145,19 @@ isolated! {
             assert!(told.files.contains(&"-rf.rs".to_owned()), "{told:?}");
             assert_eq!(hurdle(&ground.folder), None);
             assert_eq!(changed(&ground.folder), Ok(Changed::More));
-            assert_eq!(trap.marks(), names(&[]), "{state}");
+            let stands = state(&ground.top, Some(&trap.first.commit)).unwrap();
+            assert!(stands.modified_since.names.contains(&"-rf.rs".to_owned()), "{stands:?}");
+            let text = diff(&ground.top, &trap.first.commit, 10_000).unwrap();
+            assert!(text.contains("\n+second\n"), "{text}");
+            assert_eq!(trap.marks(), names(&[]), "{way}");
         }
         drop(try_git(&ground.top, &["status"]));
         let careless = trap.marks();
         let set = ["core.fsmonitor", "post-index-change", "filter.evil.process"];
+        assert!(set.iter().any(|name| careless.contains(*name)), "no trap is set: {careless:?}");
+        drop(try_git(&ground.top, &["diff", "HEAD~1", "HEAD"]));
+        let careless = trap.marks();
+        let set = ["diff.external", "diff.evil.command", "diff.evil.textconv"];
         assert!(set.iter().any(|name| careless.contains(*name)), "no trap is set: {careless:?}");
     }
 
@@ -165,6 +173,8 @@ isolated! {
         assert!(changed(&ground.folder).is_err());
         let now = head(&ground.folder).unwrap();
         assert_eq!(changes(&ground.folder, &trap.first, &now), None);
+        assert_eq!(state(&ground.top, Some(&trap.first.commit)), None);
+        assert_eq!(diff(&ground.top, &trap.first.commit, 10_000), None);
         assert_eq!(trap.marks(), names(&[]));
         drop(try_git(&ground.top, &["ls-tree", "-r", "HEAD"]));
         assert_eq!(trap.marks(), names(&["remote"]), "the trap is not set");

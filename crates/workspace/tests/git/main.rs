@@ -11,4 +11,5 @@ mod names;
 mod random;
 mod reading;
 mod refused;
+mod state;
 mod untouched;
