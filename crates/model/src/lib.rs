@@ -1,4 +1,4 @@
-//! A model behind HTTP. The only room that knows HTTP clients.
+//! A model behind HTTP. Beside `notify`, the only room that knows HTTP clients.
 //!
 //! One request, one answer: no streaming, no conversation kept. The two dialects that servers speak are told apart
 //! once, in the settings. An [`Endpoint`] waits and tries again by itself where that may help, and needs a tokio
