@@ -3,11 +3,13 @@
 use rethread_domain::context::NotPositive;
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
+use rethread_domain::workflow::{self, WorkflowId};
 use rethread_domain::{SessionId, opening};
 use rethread_store as store;
 
 use crate::agents::Trouble;
 use crate::entry::BadEntry;
+use crate::workflows::PlanError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -43,6 +45,22 @@ pub enum Error {
     Interrupted,
     #[error("the process that was asked could not do it: {0}")]
     Elsewhere(String),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// What is wrong with what the user has set.
+    #[error("{0}")]
+    Settings(String),
+    #[error("no workflow {0}")]
+    NoWorkflow(String),
+    #[error("{given} may mean any of the workflows {}", .candidates.join(", "))]
+    AmbiguousWorkflow { given: String, candidates: Vec<String> },
+    #[error("workflow {workflow} has no snapshot{}", meant(.given.as_deref(), *.several))]
+    NoSnapshot { workflow: WorkflowId, given: Option<String>, several: usize },
+    /// The request does not fit the state of the workflow.
+    #[error(transparent)]
+    Workflow(workflow::Refusal),
+    #[error("another process runs workflow {0}")]
+    WorkflowBusy(WorkflowId),
     /// What is wrong with the folder of a session.
     #[error("{0}")]
     Folder(String),
@@ -51,10 +69,19 @@ pub enum Error {
     Store(store::Error),
 }
 
+fn meant(given: Option<&str>, several: usize) -> String {
+    match given {
+        Some(given) if several > 1 => format!(" {given}: that may mean any of {several}"),
+        Some(given) => format!(" {given}"),
+        None => " yet".to_owned(),
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::NotFound(id) => Self::NotFound(id.to_string()),
+            store::Error::NoWorkflow(id) => Self::NoWorkflow(id.to_string()),
             store::Error::NoMessage(id, seq) => Self::NoMessage(id, seq),
             store::Error::Refused(refusal) => Self::Refused(refusal),
             store::Error::IdTaken { id, seq } => Self::IdTaken { id, seq },

@@ -38,7 +38,8 @@ impl Engine {
             let Some(_drive) = self.store.drive(id, &conversation).await? else { continue };
             match self.settle(id, &conversation).await {
                 Ok(true) => tidied.interrupted.push(self.store.session(id).await?),
-                Ok(false) => (),
+                // Somebody was quicker.
+                Ok(false) | Err(Error::Store(rethread_store::Error::LostClaim(_))) => (),
                 // One bad turn must not be in the way of everything else.
                 Err(Error::Store(rethread_store::Error::Damaged(why))) => {
                     tidied.unreadable.push((self.store.session(id).await?, why));

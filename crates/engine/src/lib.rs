@@ -16,11 +16,13 @@ mod repository;
 mod resume;
 mod sessions;
 mod summaries;
+pub mod workflows;
 
 use std::sync::{Arc, Mutex};
 
 use rethread_domain::redact::Redactor;
 use rethread_store::Store;
+pub use rethread_store::{ListFilter, Order, Span};
 use rethread_workspace::Workspace;
 
 pub use clock::Clock;

@@ -58,6 +58,13 @@ impl Engine {
         Ok(self.store.list(filter).await?)
     }
 
+    /// The sessions that the agent of this one started, the most recent first.
+    pub async fn children(&self, id: SessionId) -> Result<Vec<Session>> {
+        let parent = Some(id);
+        let filter = ListFilter { parent, archived: true, limit: 1_000, ..ListFilter::default() };
+        self.list(&filter).await
+    }
+
     pub async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>> {
         Ok(self.store.conversations(id).await?)
     }

@@ -32,6 +32,7 @@ fn session() -> (tempfile::TempDir, Engine, SessionId) {
         prompt_hash: None,
         tools: Vec::new(),
         forked_from: None,
+        parent: None,
     };
     let id = block_on(engine.start(beginning)).unwrap().id;
     (dir, engine, id)

@@ -40,6 +40,15 @@ pub struct Rules {
     pub allowed: Vec<String>,
     /// Tools by kind, or by how their title begins, in the middle of a word too.
     pub disallowed: Vec<String>,
+    /// Whether what is not allowed is refused, whatever else would be decided.
+    pub only_allowed: bool,
+}
+
+impl Rules {
+    /// Whether a tool is forbidden, whatever anybody who is asked would say.
+    pub fn forbid(&self, kind: &str, title: &str) -> bool {
+        is_disallowed(self, kind, title) || (self.only_allowed && !is_allowed(self, kind, title))
+    }
 }
 
 /// Somebody who can be asked.
@@ -85,9 +94,26 @@ fn decided(rules: &Rules, kind: &str, title: &str) -> Option<bool> {
     if is_disallowed(rules, kind, title) || rules.consent == Consent::Deny {
         return Some(false);
     }
-    let is_allowed =
-        |tool: &String| begins(kind, title, tool).is_some_and(|rest| !goes_on(tool, rest));
-    (rules.allowed.iter().any(is_allowed) || rules.consent == Consent::Allow).then_some(true)
+    if is_allowed(rules, kind, title) {
+        return Some(true);
+    }
+    match rules.consent {
+        _ if rules.only_allowed => Some(false),
+        Consent::Allow => Some(true),
+        Consent::Ask | Consent::Deny => None,
+    }
+}
+
+/// The files of the project are what is talked about: they may be read unless something is said against it. Whoever may
+/// edit only has to read what it edits.
+fn may_read(rules: &Rules, title: &str) -> bool {
+    let is_listed = || ["read", "edit"].into_iter().any(|kind| is_allowed(rules, kind, title));
+    !is_disallowed(rules, "read", title) && (!rules.only_allowed || is_listed())
+}
+
+fn is_allowed(rules: &Rules, kind: &str, title: &str) -> bool {
+    let fits = |tool: &String| begins(kind, title, tool).is_some_and(|rest| !goes_on(tool, rest));
+    rules.allowed.iter().any(fits)
 }
 
 fn is_disallowed(rules: &Rules, kind: &str, title: &str) -> bool {
@@ -185,8 +211,7 @@ impl Desk for Gate {
     fn may(&self, act: &Act) -> Option<bool> {
         let kind = act.deed.kind();
         if act.deed == Deed::Read {
-            // The files of the project are what is talked about.
-            return Some(!is_disallowed(&self.rules, kind, &act.title));
+            return Some(may_read(&self.rules, &act.title));
         }
         decided(&self.rules, kind, &act.title)
     }
@@ -198,7 +223,8 @@ mod tests {
 
     fn check(consent: Consent, allowed: &[&str], disallowed: &[&str], expected: Option<bool>) {
         let owned = |list: &[&str]| list.iter().map(|&tool| tool.to_owned()).collect();
-        let rules = Rules { consent, allowed: owned(allowed), disallowed: owned(disallowed) };
+        let (allowed, disallowed) = (owned(allowed), owned(disallowed));
+        let rules = Rules { consent, allowed, disallowed, ..Rules::default() };
         assert_eq!(decided(&rules, "execute", "cargo test"), expected, "{rules:?}");
     }
 
@@ -210,6 +236,28 @@ mod tests {
         check(Consent::Ask, &["Cargo"], &[], Some(true));
         check(Consent::Allow, &["execute"], &["execute"], Some(false));
         check(Consent::Ask, &["edit"], &["read"], None);
+    }
+
+    #[test]
+    fn where_only_some_are_allowed_no_other_is() {
+        for consent in [Consent::Ask, Consent::Allow] {
+            let rules = Rules {
+                consent,
+                allowed: vec!["read".into()],
+                only_allowed: true,
+                ..Rules::default()
+            };
+            assert_eq!(decided(&rules, "execute", "cargo test"), Some(false));
+            assert_eq!(decided(&rules, "read", "a.rs"), Some(true));
+            assert!(may_read(&rules, "a.rs"));
+        }
+        let only = |allowed: &str| Rules {
+            allowed: vec![allowed.into()],
+            only_allowed: true,
+            ..Rules::default()
+        };
+        assert!(!may_read(&only("execute"), "a.rs"));
+        assert!(may_read(&only("edit"), "a.rs"));
     }
 
     #[test]

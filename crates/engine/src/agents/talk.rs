@@ -174,7 +174,7 @@ impl Talk {
     }
 
     /// Ends a turn that was left under way.
-    async fn settle(&self) -> Result<bool> {
+    async fn settle(&mut self) -> Result<bool> {
         self.engine.settle(self.options.session, &self.options.conversation).await
     }
 

@@ -100,6 +100,7 @@ pub fn session_view(session: &Session) -> Value {
         "message_count": session.last_seq,
         "total_tokens": session.counters.tokens,
         "forked_from": session.forked_from,
+        "parent_session_id": session.parent,
         "deleted_at": session.deleted_at,
     })
 }

@@ -271,6 +271,7 @@ fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginnin
         prompt_hash: short(&card.prompt_hash),
         tools: card.tools.iter().filter(|tool| is_plain(tool)).take(200).cloned().collect(),
         forked_from: None,
+        parent: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::executor::block_on;
@@ -13,11 +14,13 @@ use rethread_domain::opening::Holding;
 use rethread_domain::search::{Filter, Hit, Query};
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
+use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
-    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Error, Finding, Folders,
-    Grant, Health, Home, Housed, ListFilter, OpeningCount, RecallRequest, Recalled, Result,
-    Sessions, Span, Store, Talks, Upkeep, Usage,
+    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error, Finding,
+    Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner, RecallRequest, Recalled,
+    Result, Sessions, Span, Store, Talks, Upkeep, Usage, WorkflowClaim, WorkflowFilter,
+    WorkflowRow, Workflows,
 };
 use tokio::sync::Notify;
 
@@ -216,4 +219,21 @@ watched! { Folders {
     fn set_home(&self, id: SessionId, home: Home) -> ();
     fn place(&self, id: SessionId, home: Home) -> Home;
     fn rehome(&self, from: &str, to: &str, at: Timestamp) -> u32;
+} }
+
+watched! { Workflows {
+    fn create_workflow(&self, id: WorkflowId, events: Vec<Event>, at: Timestamp) -> Workflow;
+    fn append_events(&self, id: WorkflowId, expected: u32, epoch: Option<Epoch>, events: Vec<Event>, at: Timestamp) -> ();
+    fn workflow_events(&self, id: WorkflowId, after: u32) -> Vec<EventRecord>;
+    fn workflow(&self, id: WorkflowId) -> Workflow;
+    fn workflows(&self, filter: &WorkflowFilter) -> Vec<WorkflowRow>;
+    fn resolve_workflow(&self, text: &str) -> Vec<WorkflowId>;
+    fn workflow_of(&self, session: SessionId) -> Option<(WorkflowId, String)>;
+    fn claim_workflow(&self, id: WorkflowId, lease: Duration) -> Option<WorkflowClaim>;
+    fn renew_workflow(&self, id: WorkflowId, epoch: Epoch, lease: Duration) -> ();
+    fn owner_of(&self, id: WorkflowId) -> Option<Owner>;
+    fn is_workflow_claimed(&self, id: WorkflowId) -> bool;
+    fn told_workflow(&self, id: WorkflowId) -> u32;
+    fn set_told(&self, id: WorkflowId, no: u32) -> ();
+    fn erase_workflow(&self, id: WorkflowId) -> ();
 } }

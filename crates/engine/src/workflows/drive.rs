@@ -1,0 +1,475 @@
+//! Running a workflow: effects out, outcomes in, until it rests.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use rethread_domain::turn::Update;
+use rethread_domain::workflow::{
+    Command, Effect, Event, EventRecord, Mark, Question, Refusal, Snapshot, SnapshotId, Status,
+    TaskSpec, Trigger, Verify, Workflow, WorkflowId, limit_hit,
+};
+use rethread_store::{self as store, WorkflowClaim};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+use super::crew::Crew;
+use super::plan::{self, PlanFile};
+use super::planning::Planning;
+use super::repository;
+use super::task::{Attempt, Done, beginning_of};
+use super::usage::Watch;
+use crate::{Engine, Error, Result};
+
+/// How long a claim lasts that nobody renews.
+const LEASE: Duration = Duration::from_secs(10);
+const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// How often is looked whether others wrote events, and whether the plan was changed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often a claim is tried whose holder rests.
+const LOOKS: u32 = 50;
+
+/// What whoever watches is told.
+#[derive(Debug, Clone)]
+pub enum Report {
+    /// Something became true, and is written down.
+    Event(Box<EventRecord>),
+    /// Something becomes true.
+    #[doc(hidden)]
+    Became(Event),
+    /// An agent says or does something.
+    Update { task: String, update: Update },
+    /// Something that a person should know.
+    Note(String),
+}
+
+/// What a piece of work that ran beside the loop gave.
+pub(super) enum Finished {
+    Task(Box<Done>),
+    Plan(std::result::Result<Vec<TaskSpec>, String>),
+}
+
+pub(super) type View<'a> = &'a mut (dyn FnMut(&Report) + Send);
+
+pub(super) struct Driver<'a> {
+    pub(super) engine: Engine,
+    pub(super) crew: Arc<dyn Crew>,
+    pub(super) claim: WorkflowClaim,
+    pub(super) workflow: Workflow,
+    pub(super) view: View<'a>,
+    pub(super) work: FuturesUnordered<BoxFuture<'static, Finished>>,
+    pub(super) is_planning: bool,
+    pub(super) stops: HashMap<String, watch::Sender<bool>>,
+    pub(super) sender: mpsc::UnboundedSender<Report>,
+    pub(super) reports: mpsc::UnboundedReceiver<Report>,
+    pub(super) plan: PlanFile,
+    pub(super) resumed: Option<Arc<Snapshot>>,
+    pub(super) renewed: Instant,
+}
+
+impl Engine {
+    /// Takes a workflow, ends what an earlier run left behind, does `first`, and runs it until it rests: paused,
+    /// blocked or over.
+    pub async fn drive_workflow(
+        &self,
+        id: WorkflowId,
+        first: Option<Command>,
+        crew: Arc<dyn Crew>,
+        view: View<'_>,
+    ) -> Result<Workflow> {
+        let mut driver = self.driver(id, crew, view).await?;
+        driver.recover().await?;
+        if let Some(first) = first {
+            driver.begin(first).await?;
+        }
+        driver.run().await
+    }
+
+    /// Takes the snapshot of a workflow whose process is gone. Nothing of it is run.
+    pub async fn recover_workflow(&self, id: WorkflowId, crew: Arc<dyn Crew>) -> Result<Workflow> {
+        let mut view = |_: &Report| ();
+        let mut driver = self.driver(id, crew, &mut view).await?;
+        driver.recover().await?;
+        driver.keep_plan().await?;
+        Ok(driver.workflow)
+    }
+
+    async fn driver<'a>(
+        &self,
+        id: WorkflowId,
+        crew: Arc<dyn Crew>,
+        view: View<'a>,
+    ) -> Result<Driver<'a>> {
+        let claim = self.claimed(id).await?;
+        let (sender, reports) = mpsc::unbounded_channel();
+        Ok(Driver {
+            engine: self.clone(),
+            crew,
+            workflow: self.store.workflow(id).await?,
+            claim,
+            view,
+            work: FuturesUnordered::new(),
+            is_planning: false,
+            stops: HashMap::new(),
+            sender,
+            reports,
+            plan: PlanFile::default(),
+            resumed: None,
+            renewed: Instant::now(),
+        })
+    }
+
+    /// Takes the claim. Whoever has it and rests already is about to leave.
+    async fn claimed(&self, id: WorkflowId) -> Result<WorkflowClaim> {
+        for _ in 0..LOOKS {
+            if let Some(claim) = self.store.claim_workflow(id, LEASE).await? {
+                return Ok(claim);
+            }
+            if self.store.workflow(id).await?.status == Status::InProgress {
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Err(Error::WorkflowBusy(id))
+    }
+}
+
+impl Driver<'_> {
+    fn id(&self) -> WorkflowId {
+        self.workflow.id
+    }
+
+    async fn begin(&mut self, first: Command) -> Result<()> {
+        if let Command::Resume { from, .. } = &first {
+            let given = from.to_string();
+            self.resumed = Some(Arc::new(self.engine.snapshot(self.id(), Some(&given)).await?));
+        } else if self.workflow.mark.is_some() {
+            self.resumed = Some(Arc::new(self.engine.snapshot(self.id(), None).await?));
+        }
+        // What was changed by hand is what the person wants now: an old plan in its place is not.
+        if !matches!(first, Command::Reject { .. }) && !self.workflow.tasks.is_empty() {
+            plan::check(&self.workflow).map_err(Error::Plan)?;
+        }
+        self.command(&first).await
+    }
+
+    async fn run(mut self) -> Result<Workflow> {
+        // Beats on whatever else happens: an agent that never stops talking hides nobody's wish.
+        let mut beat = tokio::time::interval(LOOK_EVERY);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut kept = 0;
+        loop {
+            // Before anything begins: the plan may have been changed while nobody looked.
+            if kept != self.workflow.events {
+                self.keep_plan().await?;
+                kept = self.workflow.events;
+            }
+            self.keep_limits().await?;
+            for effect in self.workflow.due() {
+                self.carry_out(effect).await?;
+            }
+            if self.workflow.status != Status::InProgress {
+                self.stop_all();
+                if self.work.is_empty() {
+                    self.keep_plan().await?;
+                    return Ok(self.workflow);
+                }
+            }
+            tokio::select! {
+                Some(finished) = self.work.next() => self.finished(finished).await?,
+                Some(report) = self.reports.recv() => self.report(report).await?,
+                _ = beat.tick() => {
+                    self.renew().await?;
+                    self.look().await?;
+                    self.keep_plan().await?;
+                }
+            }
+        }
+    }
+
+    async fn renew(&mut self) -> Result<()> {
+        if self.renewed.elapsed() >= RENEW_EVERY {
+            self.engine.store.renew_workflow(self.id(), self.claim.epoch, LEASE).await?;
+            self.renewed = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Takes in what others wrote.
+    async fn look(&mut self) -> Result<()> {
+        let records = self.engine.store.workflow_events(self.id(), self.workflow.events).await?;
+        for record in records {
+            self.workflow.apply(&record.event, record.at);
+            (self.view)(&Report::Event(Box::new(record)));
+        }
+        Ok(())
+    }
+
+    /// Decides and writes, anew where others were faster. Refused once somebody else runs the workflow.
+    pub(super) async fn command(&mut self, command: &Command) -> Result<()> {
+        loop {
+            let events = self.engine.without_secrets(self.workflow.decide(command)?);
+            if events.is_empty() {
+                return Ok(());
+            }
+            let (now, before) = (self.engine.clock.now(), self.workflow.events);
+            let epoch = Some(self.claim.epoch);
+            let appended = self
+                .engine
+                .store
+                .append_events(self.id(), before, epoch, events.clone(), now)
+                .await;
+            match appended {
+                Ok(()) => {
+                    for event in events {
+                        self.workflow.apply(&event, now);
+                        let record = EventRecord { no: self.workflow.events, at: now, event };
+                        (self.view)(&Report::Event(Box::new(record)));
+                    }
+                    return Ok(());
+                }
+                Err(store::Error::WorkflowConflict(_)) => self.look().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// As [`Self::command`], where a refusal means that it is no longer wanted.
+    async fn command_if_fit(&mut self, command: &Command) -> Result<()> {
+        match self.command(command).await {
+            Err(Error::Workflow(
+                Refusal::Over(..)
+                | Refusal::Stale { .. }
+                | Refusal::NoTask(..)
+                | Refusal::Not(..)
+                | Refusal::Waits { .. }
+                | Refusal::Already(..)
+                | Refusal::Task { .. },
+            )) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    pub(super) async fn note(&mut self, event: Event) -> Result<()> {
+        if matches!(event, Event::Warned { .. }) && self.workflow.is_warned {
+            return Ok(());
+        }
+        self.command_if_fit(&Command::Note(Box::new(event))).await
+    }
+
+    async fn report(&mut self, report: Report) -> Result<()> {
+        match report {
+            Report::Became(event) => self.note(event).await,
+            other => {
+                (self.view)(&other);
+                Ok(())
+            }
+        }
+    }
+
+    /// A limit of this run pauses it at the next boundary; a boundary that does not come is forced.
+    async fn keep_limits(&mut self) -> Result<()> {
+        if self.workflow.status != Status::InProgress {
+            return Ok(());
+        }
+        let now = self.engine.clock.now();
+        let most = self.workflow.charter.limits.boundary_seconds;
+        let asked = match &self.workflow.pausing {
+            None if self.workflow.tasks.is_empty() => None,
+            None => {
+                limit_hit(&self.workflow, now).map(|(trigger, reason)| (trigger, reason, false))
+            }
+            Some(pausing)
+                if !pausing.now && pausing.lasts(now) >= most && self.workflow.is_running() =>
+            {
+                let note = format!("the task did not end within {most} seconds: it is interrupted");
+                (self.view)(&Report::Note(note));
+                Some((pausing.trigger, pausing.reason.clone(), true))
+            }
+            Some(_) => None,
+        };
+        match asked {
+            Some((trigger, reason, now)) => {
+                self.command_if_fit(&Command::Pause { trigger, reason, now }).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn keep_plan(&mut self) -> Result<()> {
+        let looked = self.plan.keep(&self.workflow);
+        if let Some(trouble) = looked.trouble {
+            (self.view)(&Report::Note(trouble));
+        }
+        match looked.tasks {
+            Some(tasks) if !self.workflow.status.is_final() => {
+                self.command_if_fit(&Command::Replan(tasks)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn carry_out(&mut self, effect: Effect) -> Result<()> {
+        let strays = self.stop_strays();
+        match effect {
+            // Its agent still writes in the folder.
+            Effect::Run { .. } if strays > 0 => Ok(()),
+            Effect::Run { task } => self.start(&task).await,
+            Effect::Stop { task } => {
+                if let Some(stop) = self.stops.get(&task) {
+                    stop.send_replace(true);
+                }
+                Ok(())
+            }
+            // What is still being done beside the loop is waited for.
+            Effect::Snapshot if !self.work.is_empty() => {
+                self.stop_all();
+                Ok(())
+            }
+            Effect::Snapshot => self.snapshot().await,
+            Effect::Plan if self.is_planning => Ok(()),
+            Effect::Plan => {
+                self.start_planning();
+                Ok(())
+            }
+        }
+    }
+
+    /// Stops attempts at tasks that count no more; gives how many there are.
+    fn stop_strays(&self) -> usize {
+        let is_running = |id: &str| self.workflow.running().any(|task| task.spec.id == id);
+        let strays = self.stops.iter().filter(|(id, _)| !id.is_empty() && !is_running(id));
+        let mut count = 0;
+        for (_, stop) in strays {
+            stop.send_replace(true);
+            count += 1;
+        }
+        count
+    }
+
+    fn stop_all(&self) {
+        for stop in self.stops.values() {
+            stop.send_replace(true);
+        }
+    }
+
+    async fn start(&mut self, id: &str) -> Result<()> {
+        let Some(task) = self.workflow.task(id).cloned() else { return Ok(()) };
+        if let Some(Verify::Text(command)) = &task.spec.verify
+            && !self.engine.is_approved(&self.workflow.charter, command).await?
+        {
+            let question = Question::Command { command: command.clone() };
+            return self.command_if_fit(&Command::Ask(question)).await;
+        }
+        let before = self.workflow.clone();
+        let agent = task.spec.agent.clone().unwrap_or_else(|| self.workflow.charter.agent.clone());
+        let beginning = beginning_of(&self.workflow, &task, &agent, self.crew.tools());
+        let session = self.engine.start(beginning).await?;
+        let command =
+            Command::BeginTask { task: id.to_owned(), session: session.id, agent: agent.clone() };
+        self.command_if_fit(&command).await?;
+        let begun = self.workflow.task(id).filter(|task| task.sessions.last() == Some(&session.id));
+        let Some(begun) = begun.cloned() else {
+            // Somebody paused or cancelled just now.
+            return self.engine.erase_if_empty(session.id).await;
+        };
+        let (stop, stopped) = watch::channel(false);
+        self.stops.insert(id.to_owned(), stop);
+        let limits = &self.workflow.charter.limits;
+        let attempt = Attempt {
+            engine: self.engine.clone(),
+            crew: Arc::clone(&self.crew),
+            number: begun.attempts,
+            task,
+            agent,
+            session,
+            // Once something was done since, the workflow itself says more.
+            resumed: self.resumed.clone().filter(|_| self.workflow.run_ended == 0),
+            commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
+            reports: self.sender.clone(),
+            stop: stopped,
+            watch: Watch::default(),
+            deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
+            tests: None,
+            // As it was before: whether the task was interrupted is of weight.
+            workflow: before,
+        };
+        self.work.push(Box::pin(async { Finished::Task(Box::new(attempt.run().await)) }));
+        Ok(())
+    }
+
+    fn start_planning(&mut self) {
+        let (stop, stopped) = watch::channel(false);
+        self.stops.insert(String::new(), stop);
+        self.is_planning = true;
+        let planning = Planning {
+            engine: self.engine.clone(),
+            crew: Arc::clone(&self.crew),
+            workflow: self.workflow.clone(),
+            stop: stopped,
+            reports: self.sender.clone(),
+        };
+        self.work.push(Box::pin(async { Finished::Plan(planning.run().await) }));
+    }
+
+    async fn finished(&mut self, finished: Finished) -> Result<()> {
+        // What it reported came before its end.
+        while let Ok(report) = self.reports.try_recv() {
+            self.report(report).await?;
+        }
+        match finished {
+            Finished::Task(done) => self.task_done(*done).await,
+            Finished::Plan(planned) => {
+                self.is_planning = false;
+                self.planned(planned).await
+            }
+        }
+    }
+
+    async fn task_done(&mut self, done: Done) -> Result<()> {
+        self.stops.remove(&done.ended.task);
+        if let Some((trigger, reason, until)) = done.pause {
+            self.command_if_fit(&Command::Pause { trigger, reason, now: false }).await?;
+            if let Some(until) = until {
+                self.note(Event::Parked { until }).await?;
+            }
+        }
+        self.command_if_fit(&Command::EndTask(done.ended)).await
+    }
+
+    async fn planned(&mut self, planned: std::result::Result<Vec<TaskSpec>, String>) -> Result<()> {
+        let written = match (planned, &self.workflow.charter.plan) {
+            (Ok(tasks), Some(path)) if !self.workflow.status.is_final() => {
+                plan::write_new(path, &self.workflow, tasks)
+            }
+            (planned, _) => planned,
+        };
+        match written {
+            Ok(tasks) => self.command_if_fit(&Command::Propose(tasks)).await,
+            Err(why) => {
+                let reason = format!("there is no plan yet: {why}");
+                let command = Command::Pause { trigger: Trigger::Pause, reason, now: false };
+                self.command_if_fit(&command).await
+            }
+        }
+    }
+
+    pub(super) async fn snapshot(&mut self) -> Result<()> {
+        let Some(pausing) = self.workflow.pausing.clone() else { return Ok(()) };
+        let was_interrupted = self.workflow.tasks.iter().any(|task| task.was_interrupted);
+        let mark = Mark {
+            id: SnapshotId::generate(),
+            trigger: pausing.trigger,
+            reason: pausing.reason,
+            git: repository::delta(&self.workflow),
+            forced: pausing.now && was_interrupted && pausing.trigger != Trigger::Crash,
+            until: self.workflow.until,
+        };
+        self.command_if_fit(&Command::Settle(mark)).await
+    }
+}

@@ -1,0 +1,283 @@
+//! Workflows: carrying out what `domain::workflow` decides.
+//!
+//! Whoever runs a workflow holds its claim, and every event it writes is fenced by the claim's epoch. Everybody else
+//! (pause, cancel, approve) writes events as well, decided on the state they have seen; whoever runs it notices. So
+//! there is one log, and no message between processes.
+
+mod crew;
+mod drive;
+mod extract;
+mod limit;
+mod plan;
+mod planning;
+mod port;
+mod recovery;
+mod repository;
+mod review;
+mod task;
+mod usage;
+mod view;
+
+use rethread_domain::SessionId;
+use rethread_domain::workflow::{
+    Charter, Command, Event, EventRecord, Question, Refusal, Snapshot, SnapshotId, Status,
+    TaskSpec, Workflow, WorkflowId,
+};
+use rethread_store::{self as store, Grant, WorkflowFilter};
+
+pub use rethread_store::WorkflowRow;
+
+pub use crew::{Crew, Extractor, NoAnswer};
+pub use drive::Report;
+pub use limit::limit_in;
+pub use plan::{PlanError, read_plan};
+pub use port::{Checker, Over, Ran};
+pub use view::{Comparison, SnapshotRow, WorkflowView};
+
+use crate::{Engine, Error, Result};
+
+/// Workflows of one folder that are looked through.
+const PAGE: u32 = 200;
+
+/// Commands that a user approved are kept as decisions about this.
+const COMMANDS: &str = "verify";
+
+impl Engine {
+    /// A new workflow, pending.
+    pub async fn create_workflow(
+        &self,
+        charter: Charter,
+        tasks: Vec<TaskSpec>,
+    ) -> Result<Workflow> {
+        rethread_domain::id::check_user(&charter.user)?;
+        rethread_domain::id::check_agent("agent", &charter.agent)?;
+        let mut events = vec![Event::Created(charter)];
+        if !tasks.is_empty() {
+            events.push(Event::Planned { tasks });
+        }
+        let events = self.without_secrets(events);
+        Ok(self.store.create_workflow(WorkflowId::generate(), events, self.clock.now()).await?)
+    }
+
+    pub async fn workflow(&self, id: WorkflowId) -> Result<Workflow> {
+        Ok(self.store.workflow(id).await?)
+    }
+
+    pub async fn workflows(&self, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>> {
+        Ok(self.store.workflows(filter).await?)
+    }
+
+    /// The one workflow that a shortened id means.
+    pub async fn resolve_workflow(&self, text: &str) -> Result<WorkflowId> {
+        match self.store.resolve_workflow(text).await?.as_slice() {
+            [] => Err(Error::NoWorkflow(text.chars().take(80).collect())),
+            [one] => Ok(*one),
+            several => {
+                let candidates = several.iter().map(WorkflowId::short).collect();
+                Err(Error::AmbiguousWorkflow { given: text.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The one workflow of a user that a shortened id means; those of others are not found.
+    pub async fn own_workflow(&self, text: &str, user: &str) -> Result<Workflow> {
+        let mut own = Vec::new();
+        for id in self.store.resolve_workflow(text).await? {
+            let workflow = self.store.workflow(id).await?;
+            if workflow.charter.user == user {
+                own.push(workflow);
+            }
+        }
+        match (own.pop(), own.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (None, _) => Err(Error::NoWorkflow(text.chars().take(80).collect())),
+            (Some(one), false) => {
+                let candidates = own.iter().chain([&one]).map(|one| one.id.short()).collect();
+                Err(Error::AmbiguousWorkflow { given: text.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The workflows that a user has in a folder, or in a folder above it; the latest first.
+    pub async fn workflows_in(
+        &self,
+        folder: &std::path::Path,
+        user: &str,
+    ) -> Result<Vec<WorkflowRow>> {
+        for place in folder.ancestors() {
+            let filter = WorkflowFilter {
+                user: Some(user.to_owned()),
+                worktree: Some(place.to_string_lossy().into_owned()),
+                limit: PAGE,
+                ..WorkflowFilter::default()
+            };
+            let rows = self.store.workflows(&filter).await?;
+            if !rows.is_empty() {
+                return Ok(rows);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    pub async fn workflow_events(&self, id: WorkflowId, after: u32) -> Result<Vec<EventRecord>> {
+        Ok(self.store.workflow_events(id, after).await?)
+    }
+
+    /// The workflow and the task that a session belongs to.
+    pub async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>> {
+        Ok(self.store.workflow_of(session).await?)
+    }
+
+    /// All snapshots, the oldest first.
+    pub async fn snapshots(&self, id: WorkflowId) -> Result<Vec<Snapshot>> {
+        let events = self.store.workflow_events(id, 0).await?;
+        Ok(Workflow::snapshots(id, &events, None))
+    }
+
+    /// The one snapshot of a workflow that a text means; the latest where none is given.
+    pub async fn snapshot(&self, id: WorkflowId, given: Option<&str>) -> Result<Snapshot> {
+        let events = self.store.workflow_events(id, 0).await?;
+        let mut marks = events.iter().filter_map(|record| match &record.event {
+            Event::Paused(mark) => Some(mark.id),
+            _ => None,
+        });
+        let meant: Vec<SnapshotId> = match given {
+            None => marks.next_back().into_iter().collect(),
+            Some(given) => marks.filter(|id| id.is_meant_by(given)).collect(),
+        };
+        let [only] = meant.as_slice() else {
+            let given = given.map(|given| given.chars().take(80).collect());
+            return Err(Error::NoSnapshot { workflow: id, given, several: meant.len() });
+        };
+        let found = Workflow::snapshots(id, &events, Some(*only)).pop();
+        found.ok_or(Error::NoSnapshot { workflow: id, given: None, several: 0 })
+    }
+
+    /// Has something done with a workflow, whoever runs it. Decided anew where somebody else was faster.
+    pub async fn ask_workflow(&self, id: WorkflowId, command: &Command) -> Result<Workflow> {
+        loop {
+            let mut workflow = self.store.workflow(id).await?;
+            let events = self.without_secrets(workflow.decide(command)?);
+            let now = self.clock.now();
+            match self.store.append_events(id, workflow.events, None, events.clone(), now).await {
+                Ok(()) => {
+                    for event in &events {
+                        workflow.apply(event, now);
+                    }
+                    return Ok(workflow);
+                }
+                Err(store::Error::WorkflowConflict(_)) => (),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Where a workflow waits for a command to be approved: from now on it may run, as it stands.
+    ///
+    /// Gives the command.
+    pub async fn approve_question(&self, id: WorkflowId) -> Result<Option<String>> {
+        let workflow = self.store.workflow(id).await?;
+        match workflow.questions.first() {
+            Some(Question::Command { command }) => {
+                self.approve_command(&workflow.charter, command).await?;
+                Ok(Some(command.clone()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What begins a workflow, with where its repository stands.
+    pub fn beginning_of(&self, workflow: &Workflow) -> Command {
+        let head = rethread_workspace::head(std::path::Path::new(&workflow.charter.worktree));
+        let (branch, commit) = head.map_or((None, None), |head| (head.branch, Some(head.commit)));
+        Command::Start { branch, commit }
+    }
+
+    /// Up to which event others were told of a workflow.
+    pub async fn told_of(&self, id: WorkflowId) -> Result<u32> {
+        Ok(self.store.told_workflow(id).await?)
+    }
+
+    pub async fn set_told(&self, id: WorkflowId, no: u32) -> Result<()> {
+        Ok(self.store.set_told(id, no).await?)
+    }
+
+    /// Lets a command of a plan run, this very text in this worktree.
+    pub async fn approve_command(&self, charter: &Charter, command: &str) -> Result<()> {
+        let grant = Grant {
+            user: charter.user.clone(),
+            project: charter.worktree.clone(),
+            agent: COMMANDS.to_owned(),
+            what: command.to_owned(),
+            allowed: true,
+        };
+        Ok(self.store.grant(grant, self.clock.now()).await?)
+    }
+
+    pub async fn is_approved(&self, charter: &Charter, command: &str) -> Result<bool> {
+        let (user, project) = (charter.user.as_str(), charter.worktree.as_str());
+        Ok(self.store.granted(user, project, COMMANDS, command).await? == Some(true))
+    }
+
+    /// How the repository differs now from what a snapshot says, a line each.
+    pub async fn diverged(&self, id: WorkflowId, snapshot: &Snapshot) -> Result<Vec<String>> {
+        let workflow = self.store.workflow(id).await?;
+        Ok(repository::diverged(&snapshot.git, &repository::now(&workflow)))
+    }
+
+    /// Whether somebody runs it now.
+    pub async fn is_workflow_driven(&self, id: WorkflowId) -> Result<bool> {
+        Ok(self.store.is_workflow_claimed(id).await?)
+    }
+
+    /// The workflows that are in progress though nobody runs them.
+    pub async fn abandoned(&self, user: Option<&str>) -> Result<Vec<WorkflowId>> {
+        let filter = WorkflowFilter {
+            user: user.map(str::to_owned),
+            statuses: vec![Status::InProgress],
+            limit: u32::MAX,
+            ..WorkflowFilter::default()
+        };
+        let mut found = Vec::new();
+        for row in self.store.workflows(&filter).await? {
+            if !self.store.is_workflow_claimed(row.id).await? {
+                found.push(row.id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Events without values that we know: those never reach the disk. What agents, tools and reviewers said is taken
+    /// down without anything that looks like a secret, as summaries are: it is told to others.
+    pub(crate) fn without_secrets(&self, events: Vec<Event>) -> Vec<Event> {
+        events.into_iter().map(|event| self.event_without_secrets(event)).collect()
+    }
+
+    fn event_without_secrets(&self, event: Event) -> Event {
+        let is_heard = matches!(
+            event,
+            Event::Decided(_)
+                | Event::Erred(_)
+                | Event::Reviewed(_)
+                | Event::TaskEnded(_)
+                | Event::Asked(Question::TaskFailed { .. })
+        );
+        if !is_heard && !self.redactor.has_known() && !self.masks_at_rest {
+            return event;
+        }
+        let Ok(mut value) = serde_json::to_value(&event) else { return event };
+        if is_heard || self.masks_at_rest {
+            self.redactor.redact_json(&mut value);
+        } else {
+            self.redactor.redact_known_json(&mut value);
+        }
+        serde_json::from_value(value).unwrap_or(event)
+    }
+}
+
+/// What cannot be done because of the state a workflow is in is the caller's move.
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Workflow(refusal)
+    }
+}

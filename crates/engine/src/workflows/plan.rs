@@ -1,0 +1,129 @@
+//! The plan's file: read when it changes, states written back.
+
+use std::path::Path;
+
+use rethread_domain::workflow::plan::{self, Plan, Problem};
+use rethread_domain::workflow::{Task, TaskSpec, TaskState, Workflow};
+use rethread_workspace::text;
+
+/// Why a plan cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("the plan cannot be read: {0}")]
+    Unreadable(String),
+    #[error("the plan cannot be used: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Bad(Vec<Problem>),
+}
+
+/// Reads a plan.
+pub fn read_plan(path: &Path) -> Result<Plan, PlanError> {
+    let text = text::read(path).map_err(|error| PlanError::Unreadable(error.to_string()))?;
+    plan::parse(&text).map_err(PlanError::Bad)
+}
+
+/// Whether the file is a plan as it stands; one that is not there is no trouble.
+pub(super) fn check(workflow: &Workflow) -> Result<(), PlanError> {
+    let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());
+    text.map_or(Ok(()), |text| plan::parse(&text).map(drop).map_err(PlanError::Bad))
+}
+
+/// The plan's file, as it was last seen.
+#[derive(Debug, Default)]
+pub(super) struct PlanFile {
+    seen: Option<String>,
+    trouble: Option<String>,
+}
+
+/// What a look at the file gave.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// The tasks, where the file was changed by hand.
+    pub(super) tasks: Option<Vec<TaskSpec>>,
+    /// What is wrong with it, told once.
+    pub(super) trouble: Option<String>,
+}
+
+impl PlanFile {
+    /// Reads what was changed by hand, and writes the states that differ.
+    pub(super) fn keep(&mut self, workflow: &Workflow) -> Looked {
+        let Some(path) = &workflow.charter.plan else { return Looked::default() };
+        if workflow.tasks.is_empty() {
+            return Looked::default();
+        }
+        let text = match text::read(path) {
+            Ok(text) => text,
+            Err(error) => return self.troubled(format!("the plan cannot be read: {error}")),
+        };
+        let mut looked = Looked::default();
+        if self.seen.as_deref() != Some(&text) {
+            match plan::parse(&text) {
+                Ok(plan) if !is_same(&plan.tasks, workflow) => looked.tasks = Some(plan.tasks),
+                Ok(_) => (),
+                Err(problems) => {
+                    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                    return self
+                        .troubled(format!("the plan cannot be used now: {}", told.join("; ")));
+                }
+            }
+            self.seen = Some(text.clone());
+        }
+        self.trouble = None;
+        if looked.tasks.is_none() {
+            looked.trouble = self.write(path, &text, workflow).err();
+        }
+        looked
+    }
+
+    fn write(&mut self, path: &Path, text: &str, workflow: &Workflow) -> Result<(), String> {
+        let states: Vec<(String, TaskState)> =
+            workflow.tasks.iter().map(|task| (task.spec.id.clone(), task.state())).collect();
+        let wanted = plan::with_states(text, &states);
+        if wanted != text {
+            text::replace(path, text, &wanted)
+                .map_err(|error| format!("the plan cannot be written: {error}"))?;
+            self.seen = Some(wanted);
+        }
+        Ok(())
+    }
+
+    fn troubled(&mut self, trouble: String) -> Looked {
+        let is_new = self.trouble.as_ref() != Some(&trouble);
+        self.trouble = Some(trouble.clone());
+        Looked { tasks: None, trouble: is_new.then_some(trouble) }
+    }
+}
+
+/// Whether a plan has the tasks that the workflow has, whatever their states.
+fn is_same(tasks: &[TaskSpec], workflow: &Workflow) -> bool {
+    let stateless = |spec: &TaskSpec| TaskSpec { state: TaskState::Pending, ..spec.clone() };
+    let known = |spec: &TaskSpec| {
+        workflow.task(&spec.id).is_some_and(|task| stateless(&task.spec) == stateless(spec))
+    };
+    // What was ended and deleted from the file stays known, and is not in it.
+    let is_open = |task: &&Task| {
+        task.attempts == 0 || matches!(task.state(), TaskState::Pending | TaskState::InProgress)
+    };
+    let mut open = workflow.tasks.iter().filter(is_open);
+    tasks.iter().all(known) && open.all(|task| tasks.iter().any(|spec| spec.id == task.spec.id))
+}
+
+/// Writes the plan that an agent made: where none is yet, or in the place of the one that was rejected. Where somebody
+/// wrote one meanwhile, or we did before a crash, that one is proposed.
+pub(super) fn write_new(
+    path: &Path,
+    workflow: &Workflow,
+    tasks: Vec<TaskSpec>,
+) -> Result<Vec<TaskSpec>, String> {
+    let text = plan::written(&workflow.charter.title, &tasks);
+    let written = match text::read(path) {
+        Ok(rejected) if workflow.rejection.is_some() => text::replace(path, &rejected, &text),
+        Ok(there) => {
+            let there = plan::parse(&there).map(|plan| plan.tasks);
+            return there
+                .map_err(|_| format!("{} is there, and is no plan: move it away", path.display()));
+        }
+        Err(_) => text::create(path, &text),
+    };
+    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    Ok(tasks)
+}

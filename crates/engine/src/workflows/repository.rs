@@ -1,0 +1,76 @@
+//! Where the repository of a worktree stands, and how that differs from what a snapshot says.
+
+use std::path::Path;
+
+use rethread_domain::quote::one_line;
+use rethread_domain::workflow::{GitDelta, GitState, Workflow};
+use rethread_workspace as workspace;
+
+/// Files that are named in a line about a difference.
+const NAMED: usize = 3;
+
+/// Where it stands now; nothing where there is no repository.
+pub(super) fn now(workflow: &Workflow) -> GitState {
+    let start = workflow.git.commit_at_start.clone();
+    let folder = Path::new(&workflow.charter.worktree);
+    let Some(state) = workspace::state(folder, start.as_deref()) else {
+        return GitState { commit_at_start: start, ..GitState::default() };
+    };
+    GitState {
+        branch: state.branch,
+        commit_at_start: start,
+        commit: state.commit,
+        files_modified: state.modified_since.names,
+        files_staged: state.staged.names,
+        files_uncommitted: state.uncommitted.names,
+        uncommitted_summary: state.summary,
+    }
+}
+
+pub(super) fn delta(workflow: &Workflow) -> GitDelta {
+    GitDelta::between(&workflow.git, &now(workflow))
+}
+
+/// How the repository differs from the snapshot, a line each.
+pub(super) fn diverged(snapshot: &GitState, now: &GitState) -> Vec<String> {
+    let mut lines = Vec::new();
+    let name = |branch: &Option<String>| {
+        branch.as_deref().map_or("no branch".to_owned(), |name| one_line(name, 80))
+    };
+    if snapshot.branch != now.branch {
+        lines.push(format!(
+            "the branch is {}, it was {}",
+            name(&now.branch),
+            name(&snapshot.branch)
+        ));
+    }
+    if snapshot.commit != now.commit {
+        let short = |commit: &Option<String>| {
+            commit.as_deref().map_or("none".to_owned(), |id| id.chars().take(12).collect())
+        };
+        lines.push(format!(
+            "the commit is {}, it was {}",
+            short(&now.commit),
+            short(&snapshot.commit)
+        ));
+    }
+    let missing = |from: &[String], of: &[String]| -> Vec<String> {
+        of.iter().filter(|file| !from.contains(file)).map(|file| one_line(file, 80)).collect()
+    };
+    let more = missing(&snapshot.files_uncommitted, &now.files_uncommitted);
+    let less = missing(&now.files_uncommitted, &snapshot.files_uncommitted);
+    for (files, what) in [(more, "changed since"), (less, "no longer changed")] {
+        if !files.is_empty() {
+            let rest = files.len().saturating_sub(NAMED);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let named: Vec<&str> = files.iter().take(NAMED).map(String::as_str).collect();
+            lines.push(format!("{what}: {}{more}", named.join(", ")));
+        }
+    }
+    lines
+}
+
+/// The commit that is checked out.
+pub(super) fn head(folder: &Path) -> Option<String> {
+    workspace::head(folder).map(|head| head.commit)
+}

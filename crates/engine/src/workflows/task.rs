@@ -1,0 +1,387 @@
+//! One attempt at a task: a fresh session of an agent, its check, its review.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rethread_domain::Session;
+use rethread_domain::session::Move;
+use rethread_domain::workflow::{
+    BriefLimits, Ended, Event, Expect, Feedback, Measure, OnFull, Outcome, Phase, Snapshot, Task,
+    TestState, Trigger, Verify, Workflow, brief, verdict,
+};
+use tokio::sync::{mpsc, watch};
+
+use super::crew::Crew;
+use super::drive::Report;
+use super::limit::limit_in;
+use super::port::Over;
+use super::usage::Watch;
+use crate::agents::{Answer, OpenOptions, Talk};
+use crate::{Engine, Error};
+
+/// How long an agent has to end its turn once it is cancelled.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an agent is told that goes on where another session was full.
+const GO_ON: &str = "The context of the session that this was said in was full before the task was done. Look at what \
+    is already there, and go on with the task.";
+
+/// Why an attempt did not get to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// We were asked to.
+    Asked,
+    /// It has to be done again, and the workflow pauses until then.
+    Parked {
+        trigger: Trigger,
+        why: String,
+        until: Option<Timestamp>,
+    },
+    /// Its context is full, and its turn did not come to its end.
+    Full,
+    Failed(String),
+}
+
+/// What comes of an attempt.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) ended: Ended,
+    /// The workflow is to pause, and why.
+    pub(super) pause: Option<(Trigger, String, Option<Timestamp>)>,
+}
+
+pub(super) struct Attempt {
+    pub(super) engine: Engine,
+    pub(super) crew: Arc<dyn Crew>,
+    pub(super) workflow: Workflow,
+    pub(super) task: Task,
+    /// The how-manieth attempt it is.
+    pub(super) number: u32,
+    pub(super) agent: String,
+    pub(super) session: Session,
+    pub(super) resumed: Option<Arc<Snapshot>>,
+    pub(super) commit_at_start: Option<String>,
+    pub(super) reports: mpsc::UnboundedSender<Report>,
+    /// Turns true when it is to stop.
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) watch: Watch,
+    pub(super) deadline: Instant,
+    pub(super) tests: Option<TestState>,
+}
+
+impl Attempt {
+    pub(super) fn title(&self) -> String {
+        format!("{}: {}", self.task.spec.id, self.task.spec.title)
+    }
+
+    pub(super) fn failed(&self, error: &Error) -> Stopped {
+        let text = error.to_string();
+        match limit_in(&text, self.engine.clock.now()) {
+            Some(until) => Stopped::Parked {
+                trigger: Trigger::Exhaustion,
+                why: format!("a usage limit is reached: {text}"),
+                until,
+            },
+            None => Stopped::Failed(text),
+        }
+    }
+
+    /// Runs it to its end, whatever that is.
+    pub(super) async fn run(mut self) -> Done {
+        let outcome = self.work().await;
+        let session = self.session.id;
+        let asked = if outcome.is_ok() { Move::Complete } else { Move::Pause };
+        // A session that somebody else put away stays so.
+        drop(self.engine.settle_as(session, asked).await);
+        match self.engine.extracted(session, &self.task.spec.id, self.crew.as_ref()).await {
+            Ok((events, note)) => {
+                for event in events {
+                    self.report(Report::Became(event));
+                }
+                if let Some(note) = note {
+                    self.report(Report::Note(note));
+                }
+            }
+            Err(error) => self.report(Report::Note(error.to_string())),
+        }
+        self.done(outcome)
+    }
+
+    fn done(self, outcome: Result<(), Stopped>) -> Done {
+        let used = self.watch.used();
+        let limits = &self.workflow.charter.limits;
+        let is_full = used.measure != Measure::Estimated
+            && limits.on_full == OnFull::Pause
+            && used.context_use().is_some_and(|share| share > limits.context);
+        let mut pause = is_full.then(|| {
+            let share = used.context_use().unwrap_or(1.0) * 100.0;
+            let task = &self.task.spec.id;
+            (Trigger::Exhaustion, format!("the context of task {task} was {share:.0} % full"), None)
+        });
+        let outcome = match outcome {
+            Ok(()) => Outcome::Completed,
+            Err(Stopped::Failed(why)) => Outcome::Failed { why },
+            Err(Stopped::Full) => {
+                let why = format!("the context of task {} is full", self.task.spec.id);
+                pause = Some((Trigger::Exhaustion, why.clone(), None));
+                Outcome::Interrupted { why }
+            }
+            Err(Stopped::Asked) => Outcome::Interrupted { why: "it was asked to stop".to_owned() },
+            Err(Stopped::Parked { trigger, why, until }) => {
+                pause = Some((trigger, why.clone(), until));
+                Outcome::Interrupted { why }
+            }
+        };
+        let (task, attempt) = (self.task.spec.id, self.number);
+        Done { ended: Ended { task, attempt, outcome, used, tests: self.tests }, pause }
+    }
+
+    pub(super) fn report(&self, report: Report) {
+        // Whoever drives is gone only when this is dropped, too.
+        drop(self.reports.send(report));
+    }
+
+    async fn work(&mut self) -> Result<(), Stopped> {
+        let mut talk = self.open().await?;
+        let tokens = self.crew.brief_tokens();
+        let limits = BriefLimits { tokens };
+        let id = &self.task.spec.id;
+        let prompt = brief::task_brief(&self.workflow, id, self.resumed.as_deref(), limits);
+        let outcome = self.rounds(&mut talk, prompt).await;
+        drop(talk.end().await);
+        outcome
+    }
+
+    async fn open(&self) -> Result<Talk, Stopped> {
+        let options = self.crew.options(&self.workflow.charter, &self.session, &self.agent).await;
+        let options = options.map_err(|error| self.failed(&error))?;
+        self.opened(options).await
+    }
+
+    /// Opens a conversation, unless we are asked to stop meanwhile: some agents take long to start.
+    pub(super) async fn opened(&self, options: OpenOptions) -> Result<Talk, Stopped> {
+        let mut stop = self.stop.clone();
+        let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
+        tokio::select! {
+            talk = Talk::open(&self.engine, options) => talk.map_err(|error| self.failed(&error)),
+            _ = is_stopped => Err(Stopped::Asked),
+        }
+    }
+
+    /// Asks, checks and has reviewed, as often as is allowed.
+    async fn rounds(&mut self, talk: &mut Talk, mut prompt: String) -> Result<(), Stopped> {
+        let rounds = self.workflow.charter.limits.rounds;
+        let mut open: Vec<Feedback> = Vec::new();
+        for round in 0..=rounds {
+            self.make_room(talk).await?;
+            match self.say(talk, &prompt).await {
+                Err(Stopped::Full) if self.workflow.charter.limits.on_full == OnFull::Continue => {
+                    self.move_on(talk).await.map_err(|error| self.failed(&error))?;
+                    self.say(talk, GO_ON).await?;
+                }
+                said => drop(said?),
+            }
+            let wrong = match self.check().await? {
+                Some(wrong) => {
+                    let tests = self.tests.clone().unwrap_or_default();
+                    Some((brief::fix_brief(&self.task, &tests), wrong))
+                }
+                None => self.reviewed(&mut open).await?,
+            };
+            let Some((next, wrong)) = wrong else { return Ok(()) };
+            if round == rounds {
+                return Err(Stopped::Failed(wrong));
+            }
+            prompt = next;
+        }
+        Ok(())
+    }
+
+    /// The review, if there is to be one: what is to be done about it, and what is wrong.
+    async fn reviewed(
+        &mut self,
+        open: &mut Vec<Feedback>,
+    ) -> Result<Option<(String, String)>, Stopped> {
+        let Some(reviewer) = self.task.spec.review.clone() else { return Ok(None) };
+        let feedback = self.review(&reviewer).await?;
+        self.report(Report::Became(Event::Reviewed(feedback.clone())));
+        if feedback.approved {
+            for earlier in open.drain(..) {
+                self.report(Report::Became(Event::Addressed { feedback: earlier.id }));
+            }
+            return Ok(None);
+        }
+        let comments = feedback.comments.join("; ");
+        let wrong =
+            format!("{reviewer} does not approve it ({}): {comments}", feedback.severity.as_str());
+        let next = brief::address_brief(&self.task, &feedback);
+        open.push(feedback);
+        Ok(Some((next, wrong)))
+    }
+
+    /// A session that is nearly full is left for a fresh one, where that is wanted: it is told the story so far.
+    async fn make_room(&mut self, talk: &mut Talk) -> Result<(), Stopped> {
+        let limits = &self.workflow.charter.limits;
+        let is_full = self.watch.context_use().is_some_and(|share| share > limits.context);
+        if !is_full || limits.on_full != OnFull::Continue {
+            return Ok(());
+        }
+        self.move_on(talk).await.map_err(|error| self.failed(&error))
+    }
+
+    /// Goes on in a fork: no agent holds it in a session of its own, so it is told.
+    async fn move_on(&mut self, talk: &mut Talk) -> crate::Result<()> {
+        let fork = self.engine.fork(self.session.id, None).await?;
+        let options = self.crew.options(&self.workflow.charter, &fork, &self.agent).await?;
+        let left = std::mem::replace(talk, Talk::open(&self.engine, options).await?);
+        left.end().await?;
+        drop(self.engine.settle_as(self.session.id, Move::Complete).await);
+        self.report(Report::Became(Event::TaskMoved {
+            task: self.task.spec.id.clone(),
+            attempt: self.number,
+            session: fork.id,
+        }));
+        self.session = fork;
+        self.watch.forget_context();
+        Ok(())
+    }
+
+    /// One turn: ended by us when we are asked to, or when it takes too long.
+    pub(super) async fn say(&mut self, talk: &mut Talk, prompt: &str) -> Result<Answer, Stopped> {
+        let (begun, canceller) = (Instant::now(), talk.canceller());
+        let before = self.counted().await;
+        let (watch, reports) = (&mut self.watch, self.reports.clone());
+        let id = self.task.spec.id.clone();
+        let mut view = |update: &rethread_domain::turn::Update| {
+            watch.see(update);
+            drop(reports.send(Report::Update { task: id.clone(), update: update.clone() }));
+        };
+        let mut stop = self.stop.clone();
+        let stopped = async {
+            let asked = stop.wait_for(|is_asked| *is_asked);
+            tokio::select! {
+                _ = asked => Stopped::Asked,
+                () = tokio::time::sleep_until(self.deadline.into()) => {
+                    let most = self.workflow.charter.limits.task_seconds;
+                    Stopped::Failed(format!("it took longer than {most} seconds"))
+                }
+            }
+        };
+        let outcome = {
+            let mut sent = std::pin::pin!(talk.send(prompt, &mut view));
+            tokio::select! {
+                outcome = &mut sent => Ok(outcome),
+                stopped = stopped => {
+                    canceller.cancel();
+                    drop(tokio::time::timeout(PATIENCE, sent).await);
+                    Err(stopped)
+                }
+            }
+        };
+        let counted = self.counted().await.saturating_sub(before);
+        self.watch.turn_ended(begun.elapsed(), counted);
+        self.warn();
+        self.judged(outcome?)
+    }
+
+    fn judged(&self, outcome: crate::Result<Answer>) -> Result<Answer, Stopped> {
+        let answer = outcome.map_err(|error| self.failed(&error))?;
+        match answer.stop.as_str() {
+            "end_turn" => Ok(answer),
+            "cancelled" => {
+                let why = format!("session {} was stopped", self.session.id.short());
+                Err(Stopped::Parked { trigger: Trigger::Pause, why, until: None })
+            }
+            "max_tokens" => Err(Stopped::Full),
+            other => Err(Stopped::Failed(format!("{} ended its turn with {other}", self.agent))),
+        }
+    }
+
+    /// Tokens of the session, by our own count.
+    async fn counted(&self) -> u64 {
+        self.engine.session(self.session.id).await.map_or(0, |session| session.counters.tokens)
+    }
+
+    fn warn(&self) {
+        let share = self.watch.used().context_use();
+        if let Some(context_use) = share.filter(|share| *share >= self.workflow.charter.limits.warn)
+        {
+            let task = self.task.spec.id.clone();
+            self.report(Report::Became(Event::Warned { task, context_use }));
+        }
+    }
+
+    /// Runs the check; gives what is wrong.
+    async fn check(&mut self) -> Result<Option<String>, Stopped> {
+        let Some(verify) = &self.task.spec.verify else { return Ok(None) };
+        let command = match verify {
+            Verify::Named(name) => self.crew.command(name).ok_or_else(|| {
+                Stopped::Failed(format!(
+                    "your settings have no command {name:?} under [workflow.commands]"
+                ))
+            })?,
+            Verify::Text(text) => text.clone(),
+        };
+        let folder = Path::new(&self.workflow.charter.worktree).to_path_buf();
+        let limit = self.deadline.saturating_duration_since(Instant::now());
+        let ran = self.crew.checker().check(&command, &folder, limit, self.stop.clone()).await;
+        if ran.over == Over::Stopped {
+            return Err(Stopped::Asked);
+        }
+        let mut tests = verdict::read(&ran.output, ran.code, &command);
+        tests.at = Some(self.engine.clock.now());
+        let wrong = self.wrong(&ran.over, ran.code, &tests);
+        self.tests = Some(tests);
+        Ok(wrong)
+    }
+
+    fn wrong(&self, over: &Over, code: Option<i32>, tests: &TestState) -> Option<String> {
+        let command = tests.command.as_deref().unwrap_or("the check");
+        match over {
+            Over::TimedOut => return Some(format!("`{command}` did not end in time")),
+            Over::CannotStart(why) => return Some(format!("`{command}` cannot be run: {why}")),
+            // As shells say that there is no such program, or that it is none.
+            Over::Finished if matches!(code, Some(126 | 127)) => {
+                return Some(format!("`{command}` cannot be run: {}", tests.output.trim()));
+            }
+            Over::Finished | Over::Stopped => (),
+        }
+        match (self.task.spec.expect, tests.phase) {
+            (Expect::Green, Phase::Green | Phase::Refactor) | (Expect::Red, Phase::Red) => None,
+            (Expect::Red, _) => {
+                Some(format!("`{command}` passes, and was to fail until a later task"))
+            }
+            (Expect::Green, _) if tests.failing.is_empty() => Some(format!("`{command}` fails")),
+            (Expect::Green, _) => Some(format!("`{command}` fails: {}", tests.failing.join(", "))),
+        }
+    }
+}
+
+/// The session that an attempt is made in.
+pub(super) fn beginning_of(
+    workflow: &Workflow,
+    task: &Task,
+    agent: &str,
+    tools: Vec<String>,
+) -> rethread_domain::session::Beginning {
+    rethread_domain::session::Beginning {
+        user: workflow.charter.user.clone(),
+        project: workflow.charter.worktree.clone(),
+        kind: "task".to_owned(),
+        title: Some(title_of(task)),
+        agent: Some(agent.to_owned()),
+        model: None,
+        command: None,
+        prompt_hash: None,
+        tools,
+        forked_from: None,
+        parent: None,
+    }
+}
+
+fn title_of(task: &Task) -> String {
+    let title = format!("{}: {}", task.spec.id, task.spec.title);
+    rethread_domain::quote::one_line(&title, 120)
+}
