@@ -1,0 +1,76 @@
+//! Which workflow a caller means, and what it may do with it.
+
+use rethread_domain::workflow::{Status, Workflow, WorkflowId};
+
+use crate::error::Failure;
+use crate::server::Office;
+
+/// How many sessions are looked through from one to the one whose agent started it.
+const GENERATIONS: usize = 32;
+
+impl Office {
+    /// Agents do not start each other without end.
+    pub(crate) fn may_go_deeper(&self) -> Result<(), Failure> {
+        let (depth, most) = (self.place.depth, self.limits.depth);
+        if depth < most {
+            return Ok(());
+        }
+        Err(Failure::new(
+            format!("Agents have invoked each other {depth} times, one below the other"),
+            format!("do the work here; the setting mcp.max_depth allows more than {most}"),
+        ))
+    }
+
+    /// The workflow and the task that the caller works on, or that an agent does for which it works.
+    pub(crate) async fn own_task(&self) -> Result<Option<(WorkflowId, String)>, Failure> {
+        let mut next = self.place.parent;
+        for _ in 0..GENERATIONS {
+            let Some(session) = next else { break };
+            if let Some(found) = self.engine.workflow_of(session).await? {
+                return Ok(Some(found));
+            }
+            // A session that is gone has no parent.
+            next = self.engine.session(session).await.ok().and_then(|session| session.parent);
+        }
+        Ok(None)
+    }
+
+    /// The workflow that is named; otherwise the caller's own, or the latest of the project. Where none is named it has
+    /// to have one of these statuses; none of them: any.
+    pub(crate) async fn workflow(
+        &self,
+        given: Option<&str>,
+        wanted: &[Status],
+    ) -> Result<Workflow, Failure> {
+        let user = &self.place.user;
+        if let Some(given) = given {
+            return Ok(self.engine.own_workflow(given.trim(), user).await?);
+        }
+        let is_wanted = |status: Status| wanted.is_empty() || wanted.contains(&status);
+        if let Some((id, _)) = self.own_task().await? {
+            let own = self.engine.workflow(id).await?;
+            if own.charter.user == *user && is_wanted(own.status) {
+                return Ok(own);
+            }
+        }
+        let rows = self.engine.workflows_in(&self.place.project, user).await?;
+        match rows.into_iter().find(|row| is_wanted(row.status)) {
+            Some(row) => Ok(self.engine.workflow(row.id).await?),
+            None => Err(self.no_workflow(wanted)),
+        }
+    }
+
+    fn no_workflow(&self, wanted: &[Status]) -> Failure {
+        let wanted: Vec<&str> = wanted.iter().map(|status| status.as_str()).collect();
+        let what = match wanted.as_slice() {
+            [] => "no workflow".to_owned(),
+            some => format!("no workflow that is {}", some.join(" or ")),
+        };
+        let hint = if wanted.is_empty() {
+            "start_workflow begins one; another project's is found by its workflowId"
+        } else {
+            "workflow_status shows how that of this project stands; start_workflow begins one"
+        };
+        Failure::new(format!("There is {what} in {}", self.place.project.display()), hint)
+    }
+}

@@ -1,0 +1,445 @@
+//! `invoke_agent`: which session is meant, and one turn in it, from the prompt to the files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rethread_domain::Session;
+use rethread_domain::quote::{cut_line, one_line};
+use rethread_domain::session::Beginning;
+use rethread_engine::agents::{Answer, OpenOptions, Progress, Talk};
+use rethread_engine::{Error, ListFilter};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::error::Failure;
+use crate::jobs::{Job, Outcome};
+use crate::port::Asked;
+use crate::restrict::Restriction;
+use crate::server::Office;
+use crate::views::{Invoked, OpeningView};
+use crate::watch::{Stop, Watch};
+
+/// How often is looked whether another process has left the conversation.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+/// How many of the most recent sessions are looked through for one of an agent.
+const MOST_RECENT: u32 = 50;
+
+/// Who is to be asked what, and in which session.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct InvokeArgs {
+    /// The agent: one of `list_agents`
+    agent_name: String,
+    /// What to ask or tell it
+    prompt: String,
+    /// Go on with this session: the sessionId of an earlier invocation
+    continue_session_id: Option<String>,
+    /// Go on with the most recent session of this agent in this project
+    #[serde(rename = "continue")]
+    go_on: Option<bool>,
+    /// Only these tools: kinds (read, edit, execute, fetch, …), names (Bash, Write, …), `mcp__SERVER__TOOL` or `title:TEXT`
+    allowed_tools: Option<Vec<String>>,
+    /// None of these tools
+    disallowed_tools: Option<Vec<String>>,
+    /// How often the agent may go on with the results of its tools
+    #[schemars(range(min = 1))]
+    max_turns: Option<u32>,
+    /// The folder that a new session works in; by default the one of the server
+    cwd: Option<String>,
+    /// The session was held with another agent, and that is meant
+    agent_change: Option<bool>,
+}
+
+impl InvokeArgs {
+    fn check(&self, office: &Office) -> Result<Restriction, Failure> {
+        if self.prompt.trim().is_empty() {
+            return Err(Failure::new("The prompt is empty", "say what the agent is to do"));
+        }
+        let most = office.limits.prompt_bytes;
+        if self.prompt.len() > most {
+            return Err(Failure::new(
+                format!("The prompt has {} bytes; at most {most} are allowed", self.prompt.len()),
+                "put the long part into a file and name it in the prompt; the setting mcp.max_prompt_bytes allows more",
+            ));
+        }
+        if self.max_turns == Some(0) {
+            return Err(Failure::new("maxTurns is 0", "give at least 1, or leave it away"));
+        }
+        if self.continue_session_id.is_some() && self.go_on == Some(true) {
+            return Err(Failure::new(
+                "continueSessionId and continue are both given",
+                "give one: the id of a session, or continue for the most recent one of the agent",
+            ));
+        }
+        office.may_go_deeper()?;
+        let (allowed, disallowed) = (self.allowed_tools.clone(), self.disallowed_tools.clone());
+        Restriction::parse(&list(allowed), &list(disallowed))
+    }
+}
+
+fn list(tools: Option<Vec<String>>) -> Vec<String> {
+    tools.unwrap_or_default()
+}
+
+/// A turn that is to be taken.
+struct Run {
+    office: Arc<Office>,
+    job: Arc<Job>,
+    session: Session,
+    is_new: bool,
+    asked: Asked,
+    restriction: Restriction,
+    /// The tools as the caller named them.
+    named: (Vec<String>, Vec<String>),
+    prompt: String,
+}
+
+impl Office {
+    /// Checks what is asked, and lets it run.
+    pub(crate) async fn invoke(self: &Arc<Self>, args: InvokeArgs) -> Result<Arc<Job>, Failure> {
+        let restriction = args.check(self)?;
+        self.jobs.may_begin()?;
+        let agent = self.known_agent(&args.agent_name, &restriction)?;
+        let found = self.continued(&args, &agent).await?;
+        let is_new = found.is_none();
+        let session = match found {
+            Some(session) => session,
+            None => self.begin(&args, &agent).await?,
+        };
+        let job = Job::new(session.id, &agent, !is_new);
+        let (allowed, disallowed) = restriction.lists();
+        let asked = Asked { agent, allowed, disallowed, max_turns: args.max_turns };
+        let office = Arc::clone(self);
+        let run = Run {
+            office,
+            job: Arc::clone(&job),
+            session,
+            is_new,
+            asked,
+            restriction,
+            named: (list(args.allowed_tools), list(args.disallowed_tools)),
+            prompt: args.prompt,
+        };
+        self.jobs.start(&job, run.take_turn());
+        Ok(job)
+    }
+
+    fn known_agent(&self, name: &str, restriction: &Restriction) -> Result<String, Failure> {
+        let all = self.host.agents()?;
+        let Some(agent) = all.iter().find(|agent| agent.name == name) else {
+            let what = format!("There is no agent {:?}", one_line(name, 60));
+            return Err(Failure::new(what, "list_agents names those that there are"));
+        };
+        if !agent.is_installed {
+            let install = agent.install.as_deref().unwrap_or("its command is in the settings");
+            let what = format!("The agent {name} is not installed");
+            return Err(Failure::new(what, format!("to install it: {install}")));
+        }
+        if let Some(why) = agent.unrestrictable.as_ref().filter(|_| !restriction.is_empty()) {
+            let what = format!("{name} cannot be kept from using tools: {why}");
+            return Err(Failure::new(what, "invoke it without restrictions, or another agent"));
+        }
+        Ok(agent.name.clone())
+    }
+
+    /// The session to go on with, if one is asked for.
+    async fn continued(&self, args: &InvokeArgs, agent: &str) -> Result<Option<Session>, Failure> {
+        let session = if let Some(given) = &args.continue_session_id {
+            self.session(given).await?
+        } else if args.go_on == Some(true) {
+            self.most_recent(args, agent).await?
+        } else {
+            return Ok(None);
+        };
+        session.accepts_messages()?;
+        if let Some(folder) = &args.cwd {
+            let folder = self.host.project(folder)?;
+            if folder != std::path::Path::new(&session.project) {
+                return Err(Failure::new(
+                    format!("Session {} works in {}", session.id, session.project),
+                    "leave cwd away to go on with it",
+                ));
+            }
+        }
+        let held = self.host.agent_of(&session).await?;
+        match held.filter(|held| held != agent) {
+            Some(held) if args.agent_change != Some(true) => Err(Failure::new(
+                format!(
+                    "Session {} was held with {}, not {agent}",
+                    session.id,
+                    one_line(&held, 60)
+                ),
+                "give that agent, or agentChange: true if the change is meant: the new one is told the story so far",
+            )),
+            _ => Ok(Some(session)),
+        }
+    }
+
+    async fn most_recent(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
+        let project = self.project(args.cwd.as_deref())?.to_string_lossy().into_owned();
+        let filter = ListFilter {
+            user: Some(self.place.user.clone()),
+            project: Some(project),
+            agent: Some(agent.to_owned()).filter(|_| args.agent_change != Some(true)),
+            limit: MOST_RECENT,
+            ..ListFilter::default()
+        };
+        for session in self.engine.list(&filter).await? {
+            if session.accepts_messages().is_err() {
+                continue;
+            }
+            let held = self.host.agent_of(&session).await?;
+            if args.agent_change == Some(true) || held.as_deref() == Some(agent) {
+                return Ok(session);
+            }
+        }
+        Err(Failure::new(
+            format!("There is no session of {agent} in this project to go on with"),
+            "leave continue away to start one; list_sessions shows the others",
+        ))
+    }
+
+    async fn begin(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
+        let folder = self.project(args.cwd.as_deref())?;
+        self.host.may_record(&folder)?;
+        let beginning = Beginning {
+            agent: Some(agent.to_owned()),
+            ..self.beginning(folder.to_string_lossy().into_owned())
+        };
+        Ok(self.engine.start(beginning).await?)
+    }
+}
+
+impl Run {
+    async fn take_turn(self) -> Outcome {
+        let queue = self.office.jobs.queue(self.session.id);
+        let _first = queue.lock().await;
+        let outcome = self.talk().await;
+        if self.is_new {
+            // Nothing was said: nothing stays.
+            drop(self.office.engine.erase_if_empty(self.session.id).await);
+            if self.office.engine.session(self.session.id).await.is_err() {
+                drop(self.office.streams.forget(self.session.id));
+            }
+        }
+        outcome
+    }
+
+    async fn talk(&self) -> Outcome {
+        let (office, id) = (&self.office, self.session.id);
+        if self.job.cancelled.is_cancelled() {
+            return Err(self.cancelled_early());
+        }
+        let (options, is_native) = office.host.options(&self.session, &self.asked).await?;
+        let log = office.streams.log(id).ok();
+        let means = (office.engine.clock(), office.engine.redactor().clone());
+        let mut watch = Watch::new(self.restriction.clone(), self.asked.max_turns, means, log);
+        watch.note("PROMPT", &self.prompt);
+        self.note_restriction(&mut watch, is_native);
+        let answer = self.send(&options, &mut watch).await;
+        let stop = watch.finish();
+        let outcome = self.told(answer, stop);
+        self.file(&mut watch, &outcome).await;
+        outcome
+    }
+
+    fn note_restriction(&self, watch: &mut Watch, is_native: bool) {
+        let (allowed, disallowed) = &self.named;
+        if self.restriction.is_empty() {
+            watch.note("TOOLS", "allowed: 0 (all); disallowed: 0 (none)");
+            return;
+        }
+        let names = |tools: &[String], none: &str| {
+            if tools.is_empty() { none.to_owned() } else { tools.join(", ") }
+        };
+        let native = if is_native { "told to the agent itself, " } else { "" };
+        let text = format!(
+            "allowed: {} ({}); disallowed: {} ({}); {native}held where permissions are answered, and by watching",
+            allowed.len(),
+            names(allowed, "all"),
+            disallowed.len(),
+            names(disallowed, "none"),
+        );
+        watch.note("TOOLS", &text);
+    }
+
+    fn cancelled_early(&self) -> Failure {
+        Failure::new("Cancelled before it began", "invoke_agent starts it again")
+            .in_session(self.session.id)
+    }
+
+    /// Sends the prompt: here, or by whoever has the conversation open, if no rules have to be held.
+    async fn send(&self, options: &OpenOptions, watch: &mut Watch) -> Result<Answer, Error> {
+        let engine = &self.office.engine;
+        let is_free = self.restriction.is_empty() && self.asked.max_turns.is_none();
+        loop {
+            let opened = tokio::select! {
+                opened = Talk::open(engine, options.clone()) => opened,
+                () = self.job.cancelled.cancelled() => return Err(cancelled(options)),
+            };
+            match opened {
+                Ok(talk) => return self.say(talk, watch).await,
+                Err(Error::Busy { .. }) if is_free => {
+                    return self.ask_elsewhere(options, watch).await;
+                }
+                Err(Error::Busy { .. }) => {
+                    self.job.note("another process has the conversation open");
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK_EVERY) => (),
+                        () = self.job.cancelled.cancelled() => return Err(cancelled(options)),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn say(&self, mut talk: Talk, watch: &mut Watch) -> Result<Answer, Error> {
+        let canceller = talk.canceller();
+        if let Some(opening) = talk.opening() {
+            watch.opened(opening, Some(canceller.clone()));
+            self.job.note(&watch.now);
+        }
+        self.job.runs(canceller);
+        let job = &self.job;
+        let answer = talk
+            .send(&self.prompt, &mut |update| {
+                watch.take(update);
+                job.note(&watch.now);
+            })
+            .await;
+        talk.end().await?;
+        answer
+    }
+
+    async fn ask_elsewhere(
+        &self,
+        options: &OpenOptions,
+        watch: &mut Watch,
+    ) -> Result<Answer, Error> {
+        let job = &self.job;
+        // What the other process was asked to send; no number is 0.
+        let asked = AtomicU64::new(0);
+        let mut view = |progress: Progress<'_>| {
+            match progress {
+                Progress::Asked(number) => asked.store(number, Ordering::SeqCst),
+                Progress::Opened(opening) => watch.opened(opening, None),
+                Progress::Elsewhere => {
+                    watch.note("ELSEWHERE", "another process has it open and sends it");
+                }
+                Progress::Update(update) => watch.take(update),
+            }
+            job.note(&watch.now);
+        };
+        let sent = self.office.engine.send(options, &self.prompt, &mut view);
+        tokio::select! {
+            answer = sent => answer,
+            // What was said so far is kept, and marked as interrupted.
+            () = job.cancelled.cancelled() => {
+                self.take_back(asked.load(Ordering::SeqCst)).await?;
+                Err(cancelled(options))
+            }
+        }
+    }
+
+    /// Takes back what another process was asked to send, unless it has begun.
+    async fn take_back(&self, asked: u64) -> Result<(), Error> {
+        if asked == 0 || self.office.engine.take_back(asked).await? {
+            return Ok(());
+        }
+        let why = "the process that has the conversation open had begun with it, and goes on";
+        Err(Error::Elsewhere(why.to_owned()))
+    }
+
+    fn told(&self, answer: Result<Answer, Error>, stop: Option<Stop>) -> Outcome {
+        let id = self.session.id;
+        if let Some(Stop::Forbidden(tool)) = stop {
+            let what =
+                format!("The agent used {}, which this invocation forbids", one_line(&tool, 80));
+            let hint = "the turn was cancelled; session.log shows what it did; go on without the restriction if the tool is needed";
+            return Err(Failure::new(what, hint).in_session(id));
+        }
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Err(Failure::from(error).in_session(id)),
+        };
+        let stop_reason = match stop {
+            Some(Stop::TooManyTurns(_)) => "max_turns".to_owned(),
+            _ => answer.stop,
+        };
+        let status = if stop_reason == "cancelled" { "cancelled" } else { "completed" };
+        Ok(Invoked {
+            status: status.to_owned(),
+            session_id: id.to_string(),
+            agent_name: answer.agent,
+            answer: Some(self.office.clean(&answer.answer)),
+            stop_reason: Some(stop_reason),
+            is_session_continuation: !self.is_new,
+            opened: Some(OpeningView {
+                how: answer.opened.how.to_string(),
+                why: answer.opened.why.clone(),
+                told: answer.opened.told(),
+            }),
+            handle: None,
+            progress: None,
+            message_count: Some(answer.upto),
+            output_folder: self.office.streams.folder(id).display().to_string(),
+        })
+    }
+
+    /// Brings the files up to date. Where they cannot be written, the store still has everything.
+    async fn file(&self, watch: &mut Watch, outcome: &Outcome) {
+        let (office, id) = (&self.office, self.session.id);
+        let (ended, text) = match outcome {
+            Ok(invoked) => {
+                (invoked.stop_reason.clone().unwrap_or_default(), invoked.answer.clone())
+            }
+            Err(failure) => ("failed".to_owned(), Some(failure.to_string())),
+        };
+        drop(office.streams.sync(&office.engine, id).await);
+        if let Ok(session) = office.engine.session(id).await {
+            let last = text.map(|text| cut_line(&office.clean(&text), 500));
+            let more = json!({
+                "lastOutcome": ended,
+                "lastAnswer": last,
+                "isSessionContinuation": !self.is_new,
+                "parentSessionId": session.parent,
+            });
+            drop(office.streams.sum_up(&office.engine, &session, more));
+        }
+        let folder = office.streams.folder(id);
+        let files =
+            format!("conversation.json, session.log and summary.json are in {}", folder.display());
+        watch.note("END", &format!("{ended}; {files}"));
+    }
+}
+
+fn cancelled(options: &OpenOptions) -> Error {
+    let trouble = rethread_engine::agents::Trouble::Cancelled;
+    Error::Agent { agent: options.agent.clone(), trouble }
+}
+
+impl Job {
+    /// What there is to tell while it runs.
+    pub(crate) fn running(&self, office: &Office) -> Invoked {
+        Invoked {
+            status: "running".to_owned(),
+            session_id: self.session.to_string(),
+            agent_name: self.agent.clone(),
+            answer: None,
+            stop_reason: None,
+            is_session_continuation: self.is_continuation,
+            opened: None,
+            handle: Some(self.handle.clone()),
+            progress: Some(self.phase.borrow().now.clone()).filter(|now| !now.is_empty()),
+            message_count: None,
+            output_folder: office.streams.folder(self.session).display().to_string(),
+        }
+    }
+}
+
+/// So that others can find the session of an id that they know.
+pub(crate) fn is_of(session: &Session, user: &str) -> bool {
+    session.user == user && session.deleted_at.is_none()
+}

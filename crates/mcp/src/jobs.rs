@@ -1,0 +1,164 @@
+//! Invocations that run: whoever waits may go, they are finished all the same.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rethread_domain::SessionId;
+use rethread_engine::agents::Canceller;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Failure;
+use crate::views::Invoked;
+
+/// How many that have ended are remembered, for those who ask late.
+const REMEMBERED: usize = 200;
+/// How many may run or wait at once.
+const MOST: usize = 64;
+
+pub(crate) type Outcome = Result<Invoked, Failure>;
+
+/// How far an invocation is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Phase {
+    /// Counts what has happened.
+    pub(crate) updates: u64,
+    pub(crate) now: String,
+    pub(crate) outcome: Option<Arc<Outcome>>,
+}
+
+/// One invocation.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) handle: String,
+    pub(crate) session: SessionId,
+    pub(crate) agent: String,
+    pub(crate) is_continuation: bool,
+    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) cancelled: CancellationToken,
+    /// Ends the turn, once one runs.
+    canceller: Mutex<Option<Canceller>>,
+}
+
+impl Job {
+    pub(crate) fn new(session: SessionId, agent: &str, is_continuation: bool) -> Arc<Self> {
+        Arc::new(Self {
+            // Random: it must not mean anything to another process.
+            handle: format!("run-{}", SessionId::generate().handle()),
+            session,
+            agent: agent.to_owned(),
+            is_continuation,
+            phase: watch::Sender::default(),
+            cancelled: CancellationToken::new(),
+            canceller: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn runs(&self, canceller: Canceller) {
+        *self.canceller.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller);
+        if self.cancelled.is_cancelled() {
+            self.cancel();
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancelled.cancel();
+        let canceller = self.canceller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(canceller) = canceller {
+            canceller.cancel();
+        }
+    }
+
+    pub(crate) fn note(&self, now: &str) {
+        self.phase.send_modify(|phase| {
+            phase.updates += 1;
+            now.clone_into(&mut phase.now);
+        });
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
+        self.phase.borrow().outcome.clone()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    jobs: BTreeMap<String, Arc<Job>>,
+    ended: VecDeque<String>,
+    /// Who is served first in which session.
+    queues: BTreeMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
+}
+
+/// All invocations of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    known: Mutex<Known>,
+    running: watch::Sender<usize>,
+}
+
+impl Jobs {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn find(&self, handle: &str) -> Option<Arc<Job>> {
+        self.known().jobs.get(handle).cloned()
+    }
+
+    pub(crate) fn may_begin(&self) -> Result<(), Failure> {
+        if *self.running.borrow() < MOST {
+            return Ok(());
+        }
+        let what = format!("{MOST} invocations run already");
+        Err(Failure::new(what, "wait for one of them with wait_for_agent, or cancel one"))
+    }
+
+    /// Those who talk in a session take turns, in the order in which they asked.
+    pub(crate) fn queue(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut known = self.known();
+        // Nobody waits in those that only we know of.
+        known.queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        Arc::clone(known.queues.entry(session).or_default())
+    }
+
+    /// Runs an invocation to its end, whoever waits for it.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        run: impl Future<Output = Outcome> + Send + 'static,
+    ) {
+        self.known().jobs.insert(job.handle.clone(), Arc::clone(job));
+        self.running.send_modify(|running| *running += 1);
+        let (jobs, job) = (Arc::clone(self), Arc::clone(job));
+        tokio::spawn(async move {
+            let outcome = Arc::new(run.await);
+            job.phase.send_modify(|phase| phase.outcome = Some(outcome));
+            jobs.ended(&job.handle);
+        });
+    }
+
+    fn ended(&self, handle: &str) {
+        let mut known = self.known();
+        known.ended.push_back(handle.to_owned());
+        if known.ended.len() > REMEMBERED
+            && let Some(oldest) = known.ended.pop_front()
+        {
+            known.jobs.remove(&oldest);
+        }
+        self.running.send_modify(|running| *running -= 1);
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        let all: Vec<Arc<Job>> = self.known().jobs.values().cloned().collect();
+        for job in all {
+            job.cancel();
+        }
+    }
+
+    /// Waits until nothing runs.
+    pub(crate) async fn drained(&self) {
+        let mut running = self.running.subscribe();
+        // The sender is ours: it does not close.
+        drop(running.wait_for(|running| *running == 0).await);
+    }
+}

@@ -1,0 +1,32 @@
+//! The Model Context Protocol: agents remember, and invoke each other, by themselves.
+//!
+//! [`Server`] answers one client; [`Office`] is what all clients of a process share: the engine, whoever starts
+//! agents ([`Host`]), and the invocations that run. The way of a call: `stdio` or `http` → `server` → `tools` →
+//! the engine. A user's mistake is answered by a tool error that says what to do ([`Failure`]), never by one of the
+//! protocol.
+
+mod error;
+mod flow_views;
+mod flows;
+mod http;
+mod id;
+mod invoke;
+mod jobs;
+mod oversized;
+mod port;
+mod prompts;
+mod resources;
+mod restrict;
+mod server;
+mod stdio;
+mod streams;
+mod tools;
+mod views;
+mod watch;
+
+pub use error::Failure;
+pub use http::{HttpOptions, serve_http};
+pub use port::{AgentInfo, Asked, Host, Kind, Limits, Order, Place, Resumed};
+pub use server::{Office, Server};
+pub use stdio::serve_stdio;
+pub use streams::{Streams, Synced};

@@ -1,0 +1,118 @@
+//! Answering a request that is too long to be kept: its id is found while it goes by.
+
+use rmcp::ErrorData;
+use rmcp::model::{RequestId, ServerJsonRpcMessage, ServerResult};
+use serde::de::DeserializeOwned;
+
+use crate::error::Failure;
+
+/// What is kept of a name or a value.
+const KEPT: usize = 256;
+
+/// Finds id and method of a request, byte by byte, wherever in it they stand.
+#[derive(Debug, Default)]
+pub(crate) struct Finder {
+    depth: u32,
+    in_text: bool,
+    is_escaped: bool,
+    token: Vec<u8>,
+    key: Vec<u8>,
+    id: Option<RequestId>,
+    method: Option<String>,
+}
+
+impl Finder {
+    pub(crate) fn look(&mut self, byte: u8) {
+        if self.in_text {
+            self.keep(byte);
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_text = false,
+                _ => (),
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_text = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.value_ends();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if self.depth == 1 => self.key = std::mem::take(&mut self.token),
+            b',' => self.value_ends(),
+            _ if byte.is_ascii_whitespace() => (),
+            _ => self.keep(byte),
+        }
+    }
+
+    /// Only what stands in the request itself, not in something inside it.
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() < KEPT {
+            self.token.push(byte);
+        }
+    }
+
+    fn value_ends(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        let value = std::mem::take(&mut self.token);
+        match std::mem::take(&mut self.key).as_slice() {
+            b"\"id\"" => self.id = read(&value),
+            b"\"method\"" => self.method = read(&value),
+            _ => (),
+        }
+    }
+
+    /// What is answered, where there is somebody who waits for it.
+    pub(crate) fn answer(self, what: &str) -> Option<ServerJsonRpcMessage> {
+        let failure = Failure::new(
+            format!("The request came in {what}, which is too long"),
+            "put the long part into a file and name it in the request",
+        );
+        let id = self.id?;
+        Some(if self.method.as_deref() == Some("tools/call") {
+            let result = ServerResult::CallToolResult(failure.result());
+            ServerJsonRpcMessage::response(result, id)
+        } else {
+            let error = ErrorData::invalid_request(failure.to_string(), None);
+            ServerJsonRpcMessage::error(error, Some(id))
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &str, expected: Option<(&str, &str)>) {
+        let mut finder = Finder::default();
+        for byte in request.bytes() {
+            finder.look(byte);
+        }
+        let found = finder.id.zip(finder.method).map(|(id, method)| (id.to_string(), method));
+        let expected = expected.map(|(id, method)| (id.to_owned(), method.to_owned()));
+        assert_eq!(found, expected, "{request}");
+    }
+
+    #[test]
+    fn id_and_method_are_found_wherever_they_stand() {
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#, Some(("7", "tools/call")));
+        check(
+            r#"{ "params" : {"id": 1, "x": ["}", {"method":"no"}], "y":"\"id\":3"}, "method": "a", "id" : "q,}"}"#,
+            Some(("q,}", "a")),
+        );
+        check(r#"{"method":"a","params":{"id":1}}"#, None);
+        check(r#"{"id":null,"method":"a"}"#, None);
+        check("]]}}{{:,", None);
+    }
+}

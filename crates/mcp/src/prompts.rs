@@ -1,0 +1,168 @@
+//! Prompts, which clients show as slash commands: taking a session up again, ending one, and one for each kind.
+
+use rethread_domain::quote::one_line;
+use rethread_engine::{ContextOptions, ListFilter};
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+
+use crate::error::Failure;
+use crate::server::Office;
+
+/// How many sessions are offered.
+const OFFERED: u32 = 20;
+
+pub(crate) fn list(office: &Office) -> Vec<Prompt> {
+    let argument = |name: &str, text: &str| {
+        PromptArgument::new(name).with_description(text).with_required(false)
+    };
+    let mut all = vec![
+        Prompt::new(
+            "resume",
+            Some("Go on with an earlier session in this conversation"),
+            Some(vec![
+                argument(
+                    "session",
+                    "Its id, or words of its title or text; without it, those there are",
+                ),
+                argument("prompt", "What to do next"),
+            ]),
+        ),
+        Prompt::new(
+            "stop-conversation",
+            Some("Save this conversation as a session and stop"),
+            Some(vec![
+                argument("session", "The session that it belongs to; without it, a new one"),
+                argument("status", "paused (as usual) or completed"),
+            ]),
+        ),
+    ];
+    all.extend(office.host.kinds().into_iter().map(|kind| {
+        let topic = vec![argument("topic", "What it is about")];
+        Prompt::new(kind.name, Some(kind.description), Some(topic))
+    }));
+    all
+}
+
+pub(crate) async fn get(
+    office: &Office,
+    name: &str,
+    arguments: &JsonObject,
+) -> Result<GetPromptResult, ErrorData> {
+    let text = |key: &str| {
+        arguments
+            .get(key)
+            .and_then(|value| value.as_str())
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+    };
+    let told = match name {
+        "resume" => resume(office, text("session"), text("prompt")).await,
+        "stop-conversation" => stop(office, text("session"), text("status")).await,
+        _ => kind(office, name, text("topic")),
+    };
+    // There is no other way to tell what is wrong with a prompt.
+    let told =
+        told.map_err(|failure| ErrorData::invalid_params(failure.clean(office).to_string(), None))?;
+    let told = office.clean(&told);
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]))
+}
+
+fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Failure> {
+    let Some(kind) = office.host.kinds().into_iter().find(|kind| kind.name == name) else {
+        let what = format!("There is no prompt {:?}", one_line(name, 60));
+        return Err(Failure::new(what, "prompts/list names those that there are"));
+    };
+    let topic = topic.map_or_else(String::new, |topic| format!("\n\nTopic: {topic}"));
+    Ok(format!(
+        "{}{topic}\n\nRecord what we say with record_messages and kind \"{name}\": without a sessionId at first, then with \
+         the one that it returns.",
+        kind.prompt
+    ))
+}
+
+async fn resume(
+    office: &Office,
+    session: Option<&str>,
+    prompt: Option<&str>,
+) -> Result<String, Failure> {
+    let Some(given) = session else { return offered(office).await };
+    let found = match office.session(given).await {
+        Ok(session) => session,
+        Err(_) => by_words(office, given).await?,
+    };
+    found.can_resume()?;
+    let options = ContextOptions {
+        limits: office.limits.context,
+        prompt: prompt.map(str::to_owned),
+        margin: 0.0,
+    };
+    let context = office.engine.context(found.id, &options).await?;
+    let next = prompt.unwrap_or("Say in two sentences where we stopped, and ask how to go on.");
+    Ok(format!(
+        "We go on with an earlier session, {}. What follows is its history, as data.\n\n{}\n\n{next}\n\n\
+         Record what we say from here on with record_messages and sessionId {}.",
+        found.id, context.context, found.id
+    ))
+}
+
+async fn by_words(office: &Office, words: &str) -> Result<rethread_domain::Session, Failure> {
+    let filter = rethread_domain::search::Filter {
+        user: Some(office.place.user.clone()),
+        ..rethread_domain::search::Filter::default()
+    };
+    let hits = office.engine.search(words, &filter, 1).await?;
+    match hits.first() {
+        Some(hit) => Ok(office.engine.session(hit.session).await?),
+        None => Err(Failure::no_session(words)),
+    }
+}
+
+async fn offered(office: &Office) -> Result<String, Failure> {
+    let filter = ListFilter {
+        user: Some(office.place.user.clone()),
+        project: Some(office.place.project.to_string_lossy().into_owned()),
+        limit: OFFERED,
+        ..ListFilter::default()
+    };
+    let sessions = office.engine.list(&filter).await?;
+    if sessions.is_empty() {
+        return Ok("There is no session in this project yet. Tell me so, and offer to start one."
+            .to_owned());
+    }
+    let rows: Vec<String> = (1..)
+        .zip(&sessions)
+        .map(|(number, session)| {
+            let title = one_line(&office.clean(session.title.as_deref().unwrap_or("-")), 60);
+            format!("{number}. {} {title} ({}, {})", session.id, session.kind, session.status)
+        })
+        .collect();
+    Ok(format!(
+        "Show me these sessions by number and title, and ask which one to go on with. Then call resume_session with \
+         its id, read the context it returns, and go on from there.\n\n{}",
+        rows.join("\n")
+    ))
+}
+
+async fn stop(
+    office: &Office,
+    session: Option<&str>,
+    status: Option<&str>,
+) -> Result<String, Failure> {
+    let place = match session {
+        Some(given) => format!("sessionId {}", office.session(given).await?.id),
+        None => "no sessionId, if this conversation has none yet, and a short title".to_owned(),
+    };
+    let tool = match status {
+        None | Some("paused") => "save_session",
+        Some("completed") => "complete_session",
+        Some(other) => {
+            let what = format!("{:?} is not a status to stop with", one_line(other, 40));
+            return Err(Failure::new(what, "give paused or completed"));
+        }
+    };
+    Ok(format!(
+        "Save this conversation. Call record_messages with {place}, and with every message of this conversation that \
+         is not recorded yet, in order, with role and content. Then call {tool} with the sessionId. Then tell me its \
+         title, how to resume it, and where it stopped; do nothing else."
+    ))
+}

@@ -1,0 +1,141 @@
+//! Sessions as resources: a list, transcripts, and contexts.
+
+use rethread_domain::Session;
+use rethread_domain::quote::{one_line, quoted};
+use rethread_engine::{ContextOptions, ListFilter, Order, Span};
+use rmcp::ErrorData;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+
+use crate::error::Failure;
+use crate::server::Office;
+use crate::views::SessionView;
+
+const SESSIONS: &str = "rethread://sessions";
+const SESSION: &str = "rethread://session/";
+const CONTEXT: &str = "/context";
+const MARKDOWN: &str = "text/markdown";
+const LISTED: u32 = 50;
+/// The most bytes of a transcript; the last messages are shown.
+const LONGEST: usize = 1 << 20;
+const PAGE: u32 = 100;
+
+async fn sessions(office: &Office) -> Result<Vec<Session>, ErrorData> {
+    let filter = ListFilter {
+        user: Some(office.place.user.clone()),
+        project: Some(office.place.project.to_string_lossy().into_owned()),
+        limit: LISTED,
+        ..ListFilter::default()
+    };
+    office.engine.list(&filter).await.map_err(|error| unreadable(error.into()))
+}
+
+fn unreadable(failure: Failure) -> ErrorData {
+    ErrorData::resource_not_found(failure.to_string(), None)
+}
+
+pub(crate) async fn list(office: &Office) -> Result<Vec<Resource>, ErrorData> {
+    let all = Resource::new(SESSIONS, "sessions")
+        .with_title("Sessions")
+        .with_description("The sessions of this project, the most recent first")
+        .with_mime_type("application/json");
+    let mut resources = vec![all];
+    for session in sessions(office).await? {
+        let title = one_line(&office.clean(session.title.as_deref().unwrap_or("untitled")), 80);
+        resources.push(
+            Resource::new(format!("{SESSION}{}", session.id), session.id.short())
+                .with_title(title)
+                .with_mime_type(MARKDOWN),
+        );
+    }
+    Ok(resources)
+}
+
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{SESSION}{{id}}"), "session")
+            .with_description("What was said in a session")
+            .with_mime_type(MARKDOWN),
+        ResourceTemplate::new(format!("{SESSION}{{id}}{CONTEXT}"), "context")
+            .with_description("The context that it takes to go on with a session")
+            .with_mime_type(MARKDOWN),
+    ]
+}
+
+pub(crate) async fn read(office: &Office, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let (text, kind) = if uri == SESSIONS {
+        let sessions = sessions(office).await?;
+        let sessions: Vec<SessionView> =
+            sessions.iter().map(|session| SessionView::of(session, office)).collect();
+        let text = serde_json::to_string_pretty(&sessions);
+        (
+            text.map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
+            "application/json",
+        )
+    } else {
+        (one(office, uri).await.map_err(unreadable)?, MARKDOWN)
+    };
+    let contents = ResourceContents::text(text, uri).with_mime_type(kind);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+async fn one(office: &Office, uri: &str) -> Result<String, Failure> {
+    let Some(rest) = uri.strip_prefix(SESSION) else {
+        let what = format!("There is no resource {}", one_line(uri, 80));
+        return Err(Failure::new(what, format!("{SESSIONS} lists the sessions")));
+    };
+    let (id, is_context) = match rest.strip_suffix(CONTEXT) {
+        Some(id) => (id, true),
+        None => (rest, false),
+    };
+    let session = office.session(id).await?;
+    if !is_context {
+        return transcript(office, &session).await;
+    }
+    session.can_resume()?;
+    let options = ContextOptions { limits: office.limits.context, ..ContextOptions::default() };
+    Ok(office.engine.context(session.id, &options).await?.context)
+}
+
+/// What was said, oldest first: all of it, or the end.
+async fn transcript(office: &Office, session: &Session) -> Result<String, Failure> {
+    let mut pieces = Vec::new();
+    let mut bytes = 0;
+    let mut to = session.last_seq;
+    'all: while to > 0 {
+        let span = Span { from: 1, to, order: Order::NewestFirst, limit: PAGE };
+        let page = office.engine.messages(session.id, span).await?;
+        if page.is_empty() {
+            break;
+        }
+        for message in page {
+            let by = message
+                .extras
+                .agent
+                .as_ref()
+                .map_or(String::new(), |agent| format!(" ({})", one_line(agent, 40)));
+            let text = quoted(&office.clean(message.body.head()));
+            let piece = format!(
+                "## {} {}{by}, {}\n\n{text}\n",
+                message.seq,
+                message.role.label(),
+                message.at
+            );
+            bytes += piece.len();
+            if bytes > LONGEST && !pieces.is_empty() {
+                break 'all;
+            }
+            to = message.seq - 1;
+            pieces.push(piece);
+        }
+    }
+    let title = one_line(&office.clean(session.title.as_deref().unwrap_or("untitled")), 200);
+    let mut text = format!("# {title}\n\nSession {}, {}.\n\n", session.id, session.status);
+    if to > 0 {
+        text.push_str(&format!(
+            "{to} earlier messages are left out; get_session reads further back.\n\n"
+        ));
+    }
+    pieces.reverse();
+    text.push_str(&pieces.join("\n"));
+    Ok(text)
+}

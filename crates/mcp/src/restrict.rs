@@ -1,0 +1,180 @@
+//! Which tools an invoked agent may use, by the names that clients know them by.
+
+use rethread_domain::quote::one_line;
+use rethread_engine::agents::Rules;
+
+use crate::error::Failure;
+
+/// The kinds of tools that the Agent Client Protocol knows.
+const KINDS: &[&str] = &[
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
+/// What agents call their tools, with the kind that these are of.
+const NAMES: &[(&str, &str)] = &[
+    ("Bash", "execute"),
+    ("Shell", "execute"),
+    ("Terminal", "execute"),
+    ("run_shell_command", "execute"),
+    ("Edit", "edit"),
+    ("MultiEdit", "edit"),
+    ("Write", "edit"),
+    ("NotebookEdit", "edit"),
+    ("write_file", "edit"),
+    ("replace", "edit"),
+    ("apply_patch", "edit"),
+    ("patch", "edit"),
+    ("Read", "read"),
+    ("read_file", "read"),
+    ("read_many_files", "read"),
+    ("Grep", "search"),
+    ("Glob", "search"),
+    ("LS", "search"),
+    ("list_directory", "search"),
+    ("search_file_content", "search"),
+    ("WebFetch", "fetch"),
+    ("WebSearch", "fetch"),
+    ("web_fetch", "fetch"),
+];
+
+/// Says that tools are meant by the beginning of their title.
+const TITLE: &str = "title:";
+/// How tools of MCP servers are called.
+const MCP: &str = "mcp__";
+const LONGEST: usize = 128;
+const MOST: usize = 200;
+
+/// One tool, or several of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    Kind(&'static str),
+    Title(String),
+}
+
+impl Rule {
+    fn parse(name: &str) -> Result<Vec<Self>, Failure> {
+        let plain = name.split('(').next().unwrap_or(name).trim();
+        if let Some(kind) = KINDS.iter().find(|kind| kind.eq_ignore_ascii_case(plain)) {
+            return Ok(vec![Self::Kind(kind)]);
+        }
+        if let Some((known, kind)) =
+            NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(plain))
+        {
+            return Ok(vec![Self::Kind(kind), Self::Title(known.to_lowercase())]);
+        }
+        let title = name.strip_prefix(TITLE).or_else(|| name.starts_with(MCP).then_some(name));
+        match title.map(str::trim).filter(|title| !title.is_empty() && title.len() <= LONGEST) {
+            Some(title) => Ok(vec![Self::Title(title.to_lowercase())]),
+            None => Err(Failure::new(
+                format!("There is no tool {:?}", one_line(name, 60)),
+                format!(
+                    "give kinds ({}), names of common tools (Bash, Edit, Write, Read, Grep, WebFetch, …), mcp__SERVER__TOOL, \
+                     or title:TEXT for tools whose title begins with TEXT",
+                    KINDS.join(", ")
+                ),
+            )),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Kind(kind) => kind,
+            Self::Title(title) => title,
+        }
+    }
+}
+
+/// What an invocation allows and forbids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Restriction {
+    allowed: Vec<Rule>,
+    disallowed: Vec<Rule>,
+}
+
+impl Restriction {
+    pub(crate) fn parse(allowed: &[String], disallowed: &[String]) -> Result<Self, Failure> {
+        if allowed.len() + disallowed.len() > MOST {
+            let hint = format!("name at most {MOST} tools; a kind stands for all of its tools");
+            return Err(Failure::new("Too many tools are named", hint));
+        }
+        if let Some(both) = allowed.iter().find(|name| disallowed.contains(name)) {
+            let what = format!("{:?} is both allowed and disallowed", one_line(both, 60));
+            return Err(Failure::new(what, "name it in one of the lists"));
+        }
+        let parse = |names: &[String]| -> Result<Vec<Rule>, Failure> {
+            let rules =
+                names.iter().map(|name| Rule::parse(name)).collect::<Result<Vec<_>, _>>()?;
+            Ok(rules.concat())
+        };
+        Ok(Self { allowed: parse(allowed)?, disallowed: parse(disallowed)? })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.allowed.is_empty() && self.disallowed.is_empty()
+    }
+
+    /// Whether a tool call breaks it, as the gate sees it. Thinking is no use of a tool.
+    pub(crate) fn forbids(&self, kind: &str, title: &str) -> bool {
+        let (allowed, disallowed) = self.lists();
+        // Nothing at all is said of thinking where only some tools are allowed.
+        let only_allowed = !allowed.is_empty() && kind != "think";
+        Rules { allowed, disallowed, only_allowed, ..Rules::default() }.forbid(kind, title)
+    }
+
+    /// The lists as the gate reads them: kinds, and beginnings of titles.
+    pub(crate) fn lists(&self) -> (Vec<String>, Vec<String>) {
+        let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text().to_owned()).collect();
+        (texts(&self.allowed), texts(&self.disallowed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(allowed: &[&str], disallowed: &[&str], kind: &str, title: &str, forbidden: bool) {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let restriction = Restriction::parse(&owned(allowed), &owned(disallowed)).unwrap();
+        assert_eq!(restriction.forbids(kind, title), forbidden, "{restriction:?} {kind} {title}");
+    }
+
+    #[test]
+    fn a_tool_is_known_by_its_kind_its_name_or_its_title() {
+        check(&[], &[], "execute", "rm", false);
+        check(&[], &["execute"], "execute", "rm", true);
+        check(&[], &["Bash(rm:*)"], "execute", "rm", true);
+        check(&[], &["Bash"], "other", "bash: rm", true);
+        check(&["read", "search"], &[], "edit", "a.rs", true);
+        check(&["Read"], &[], "read", "a.rs", false);
+        check(&["read"], &[], "think", "hm", false);
+        check(&["read"], &[], "other", "?", true);
+        check(&[], &["title:cargo publish"], "execute", "cargo publish --dry-run", true);
+        check(&[], &["mcp__shop__buy"], "other", "mcp__shop__buy", true);
+        check(&["execute"], &["title:rm"], "execute", "rm -rf", true);
+        check(&["title:ls"], &[], "execute", "ls -l", false);
+        check(&["title:ls"], &[], "execute", "lsof", true);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let refused = |allowed: &[&str], disallowed: &[&str]| {
+            let owned =
+                |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+            Restriction::parse(&owned(allowed), &owned(disallowed)).unwrap_err().to_string()
+        };
+        assert!(refused(&["Bsah"], &[]).contains("There is no tool \"Bsah\". Give kinds (read, "));
+        assert!(refused(&["title: "], &[]).contains("There is no tool"));
+        assert!(refused(&[""], &[]).contains("There is no tool"));
+        assert!(refused(&["edit"], &["edit"]).contains("both"));
+        assert!(refused(&vec!["edit"; 201], &[]).contains("at most 200"));
+    }
+}

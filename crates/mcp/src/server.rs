@@ -1,0 +1,253 @@
+//! One client's connection, and what all connections share.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rethread_domain::Session;
+use rethread_domain::session::Beginning;
+use rethread_engine::Engine;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::error::Failure;
+use crate::invoke::is_of;
+use crate::jobs::{Job, Jobs};
+use crate::port::{Host, Limits, Place};
+use crate::streams::Streams;
+use crate::{id, prompts, resources, tools};
+
+const INSTRUCTIONS: &str = "Rethread keeps what people and agents say and do. invoke_agent asks another agent and \
+returns a sessionId; the same id as continueSessionId goes on with it, in any later conversation. search_sessions and \
+resume_session bring back what was said and decided before; record_messages and save_session keep this conversation. \
+start_workflow begins long work; in a task of a workflow, get_decisions, get_errors, get_reviewer_feedback and \
+get_git_changes tell what came before.";
+
+/// How often is looked for sessions in which nothing is said any more.
+const TIDY_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// What all clients of a process share.
+pub struct Office {
+    pub(crate) engine: Engine,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) place: Place,
+    pub(crate) limits: Limits,
+    pub(crate) streams: Streams,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) version: String,
+}
+
+impl std::fmt::Debug for Office {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Office").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Office {
+    pub fn new(
+        engine: Engine,
+        host: Arc<dyn Host>,
+        place: Place,
+        limits: Limits,
+        streams: Streams,
+        version: &str,
+    ) -> Arc<Self> {
+        let jobs = Arc::default();
+        Arc::new(Self { engine, host, place, limits, streams, jobs, version: version.to_owned() })
+    }
+
+    /// The session that an id means, if it is the caller's.
+    pub(crate) async fn session(&self, given: &str) -> Result<Session, Failure> {
+        let reference = id::parse(given)?;
+        let found = self.engine.resolve(&reference).await?;
+        let session = self.engine.session(found).await?;
+        if is_of(&session, &self.place.user) {
+            return Ok(session);
+        }
+        Err(Failure::no_session(given))
+    }
+
+    /// A text without what looks like a secret: whoever is at the other end may pass it on. It comes before anything
+    /// is cut, as half a secret is not recognised.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.engine.redactor().redact(text).text.into_owned()
+    }
+
+    /// The folder that is meant.
+    pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
+        given.map_or_else(|| Ok(self.place.project.clone()), |folder| self.host.project(folder))
+    }
+
+    /// What a new session of the caller is started with.
+    pub(crate) fn beginning(&self, project: String) -> Beginning {
+        Beginning {
+            user: self.place.user.clone(),
+            project,
+            kind: "chat".to_owned(),
+            title: None,
+            agent: None,
+            model: None,
+            command: None,
+            prompt_hash: None,
+            tools: Vec::new(),
+            forked_from: None,
+            parent: self.place.parent,
+        }
+    }
+
+    /// Pauses sessions in which nothing is said any more, from time to time.
+    pub(crate) async fn keep_tidy(&self) {
+        loop {
+            tokio::time::sleep(TIDY_EVERY).await;
+            // Whoever opens the store next tries again.
+            drop(self.engine.tidy(self.limits.idle).await);
+        }
+    }
+
+    /// Waits until what was begun is finished and saved.
+    pub(crate) async fn finish(&self) {
+        self.jobs.drained().await;
+    }
+
+    /// Ends what runs, and waits until it is saved.
+    pub(crate) async fn cancel_all(&self) {
+        self.jobs.cancel_all();
+        self.jobs.drained().await;
+    }
+}
+
+/// Waits until somebody wants this process to end.
+pub(crate) async fn asked_to_end() {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    match terminate {
+        Ok(mut terminate) => tokio::select! {
+            _ = terminate.recv() => (),
+            _ = tokio::signal::ctrl_c() => (),
+        },
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}
+
+/// Answers one client.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub(crate) office: Arc<Office>,
+    /// What this client waits for, by its request.
+    waiting: Arc<Mutex<BTreeMap<String, Arc<Job>>>>,
+}
+
+impl Server {
+    pub fn new(office: Arc<Office>) -> Self {
+        Self { office, waiting: Arc::default() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Job>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn waits(&self, request: &RequestId, job: &Arc<Job>) {
+        self.waiting().insert(request.to_string(), Arc::clone(job));
+    }
+
+    pub(crate) fn waited(&self, request: &RequestId) {
+        self.waiting().remove(&request.to_string());
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("rethread", self.office.version.clone()))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::list()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::list().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        self.office.host.gather().await;
+        tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.office)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        self.office.host.gather().await;
+        prompts::get(&self.office, &request.name, &arguments).await.map(GetPromptResponse::from)
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.office.host.gather().await;
+        resources::list(&self.office).await.map(ListResourcesResult::with_all_items)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.office.host.gather().await;
+        resources::read(&self.office, &request.uri).await.map(ReadResourceResponse::from)
+    }
+
+    /// A client that says so ends the turn. One that is merely gone does not.
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _: NotificationContext<RoleServer>,
+    ) {
+        let request = notification.request_id.map(|id| id.to_string()).unwrap_or_default();
+        let job = self.waiting().get(&request).cloned();
+        if let Some(job) = job {
+            job.cancel();
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Invoking agents, and waiting for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rethread_domain::quote::one_line;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::answered;
+use crate::error::Failure;
+use crate::invoke::InvokeArgs;
+use crate::jobs::Job;
+use crate::server::{Office, Server};
+
+/// How often a client that wants to know is told how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// The longest that one call waits.
+const MOST_SECONDS: u64 = 3_600;
+
+/// Nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoArgs {}
+
+/// What to wait for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct WaitArgs {
+    /// The handle that `invoke_agent` returned
+    handle: String,
+    /// Wait at most so many seconds; by default 45
+    seconds: Option<u64>,
+    /// End the turn; what was said so far is kept
+    cancel: Option<bool>,
+}
+
+/// The agents there are.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Agents {
+    agents: Vec<AgentView>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AgentView {
+    name: String,
+    is_installed: bool,
+    /// Whether a restriction on its tools can be held
+    is_restrictable: bool,
+    /// How to get it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    install: Option<String>,
+}
+
+pub(super) fn list(office: &Office, _: NoArgs) -> Result<Agents, Failure> {
+    let agents = office.host.agents()?.into_iter().map(|agent| AgentView {
+        name: agent.name,
+        is_installed: agent.is_installed,
+        is_restrictable: agent.unrestrictable.is_none(),
+        install: agent.install.filter(|_| !agent.is_installed),
+    });
+    Ok(Agents { agents: agents.collect() })
+}
+
+pub(super) async fn invoke(
+    server: &Server,
+    args: Result<InvokeArgs, Failure>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, Failure> {
+    let job = server.office.invoke(args?).await?;
+    until_told(server, &job, server.office.limits.wait, context).await
+}
+
+pub(super) async fn wait(
+    server: &Server,
+    args: Result<WaitArgs, Failure>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, Failure> {
+    let args = args?;
+    let Some(job) = server.office.jobs.find(&args.handle) else {
+        return Err(Failure::new(
+            format!("There is no invocation {:?} in this server", one_line(&args.handle, 40)),
+            "what was said is kept: get_session shows it, and invoke_agent with continueSessionId goes on",
+        ));
+    };
+    if args.cancel == Some(true) {
+        job.cancel();
+    }
+    let wait = args.seconds.map(|seconds| Duration::from_secs(seconds.min(MOST_SECONDS)));
+    until_told(server, &job, wait.unwrap_or(server.office.limits.wait), context).await
+}
+
+/// Waits for the outcome, but not for long; tells meanwhile how far it is.
+async fn until_told(
+    server: &Server,
+    job: &Arc<Job>,
+    wait: Duration,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, Failure> {
+    server.waits(&context.id, job);
+    let token = context.meta.get_progress_token();
+    let mut phase = job.phase.subscribe();
+    let until = Instant::now() + wait;
+    let mut progress = 0.0;
+    let mut told = 0;
+    loop {
+        if let Some(outcome) = job.outcome() {
+            server.waited(&context.id);
+            return answered(&server.office, (*outcome).clone());
+        }
+        let (updates, now) = {
+            let phase = phase.borrow_and_update();
+            (phase.updates, phase.now.clone())
+        };
+        if let Some(token) = token.clone().filter(|_| updates > told) {
+            told = updates;
+            progress += 1.0;
+            let news = ProgressNotificationParam::new(token, progress).with_message(now);
+            // A client that is gone does not end the turn.
+            drop(context.peer.notify_progress(news).await);
+        }
+        let ended = phase.wait_for(|phase| phase.outcome.is_some());
+        tokio::select! {
+            _ = ended => (),
+            () = tokio::time::sleep(TELL_EVERY) => (),
+            () = tokio::time::sleep_until(until) => {
+                server.waited(&context.id);
+                return answered(&server.office, Ok(job.running(&server.office)));
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What was decided, what went wrong, what reviewers said and what changed, at any snapshot of a workflow.
+
+use rethread_domain::workflow::{
+    Decision, ErrorRecord, Feedback, GitState, Resolution, Snapshot, Status, Workflow,
+};
+use rethread_engine::Error;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::within;
+use crate::error::Failure;
+use crate::flow_views::{
+    DecisionView, ErrorView, FeedbackView, GitView, SnapshotRow, TaskView, TestsView, UsageView,
+};
+use crate::server::Office;
+
+/// How many are given unless more are asked for, and at most.
+const USUAL: u32 = 50;
+const MOST: u32 = 500;
+
+/// Which snapshot.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SnapshotArgs {
+    /// By default the one that you work on, or else the latest of this project
+    workflow_id: Option<String>,
+    /// By default the latest
+    snapshot_id: Option<String>,
+}
+
+/// Which snapshot, and what of it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PartArgs {
+    /// By default the one that you work on, or else the latest of this project
+    workflow_id: Option<String>,
+    /// By default the latest; while there is none, what is known so far
+    snapshot_id: Option<String>,
+    /// Only those of this task
+    task_id: Option<String>,
+    /// Only what is still open: unresolved errors, feedback that nobody has addressed
+    only_open: Option<bool>,
+    /// At most so many, the latest; by default 50
+    limit: Option<u32>,
+}
+
+/// A snapshot in full.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Whole {
+    workflow_id: String,
+    title: String,
+    #[serde(flatten)]
+    snapshot: SnapshotRow,
+    /// A task did not end in time and was interrupted
+    is_forced: bool,
+    issue_title: String,
+    issue_text: String,
+    /// The task that was interrupted
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_task: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_task: Option<String>,
+    tasks: Vec<TaskView>,
+    git: GitView,
+    /// The latest 50: `get_decisions` has more
+    decisions: Vec<DecisionView>,
+    /// The latest 50: `get_errors` has more
+    errors: Vec<ErrorView>,
+    /// The latest 50: `get_reviewer_feedback` has more
+    feedback: Vec<FeedbackView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<TestsView>,
+    /// Of the run that ended with it
+    usage: UsageView,
+    /// Of the workflow so far
+    total_usage: UsageView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Decided {
+    #[serde(flatten)]
+    of: Of,
+    /// The oldest first
+    decisions: Vec<DecisionView>,
+    /// How many there are in all
+    total: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failed {
+    #[serde(flatten)]
+    of: Of,
+    /// The oldest first
+    errors: Vec<ErrorView>,
+    /// How many there are in all
+    total: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reviews {
+    #[serde(flatten)]
+    of: Of,
+    /// The oldest first
+    feedback: Vec<FeedbackView>,
+    /// How many there are in all
+    total: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Changes {
+    #[serde(flatten)]
+    of: Of,
+    git: GitView,
+    /// How the repository differs now from what the snapshot says, a line each
+    diverged: Vec<String>,
+}
+
+/// What something was read from.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Of {
+    workflow_id: String,
+    /// Missing while there is no snapshot: then it is what is known so far
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot_id: Option<String>,
+}
+
+/// A snapshot or, while there is none, the workflow as it stands.
+enum Read {
+    Snapshot(Box<Snapshot>),
+    Now(Box<Workflow>),
+}
+
+impl Read {
+    async fn find(
+        office: &Office,
+        workflow: Option<&str>,
+        snapshot: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let workflow = office.workflow(workflow, &[]).await?;
+        if snapshot.is_none() && workflow.status == Status::InProgress {
+            // Newer than any snapshot.
+            return Ok(Self::Now(Box::new(workflow)));
+        }
+        match office.engine.snapshot(workflow.id, snapshot.map(str::trim)).await {
+            Ok(found) => Ok(Self::Snapshot(Box::new(found))),
+            Err(Error::NoSnapshot { .. }) if snapshot.is_none() => {
+                Ok(Self::Now(Box::new(workflow)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of(&self) -> Of {
+        match self {
+            Self::Snapshot(one) => Of {
+                workflow_id: one.workflow_id.to_string(),
+                snapshot_id: Some(one.id.to_string()),
+            },
+            Self::Now(one) => Of { workflow_id: one.id.to_string(), snapshot_id: None },
+        }
+    }
+
+    fn decisions(&self) -> &[Decision] {
+        match self {
+            Self::Snapshot(one) => &one.decisions,
+            Self::Now(one) => &one.decisions,
+        }
+    }
+
+    fn errors(&self) -> &[ErrorRecord] {
+        match self {
+            Self::Snapshot(one) => &one.errors,
+            Self::Now(one) => &one.errors,
+        }
+    }
+
+    fn feedback(&self) -> &[Feedback] {
+        match self {
+            Self::Snapshot(one) => &one.feedback,
+            Self::Now(one) => &one.feedback,
+        }
+    }
+
+    fn git(&self) -> &GitState {
+        match self {
+            Self::Snapshot(one) => &one.git,
+            Self::Now(one) => &one.git,
+        }
+    }
+}
+
+/// The last of those that are meant, and how many are.
+fn last<'a, T: 'a, View: From<&'a T>>(
+    all: &'a [T],
+    limit: Option<u32>,
+    is_meant: impl Fn(&T) -> bool,
+) -> Result<(Vec<View>, usize), Failure> {
+    let limit = within("limit", limit, USUAL, MOST)?;
+    let meant: Vec<&T> = all.iter().filter(|one| is_meant(one)).collect();
+    let skipped = meant.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok((meant[skipped..].iter().map(|one| View::from(one)).collect(), meant.len()))
+}
+
+impl PartArgs {
+    async fn read(&self, office: &Office) -> Result<Read, Failure> {
+        Read::find(office, self.workflow_id.as_deref(), self.snapshot_id.as_deref()).await
+    }
+
+    fn is_of(&self, task: Option<&str>) -> bool {
+        self.task_id.is_none() || self.task_id.as_deref() == task
+    }
+
+    fn wants(&self, is_open: bool) -> bool {
+        is_open || self.only_open != Some(true)
+    }
+}
+
+pub(super) async fn get(
+    office: &Office,
+    args: Result<SnapshotArgs, Failure>,
+) -> Result<Whole, Failure> {
+    let args = args?;
+    let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
+    let given = args.snapshot_id.as_deref().map(str::trim);
+    let one = office.engine.snapshot(workflow.id, given).await?;
+    Ok(Whole {
+        workflow_id: one.workflow_id.to_string(),
+        snapshot: SnapshotRow::from(&one),
+        is_forced: one.forced,
+        tasks: one.tasks.iter().map(TaskView::from).collect(),
+        git: GitView::from(&one.git),
+        decisions: last(&one.decisions, None, |_| true)?.0,
+        errors: last(&one.errors, None, |_| true)?.0,
+        feedback: last(&one.feedback, None, |_| true)?.0,
+        tests: one.tests.as_ref().map(TestsView::from),
+        usage: UsageView::from(&one.usage),
+        total_usage: UsageView::from(&one.total),
+        title: one.title,
+        issue_title: one.issue.title,
+        issue_text: one.issue.text,
+        current_task: one.current_task,
+        next_task: one.next_task,
+    })
+}
+
+pub(super) async fn decisions(
+    office: &Office,
+    args: Result<PartArgs, Failure>,
+) -> Result<Decided, Failure> {
+    let args = args?;
+    let read = args.read(office).await?;
+    let is_meant = |one: &Decision| args.is_of(one.task.as_deref());
+    let (decisions, total) = last(read.decisions(), args.limit, is_meant)?;
+    Ok(Decided { of: read.of(), decisions, total })
+}
+
+pub(super) async fn errors(
+    office: &Office,
+    args: Result<PartArgs, Failure>,
+) -> Result<Failed, Failure> {
+    let args = args?;
+    let read = args.read(office).await?;
+    let is_meant = |one: &ErrorRecord| {
+        args.is_of(one.task.as_deref()) && args.wants(one.resolution == Resolution::Unresolved)
+    };
+    let (errors, total) = last(read.errors(), args.limit, is_meant)?;
+    Ok(Failed { of: read.of(), errors, total })
+}
+
+pub(super) async fn feedback(
+    office: &Office,
+    args: Result<PartArgs, Failure>,
+) -> Result<Reviews, Failure> {
+    let args = args?;
+    let read = args.read(office).await?;
+    let is_meant =
+        |one: &Feedback| args.is_of(Some(&one.task)) && args.wants(!one.approved && !one.addressed);
+    let (feedback, total) = last(read.feedback(), args.limit, is_meant)?;
+    Ok(Reviews { of: read.of(), feedback, total })
+}
+
+pub(super) async fn changes(
+    office: &Office,
+    args: Result<SnapshotArgs, Failure>,
+) -> Result<Changes, Failure> {
+    let args = args?;
+    let (workflow, snapshot) = (args.workflow_id.as_deref(), args.snapshot_id.as_deref());
+    let read = Read::find(office, workflow, snapshot).await?;
+    let diverged = match &read {
+        Read::Snapshot(one) => office.engine.diverged(one.workflow_id, one).await?,
+        Read::Now(_) => Vec::new(),
+    };
+    Ok(Changes { of: read.of(), git: GitView::from(read.git()), diverged })
+}

@@ -1,0 +1,199 @@
+//! Starting, watching, pausing and resuming workflows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rethread_domain::quote::one_line;
+use rethread_domain::workflow::{Status, Workflow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::within;
+use crate::error::Failure;
+use crate::flow_views::{SnapshotRow, WorkflowView};
+use crate::port::Order;
+use crate::server::Office;
+
+/// What is left of the time for an answer once a pause was waited for.
+const LEFT: Duration = Duration::from_secs(5);
+/// Tasks side by side, at most.
+const MOST_JOBS: u32 = 64;
+
+/// What to work on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct StartArgs {
+    /// The path of a plan: a markdown file with tasks; relative to the worktree
+    plan: Option<String>,
+    /// What it is about; without a plan the agent writes one for it first, which a person has to approve
+    issue: Option<String>,
+    /// The agent that works; by default the one of the settings
+    agent_name: Option<String>,
+    /// The folder to work in; by default the project of this server
+    worktree: Option<String>,
+    /// How many tasks may run side by side
+    jobs: Option<u32>,
+    /// Pause after so many tasks
+    pause_after: Option<u32>,
+    /// Pause after so many minutes
+    max_minutes: Option<u64>,
+    /// Pause before a task that would take more tokens than this in all
+    max_tokens: Option<u64>,
+    /// Pause before a task that would cost more USD than this in all
+    max_cost: Option<f64>,
+}
+
+/// Which workflow.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct StatusArgs {
+    /// By default the one that you work on, or else the latest of this project
+    workflow_id: Option<String>,
+}
+
+/// How a workflow stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stands {
+    #[serde(flatten)]
+    workflow: WorkflowView,
+    /// The oldest first: `get_snapshot` shows one in full
+    snapshots: Vec<SnapshotRow>,
+    /// The task that you work on in it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    your_task: Option<String>,
+}
+
+/// Which workflow is to pause.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PauseArgs {
+    /// By default the one that you work on, or else that of this project
+    workflow_id: Option<String>,
+    /// Why: whoever resumes it is told
+    reason: Option<String>,
+    /// Interrupt the running task instead of waiting for its end; it is the next one then
+    now: Option<bool>,
+}
+
+/// Which workflow is to go on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ResumeArgs {
+    /// By default the paused one of this project
+    workflow_id: Option<String>,
+    /// The id of a snapshot; by default the latest
+    from: Option<String>,
+    /// Another agent goes on with it
+    with: Option<String>,
+}
+
+/// What is resumed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resumes {
+    #[serde(flatten)]
+    workflow: WorkflowView,
+    from: SnapshotRow,
+    /// How the repository differs from what the snapshot says, a line each
+    diverged: Vec<String>,
+}
+
+async fn view(office: &Office, workflow: &Workflow) -> Result<WorkflowView, Failure> {
+    let is_running = office.engine.is_workflow_driven(workflow.id).await?;
+    Ok(WorkflowView::of(workflow, is_running))
+}
+
+pub(super) async fn start(
+    office: &Office,
+    args: Result<StartArgs, Failure>,
+) -> Result<WorkflowView, Failure> {
+    let args = args?;
+    office.may_go_deeper()?;
+    let filled = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
+    let (plan, issue) = (filled(args.plan), filled(args.issue));
+    if plan.is_none() && issue.is_none() {
+        return Err(Failure::new(
+            "There is nothing to work on",
+            "give plan, the path of a markdown file with tasks, or issue, a text",
+        ));
+    }
+    if args.max_cost.is_some_and(|cost| cost.is_nan() || cost <= 0.0) {
+        return Err(Failure::new("maxCost is not above 0", "give an amount in USD"));
+    }
+    for (what, given) in [("maxMinutes", args.max_minutes), ("maxTokens", args.max_tokens)] {
+        if given == Some(0) {
+            return Err(Failure::new(format!("{what} is 0"), "limits begin at 1"));
+        }
+    }
+    let some =
+        |what, given: Option<u32>, most| given.map(|_| within(what, given, 1, most)).transpose();
+    let worktree = office.project(args.worktree.as_deref())?;
+    let order = Order {
+        plan: plan.map(|path| worktree.join(Path::new(path.trim()))),
+        worktree,
+        issue,
+        agent: filled(args.agent_name),
+        jobs: some("jobs", args.jobs, MOST_JOBS)?,
+        pause_after: some("pauseAfter", args.pause_after, u32::MAX)?,
+        max_minutes: args.max_minutes,
+        max_tokens: args.max_tokens,
+        max_cost: args.max_cost,
+    };
+    view(office, &office.host.start_workflow(order).await?).await
+}
+
+pub(super) async fn status(
+    office: &Office,
+    args: Result<StatusArgs, Failure>,
+) -> Result<Stands, Failure> {
+    let workflow = office.workflow(args?.workflow_id.as_deref(), &[]).await?;
+    let snapshots = office.engine.snapshots(workflow.id).await?;
+    let own = office.own_task().await?.filter(|(id, _)| *id == workflow.id);
+    Ok(Stands {
+        workflow: view(office, &workflow).await?,
+        snapshots: snapshots.iter().map(SnapshotRow::from).collect(),
+        your_task: own.map(|(_, task)| task),
+    })
+}
+
+pub(super) async fn pause(
+    office: &Office,
+    args: Result<PauseArgs, Failure>,
+) -> Result<WorkflowView, Failure> {
+    let args = args?;
+    let workflow = office.workflow(args.workflow_id.as_deref(), &[Status::InProgress]).await?;
+    let is_own = office.own_task().await?.is_some_and(|(id, _)| id == workflow.id);
+    // Its boundary is the end of the caller's own turn: that cannot be waited for here.
+    let wait = if is_own { Duration::ZERO } else { office.limits.wait.saturating_sub(LEFT) };
+    let reason = args.reason.filter(|reason| !reason.trim().is_empty());
+    let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
+    let now = args.now == Some(true);
+    let workflow = office.host.pause_workflow(workflow.id, reason, now, wait).await?;
+    view(office, &workflow).await
+}
+
+pub(super) async fn resume(
+    office: &Office,
+    args: Result<ResumeArgs, Failure>,
+) -> Result<Resumes, Failure> {
+    let args = args?;
+    office.may_go_deeper()?;
+    let wanted = [Status::Paused, Status::InProgress];
+    let workflow = office.workflow(args.workflow_id.as_deref(), &wanted).await?;
+    if office.own_task().await?.is_some_and(|(id, _)| id == workflow.id) {
+        return Err(Failure::new(
+            format!(
+                "You work on a task of workflow {}: it cannot be resumed from there",
+                workflow.id
+            ),
+            "finish the task; a person, or an agent outside of it, resumes it",
+        ));
+    }
+    let resumed = office.host.resume_workflow(workflow.id, args.from.as_deref(), args.with).await?;
+    Ok(Resumes {
+        workflow: view(office, &resumed.workflow).await?,
+        from: SnapshotRow::from(&resumed.snapshot),
+        diverged: resumed.diverged,
+    })
+}

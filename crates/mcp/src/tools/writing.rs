@@ -1,0 +1,230 @@
+//! Writing down what is said, and saving, completing and forking sessions.
+
+use rethread_domain::Session;
+use rethread_domain::conversation::TitleFrom;
+use rethread_domain::message::NewMessage;
+use rethread_domain::quote::one_line;
+use rethread_domain::session::{Move, Refusal};
+use rethread_engine::{Error, Recorder, Span, entry};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::Failure;
+use crate::server::Office;
+use crate::views::SessionView;
+
+/// The most messages that one call records.
+const MOST: usize = 1_000;
+
+/// What was said, and where it belongs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RecordArgs {
+    /// Go on with this session; without it a new one is started
+    session_id: Option<String>,
+    /// Oldest first
+    messages: Vec<MessageArgs>,
+    /// A title for the session
+    title: Option<String>,
+    /// What a new session is: chat, debug, plan, …
+    kind: Option<String>,
+    /// The agent of a new session
+    agent_name: Option<String>,
+}
+
+/// A message.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct MessageArgs {
+    /// user, assistant, system or tool
+    role: String,
+    content: String,
+    /// When it was said, as RFC 3339; by default now
+    timestamp: Option<String>,
+    /// The conversation of the session; a new name opens a new one
+    conversation: Option<String>,
+    /// The same id twice is one message
+    id: Option<String>,
+    /// Other fields are kept as they come
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Recorded {
+    session_id: String,
+    /// The numbers of the messages
+    seqs: Vec<u32>,
+    message_count: u32,
+}
+
+/// Which session to save.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SaveArgs {
+    session_id: String,
+    /// A title for it
+    title: Option<String>,
+}
+
+/// Which session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SessionArgs {
+    session_id: String,
+}
+
+/// Which session to go on from.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ForkArgs {
+    session_id: String,
+    /// The last message to share; by default the last one
+    at: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Saved {
+    session: SessionView,
+    /// What to tell the user
+    told: String,
+}
+
+pub(super) async fn record(
+    office: &Office,
+    args: Result<RecordArgs, Failure>,
+) -> Result<Recorded, Failure> {
+    let args = args?;
+    let messages = messages(office, &args.messages)?;
+    let is_new = args.session_id.is_none();
+    let session = open(office, &args).await?;
+    let recorded = write(office, &session, messages).await;
+    if recorded.is_err() && is_new {
+        // Nothing was said: nothing stays.
+        drop(office.engine.erase_if_empty(session.id).await);
+    }
+    let seqs = recorded?;
+    if let Some(title) = args.title.as_ref().filter(|_| !is_new) {
+        office.engine.retitle(session.id, title, TitleFrom::Agent).await?;
+    }
+    if office.streams.has(session.id) {
+        // A file that lags behind is brought up by the next invocation.
+        drop(office.streams.sync(&office.engine, session.id).await);
+    }
+    let message_count = office.engine.session(session.id).await?.last_seq;
+    Ok(Recorded { session_id: session.id.to_string(), seqs, message_count })
+}
+
+fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, Failure> {
+    if given.is_empty() || given.len() > MOST {
+        let what = format!("{} messages are given", given.len());
+        return Err(Failure::new(what, format!("give 1 to {MOST}")));
+    }
+    let now = office.engine.clock().now();
+    (1..)
+        .zip(given)
+        .map(|(number, message)| {
+            let MessageArgs { role, content, timestamp, conversation, id, other } = message;
+            let mut line = other.clone();
+            let named = [("timestamp", timestamp), ("conversation", conversation), ("id", id)];
+            let present =
+                named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+            let all = [("role", role), ("content", content)].into_iter().chain(present);
+            line.extend(all.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
+            let line = Value::Object(line).to_string();
+            entry::parse(line.as_bytes(), now, office.limits.message_bytes).map_err(|why| {
+                let why = Failure::from(Error::from(why));
+                Failure::new(format!("Message {number}: {why}"), "nothing was recorded")
+            })
+        })
+        .collect()
+}
+
+async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
+    if let Some(given) = &args.session_id {
+        let session = office.session(given).await?;
+        session.accepts_messages()?;
+        return Ok(session);
+    }
+    office.host.may_record(&office.place.project)?;
+    let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
+    beginning.title.clone_from(&args.title);
+    beginning.agent.clone_from(&args.agent_name);
+    if let Some(kind) = &args.kind {
+        beginning.kind.clone_from(kind);
+    }
+    Ok(office.engine.start(beginning).await?)
+}
+
+async fn write(
+    office: &Office,
+    session: &Session,
+    messages: Vec<NewMessage>,
+) -> Result<Vec<u32>, Failure> {
+    let mut recorder = Recorder::open(&office.engine, session.id, office.limits.pruning).await?;
+    let written = recorder.record(messages).await;
+    // They are durable; summaries and index can follow later.
+    drop(recorder.finish().await);
+    Ok(written?.iter().map(|one| one.seq).collect())
+}
+
+pub(super) async fn save(
+    office: &Office,
+    args: Result<SaveArgs, Failure>,
+) -> Result<Saved, Failure> {
+    let args = args?;
+    let session = office.session(&args.session_id).await?;
+    if let Some(title) = &args.title {
+        office.engine.retitle(session.id, title, TitleFrom::Agent).await?;
+    }
+    shifted(office, &session, Move::Pause).await
+}
+
+pub(super) async fn complete(
+    office: &Office,
+    args: Result<SessionArgs, Failure>,
+) -> Result<Saved, Failure> {
+    let session = office.session(&args?.session_id).await?;
+    shifted(office, &session, Move::Complete).await
+}
+
+/// What is so already is no mistake.
+async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Saved, Failure> {
+    let session = match office.engine.shift(session.id, asked).await {
+        Err(Error::Refused(Refusal::Already(id, _))) => office.engine.session(id).await?,
+        outcome => outcome?,
+    };
+    let title = session
+        .title
+        .as_deref()
+        .map_or_else(String::new, |title| format!(" ({})", one_line(&office.clean(title), 60)));
+    let mut told = format!("Session {}{title} is {}.", session.id, session.status);
+    if asked == Move::Pause {
+        let short = session.id.short();
+        told.push_str(&format!(
+            " To go on: `rethread resume {short}`, or the prompt `resume` with the session {short}."
+        ));
+    }
+    let last = office.engine.messages(session.id, Span::newest(1)).await?;
+    if let Some(message) = last.first() {
+        let text = one_line(&office.clean(message.body.head()), 120);
+        told.push_str(&format!(" It stopped at message {}, {}: {text}", message.seq, message.role));
+    }
+    Ok(Saved { session: SessionView::of(&session, office), told })
+}
+
+pub(super) async fn fork(
+    office: &Office,
+    args: Result<ForkArgs, Failure>,
+) -> Result<Saved, Failure> {
+    let args = args?;
+    let source = office.session(&args.session_id).await?;
+    let fork = office.engine.fork(source.id, args.at).await?;
+    let told = format!(
+        "Session {} goes on from message {} of {}: continueSessionId takes it.",
+        fork.id, fork.last_seq, source.id
+    );
+    Ok(Saved { session: SessionView::of(&fork, office), told })
+}
