@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rethread_acp::{AcpLauncher, Entry, ToolServer};
+use rethread_acp::{AcpLauncher, Entry, Shell, ToolServer};
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::{Conversation, Session, conversation, tokens};
 use rethread_engine::agents::{Asker, OpenOptions, Rules};
 
 use crate::cli::App;
+use crate::config;
 use crate::error::{BadInput, Refused};
 
 /// How to talk to an agent.
@@ -33,6 +34,11 @@ pub(crate) struct How {
 }
 
 impl How {
+    /// As a workflow talks to its agents.
+    pub(crate) fn for_workflow(permissions: Option<String>) -> Self {
+        Self { permissions, ..Self::default() }
+    }
+
     pub(crate) fn conversation(&self) -> Option<&str> {
         self.conversation.as_deref()
     }
@@ -75,13 +81,27 @@ impl App {
             command: tool.command.clone(),
             env: tool.env.clone(),
         });
-        let entry = Entry { servers: servers.collect(), ..entry };
+        // The user's own come first; one that was added for the occasion does not take their names.
+        let added = entry.servers.iter().filter(|one| !self.config.tools().contains_key(&one.name));
+        let servers = servers.chain(added.cloned()).collect();
+        let entry = Entry { servers, ..entry };
         Ok(AcpLauncher {
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
             environment,
             withheld,
             limits: self.config.agent_limits(),
+        })
+    }
+
+    /// What runs the checks of workflows.
+    pub(crate) fn shell(&self) -> anyhow::Result<Shell> {
+        let (environment, withheld) = self.config.environment();
+        let program = std::env::current_exe()?;
+        Ok(Shell {
+            guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
+            environment,
+            withheld,
         })
     }
 
@@ -143,9 +163,22 @@ impl App {
         how: &How,
         asker: Arc<dyn Asker>,
     ) -> anyhow::Result<OpenOptions> {
+        let entry = self.agent(agent)?;
+        self.options_of(session, entry, how, asker).await
+    }
+
+    /// The same, for an agent's entry that was changed for the occasion.
+    pub(crate) async fn options_of(
+        &self,
+        session: &Session,
+        mut entry: Entry,
+        how: &How,
+        asker: Arc<dyn Asker>,
+    ) -> anyhow::Result<OpenOptions> {
         // The tokenizer takes a moment to load: it does so while the agent starts.
         std::thread::spawn(|| tokens::count(""));
-        let entry = self.agent(agent)?;
+        entry.env.extend(config::lineage_of(session));
+        let agent = entry.name.clone();
         let conversation = self.conversation(session, how.conversation.as_deref()).await?;
         let instructions = self.instructions(session);
         let system_prompt = match &how.system_prompt {
@@ -162,11 +195,13 @@ impl App {
             consent: self.config.consent(rule).map_err(bad)?,
             allowed: entry.allowed_tools.clone(),
             disallowed: entry.disallowed_tools.clone(),
+            only_allowed: false,
         };
         Ok(OpenOptions {
             session: session.id,
             conversation,
-            agent: agent.to_owned(),
+            margin: self.config.margin(Some(&agent)),
+            agent,
             system_prompt: system_prompt.filter(|text| !text.trim().is_empty()),
             changed_prompt: instructions.changed.filter(|_| how.system_prompt.is_none()),
             defaults: Settings {
@@ -178,7 +213,6 @@ impl App {
             policy: self.config.policy(how.policy)?,
             limits: self.config.limits(),
             max_turn_bytes: self.config.talk.max_turn_bytes,
-            margin: self.config.margin(Some(agent)),
             rules,
             asker,
             pruning: self.config.pruning(),

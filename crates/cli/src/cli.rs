@@ -43,6 +43,8 @@ enum Command {
     Send(commands::resume::Send),
     Stop(commands::stop::Args),
     Agents(commands::agents::Args),
+    Workflow(commands::workflow::Args),
+    Mcp(commands::mcp::Args),
     Init(commands::init::Args),
     Record(commands::record::Args),
     List(commands::list::Args),
@@ -77,6 +79,7 @@ enum Command {
 }
 
 /// What commands work with.
+#[derive(Clone)]
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) config: Config,
@@ -149,6 +152,7 @@ impl Cli {
             Command::Man(args) => return args.run(),
             Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
             Command::Tour(args) => return args.run(json).await,
+            Command::Mcp(args) if args.is_install() => return args.install(store.as_deref()),
             _ => (),
         }
         let config = Config::load()?;
@@ -156,7 +160,10 @@ impl Cli {
         if let Command::Restore(args) = command {
             return args.run(&url);
         }
-        if !matches!(command, Command::Record(_) | Command::Import(_) | Command::Run(_)) {
+        if !matches!(
+            command,
+            Command::Record(_) | Command::Import(_) | Command::Run(_) | Command::Mcp(_)
+        ) {
             refuse_missing_folder(&url, &config)?;
         }
         let summariser = config.summariser()?;
@@ -171,6 +178,9 @@ impl Cli {
         if command.reads() {
             app.gather().await?;
         }
+        if let Command::Mcp(args) = command {
+            return Box::pin(args.run(app)).await;
+        }
         let outcome = command.run(&app).await;
         app.tell_notes().await?;
         outcome
@@ -182,7 +192,13 @@ impl Command {
     fn reads(&self) -> bool {
         !matches!(
             self,
-            Self::Record(_) | Self::Import(_) | Self::Init(_) | Self::Doctor(_) | Self::Backup(_)
+            Self::Record(_)
+                | Self::Import(_)
+                | Self::Init(_)
+                | Self::Doctor(_)
+                | Self::Backup(_)
+                // Its server looks whenever it is asked.
+                | Self::Mcp(_)
         )
     }
 
@@ -194,6 +210,7 @@ impl Command {
             Self::Send(args) => args.run(app).await,
             Self::Stop(args) => args.run(app).await,
             Self::Agents(args) => args.run(app).await,
+            Self::Workflow(args) => Box::pin(args.run(app)).await,
             Self::Init(args) => args.run(app).await,
             Self::Record(args) => args.run(app).await,
             Self::List(args) => args.run(app).await,
@@ -218,6 +235,7 @@ impl Command {
             Self::Backup(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Config(_)
+            | Self::Mcp(_)
             | Self::Restore(_)
             | Self::Tour(_)
             | Self::Completions(_)

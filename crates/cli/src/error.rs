@@ -1,5 +1,7 @@
 //! Errors for people and programs: what is wrong, what to do next, and the exit code.
 
+mod workflow;
+
 use std::process::ExitCode;
 
 use rethread_domain::id::Invalid;
@@ -138,6 +140,11 @@ fn print(code: &str, message: &str, hint: Option<&str>, json: bool) {
     }
 }
 
+/// What to do next, where there is something.
+pub(crate) fn hint(failure: &anyhow::Error) -> Option<String> {
+    classify(failure).hint
+}
+
 fn classify(failure: &anyhow::Error) -> Report {
     if let Some(bad) = failure.downcast_ref::<BadInput>() {
         return Report { code: "bad_input", exit: BAD_INPUT, hint: bad.hint.clone() };
@@ -212,6 +219,30 @@ fn by_engine(error: &Error) -> Report {
             found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
         }
         Error::Agent { agent, trouble } => by_trouble(agent, trouble, true),
+        Error::Busy { .. }
+        | Error::NotResumable { .. }
+        | Error::Interrupted
+        | Error::Elsewhere(_) => by_talk(error),
+        Error::Settings(_) => {
+            found("bad_settings", BAD_INPUT, "`rethread config show` shows what is set")
+        }
+        Error::Plan(_)
+        | Error::NoWorkflow(_)
+        | Error::AmbiguousWorkflow { .. }
+        | Error::NoSnapshot { .. }
+        | Error::Workflow(_)
+        | Error::WorkflowBusy(_) => workflow::by_engine(error),
+        Error::Folder(_) => {
+            found("folder", REFUSED, "`rethread doctor` looks through the folders of a workspace")
+        }
+        Error::Store(error) => by_store(error),
+    }
+}
+
+/// Talking that came to nothing.
+fn by_talk(error: &Error) -> Report {
+    let found = |code, exit, hint: &str| Report { code, exit, hint: Some(hint.to_owned()) };
+    match error {
         Error::Busy { session, .. } => {
             let id = session.short();
             let hint = format!(
@@ -229,13 +260,7 @@ fn by_engine(error: &Error) -> Report {
             REFUSED,
             "what had been said is kept; `rethread resume ID` takes it up again",
         ),
-        Error::Elsewhere(_) => {
-            found("elsewhere", REFUSED, "the process that has the conversation open says more")
-        }
-        Error::Folder(_) => {
-            found("folder", REFUSED, "`rethread doctor` looks through the folders of a workspace")
-        }
-        Error::Store(error) => by_store(error),
+        _ => found("elsewhere", REFUSED, "the process that has the conversation open says more"),
     }
 }
 
@@ -371,10 +396,15 @@ fn by_store(error: &store::Error) -> Report {
             "`rethread import` reads what `rethread export` writes; nothing of the session was taken in",
         ),
         E::IdReserved(_) => ("bad_input", BAD_INPUT, "leave the id away: the store gives one"),
-        E::NotFound(_) | E::NoMessage(..) | E::Refused(_) | E::IdTaken { .. } => {
+        E::NotFound(_)
+        | E::NoMessage(..)
+        | E::NoWorkflow(_)
+        | E::Refused(_)
+        | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));
         }
         E::Failed(_) => ("internal", OUR_FAULT, "`rethread doctor` looks closer"),
+        _ => return workflow::by_store(error),
     };
     Report { code, exit, hint: Some(hint.to_owned()) }
 }

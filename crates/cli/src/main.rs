@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod error;
+mod notices;
 mod output;
 mod summariser;
 mod terminal;

@@ -17,8 +17,12 @@ const COMMAND: &str = "/workspace.";
 
 /// The workspace of the current folder, unless it is not to be recorded.
 pub(crate) fn find(config: &Config) -> Option<Arc<Workspace>> {
-    let here = std::env::current_dir().ok()?;
-    match Workspace::find(&here) {
+    around(&std::env::current_dir().ok()?, config)
+}
+
+/// The same, of another folder.
+pub(crate) fn around(folder: &Path, config: &Config) -> Option<Arc<Workspace>> {
+    match Workspace::find(folder) {
         Ok(found) => found.filter(|found| config.excluded(found.root()).is_none()).map(Arc::new),
         Err(error) => {
             output::note(format_args!("note: the workspace cannot be used: {error}"));

@@ -35,10 +35,12 @@ impl Args {
         if self.permanently {
             let session = app.engine.session(id).await?;
             app.engine.erase(id).await?;
+            super::mcp::forget(app, id)?;
             confirm(&session, app.json, &format!("{} is gone for good.", named(&session)));
             return Ok(ExitCode::SUCCESS);
         }
         let session = app.engine.delete(id).await?;
+        super::mcp::forget(app, id)?;
         let words = format!(
             "Deleted {}. `rethread undelete {}` brings it back within 30 days.",
             named(&session),

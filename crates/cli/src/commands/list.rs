@@ -57,6 +57,7 @@ impl Args {
             project: folder,
             kind: self.kind,
             agent: self.agent,
+            parent: None,
             status: self.status,
             archived: self.all,
             deleted: self.deleted,

@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod manual;
+pub(crate) mod mcp;
 pub(crate) mod prune;
 pub(crate) mod purge;
 pub(crate) mod record;
@@ -26,6 +27,7 @@ pub(crate) mod shift;
 pub(crate) mod show;
 pub(crate) mod stop;
 pub(crate) mod tour;
+pub(crate) mod workflow;
 
 use std::path::{Path, PathBuf};
 

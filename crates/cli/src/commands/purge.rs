@@ -41,6 +41,7 @@ impl Args {
             }
         };
         let is_gone = app.engine.purge(id, seq).await?;
+        super::mcp::forget(app, id)?;
         if app.json {
             output::json(
                 &json!({"session_id": id, "seq": seq, "purged": true, "in_file": !is_gone}),

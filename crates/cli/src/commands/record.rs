@@ -180,6 +180,7 @@ impl Args {
             prompt_hash: None,
             tools: Vec::new(),
             forked_from: None,
+            parent: None,
         };
         Ok(app.engine.start(beginning).await?)
     }

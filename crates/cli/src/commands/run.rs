@@ -92,6 +92,7 @@ impl Args {
             prompt_hash: kind.map(|kind| kind.hash),
             tools: app.config.tools().keys().cloned().collect(),
             forked_from: None,
+            parent: None,
         };
         Ok(app.engine.start(beginning).await?)
     }

@@ -37,6 +37,7 @@ impl Args {
         let preview = app.engine.preview(id).await?;
         let session = &preview.session;
         let conversations = app.engine.conversations(id).await?;
+        let children = app.engine.children(id).await?;
         let first = if self.all { 1 } else { session.last_seq.saturating_sub(LAST) + 1 };
         if app.json {
             let mut view = session_view(session);
@@ -45,6 +46,8 @@ impl Args {
                     "conversations".into(),
                     conversations.iter().map(conversation_view).collect(),
                 );
+                let ids: Vec<String> = children.iter().map(|child| child.id.to_string()).collect();
+                fields.insert("child_session_ids".into(), ids.into());
                 fields.insert("metadata".into(), serde_json::to_value(&preview.metadata)?);
                 fields.insert("omitted_messages".into(), (first - 1).into());
             }
@@ -53,7 +56,7 @@ impl Args {
             output::data(text.strip_suffix('}').unwrap_or(&text));
             output::data(",\"messages\":[");
         } else {
-            output::data(&header(session, &conversations, first - 1));
+            output::data(&header(session, &conversations, &children, first - 1));
         }
         let mut from = first;
         loop {
@@ -115,7 +118,12 @@ fn mark(message: &Message) -> String {
     }
 }
 
-fn header(session: &Session, conversations: &[Conversation], omitted: u32) -> String {
+fn header(
+    session: &Session,
+    conversations: &[Conversation],
+    children: &[Session],
+    omitted: u32,
+) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: String| out.push_str(&format!("{name:<14}{value}\n"));
     line("Session", session.id.to_string());
@@ -131,6 +139,12 @@ fn header(session: &Session, conversations: &[Conversation], omitted: u32) -> St
     }
     if let Some(origin) = session.forked_from {
         line("Forked from", format!("{} at message {}", origin.session, origin.seq));
+    }
+    if let Some(parent) = session.parent {
+        line("Invoked by", parent.to_string());
+    }
+    if !children.is_empty() {
+        line("Invoked", children.iter().map(super::named).collect::<Vec<_>>().join(", "));
     }
     line("Started", time::minute(session.started_at));
     line("Last active", time::minute(session.last_active_at));

@@ -1,7 +1,9 @@
 //! Settings: defaults, then the user's file, then the environment and the command line. The only place that
 //! reads the environment and the home folder.
 
+mod lineage;
 mod secrets;
+mod workflow;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,6 +26,8 @@ use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub(crate) use lineage::{depth, lineage_of, parent};
+
 use crate::error::BadInput;
 use crate::summariser::Summariser;
 
@@ -40,7 +44,10 @@ pub(crate) struct Config {
     pub(crate) list: List,
     pub(crate) talk: Talk,
     pub(crate) redact: Redact,
+    pub(crate) workflow: workflow::Workflow,
+    notify: BTreeMap<String, workflow::Hook>,
     tools: BTreeMap<String, Tool>,
+    pub(crate) mcp: Mcp,
     pub(crate) model: Model,
     /// As they were written: `acp` knows what an agent is.
     agents: Table,
@@ -120,6 +127,15 @@ pub(crate) struct Tool {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Mcp {
+    pub(crate) wait_seconds: u64,
+    pub(crate) max_prompt_bytes: usize,
+    pub(crate) max_depth: u32,
+    output_streams: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Model {
     dialect: String,
     url: String,
@@ -168,6 +184,8 @@ impl Config {
         anyhow::ensure!(self.talk.idle_seconds > 0, "talk.idle_seconds must be at least 1");
         anyhow::ensure!(self.talk.max_line_bytes > 0, "talk.max_line_bytes must be at least 1");
         anyhow::ensure!(self.talk.max_turn_bytes > 0, "talk.max_turn_bytes must be at least 1");
+        self.workflow.check()?;
+        self.hooks()?;
         self.consent(None)?;
         self.policy(None)?;
         self.agents()?;
@@ -213,6 +231,16 @@ impl Config {
         (std::env::vars_os().collect(), withheld.map(OsString::from).into_iter().collect())
     }
 
+    /// Where invoked sessions are kept as files.
+    pub(crate) fn output_streams(&self) -> anyhow::Result<PathBuf> {
+        let home = variable("HOME").map(PathBuf::from);
+        let place = Some(self.mcp.output_streams.as_str()).filter(|place| !place.is_empty());
+        match place {
+            Some(place) => Ok(expand(place, home.as_deref())),
+            None => Ok(data_folder()?.join("output_streams")),
+        }
+    }
+
     /// The MCP servers that agents are given, by name.
     pub(crate) fn tools(&self) -> &BTreeMap<String, Tool> {
         &self.tools
@@ -225,6 +253,11 @@ impl Config {
 
     /// The model that writes summaries, if there is one.
     pub(crate) fn summariser(&self) -> anyhow::Result<Option<Summariser>> {
+        Ok(self.endpoint()?.map(Summariser))
+    }
+
+    /// The model, if there is one.
+    pub(crate) fn endpoint(&self) -> anyhow::Result<Option<rethread_model::Endpoint>> {
         let Model { dialect, url, name, key_variable, timeout_seconds, attempts } = &self.model;
         if url.is_empty() {
             return Ok(None);
@@ -236,7 +269,13 @@ impl Config {
             attempts: *attempts,
             ..rethread_model::Settings::new(dialect.parse()?, url, name)
         };
-        Ok(Some(Summariser(rethread_model::Endpoint::new(settings)?)))
+        Ok(Some(rethread_model::Endpoint::new(settings)?))
+    }
+
+    /// The webhooks that are told of workflows.
+    pub(crate) fn hooks(&self) -> anyhow::Result<Vec<rethread_notify::Hook>> {
+        let set = self.notify.iter().filter_map(|(name, hook)| hook.ready(name).transpose());
+        set.collect()
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -331,6 +370,12 @@ fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
 /// Where what is kept beside the store goes: what was typed, what is known of agents.
 pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(base()?.data_dir().join("rethread"))
+}
+
+/// The home folder and the one for configuration: clients keep their files there.
+pub(crate) fn client_folders() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let base = base()?;
+    Ok((base.home_dir().to_owned(), base.config_dir()))
 }
 
 /// Where the user's settings are.

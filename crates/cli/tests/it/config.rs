@@ -48,7 +48,30 @@ fn the_settings_in_force_are_shown() {
     at_rest = false
     variables = []
 
+    [workflow]
+    agent = ""
+    jobs = 1
+    rounds = 1
+    context_limit = 0.85
+    context_warning = 0.7
+    on_full = "pause"
+    boundary_seconds = 300
+    task_seconds = 14400
+    brief_tokens = 8000
+    after_crash = "ask"
+    mcp = true
+
+    [workflow.commands]
+
+    [notify]
+
     [tools]
+
+    [mcp]
+    wait_seconds = 45
+    max_prompt_bytes = 1048576
+    max_depth = 4
+    output_streams = ""
 
     [model]
     dialect = "openai"

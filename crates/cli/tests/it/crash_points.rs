@@ -70,6 +70,11 @@ struct Day<'a> {
 /// A working day, with every command dying at `point`; gives whether any died.
 fn script(guest: &Guest, point: &str) -> bool {
     let mut day = Day { env: TestEnv::new(), point, any_died: false };
+    if point.starts_with("workflow.") {
+        day.workflow();
+        day.env.assert_sound();
+        return day.any_died;
+    }
     let sessions = [day.record("a"), day.record("b")];
     day.env.assert_sound();
     day.change(&sessions[0]);
@@ -168,5 +173,30 @@ impl Day<'_> {
         let is_there = self.env.run(["show", id]).code == Some(0);
         assert!(died || !is_there, "{}", self.point);
         assert!(!is_there || self.env.messages(id).len() == count, "{}", self.point);
+    }
+
+    /// Every task is done in the end, and recorded once.
+    fn workflow(&mut self) {
+        self.env.agent("ref", &[]);
+        let plan = self.env.path("project/plan.md");
+        let task = |n: u32| format!("## Task T{n}: one\n\ndo: exec: echo T{n} >> done\n\n");
+        std::fs::write(&plan, (1..=2).map(task).collect::<String>()).unwrap();
+        let start = ["workflow", "start", "plan.md", "--agent", "ref", "--permissions", "allow"];
+        self.attempt(&start, "");
+        if self.env.json(["workflow", "list"]).as_array().unwrap().is_empty() {
+            self.env.run(start).succeeded();
+        }
+        self.attempt(&["workflow", "recover", "--resume"], "");
+        self.env.run(["workflow", "recover", "--resume"]).succeeded();
+        let log = self.env.data(["workflow", "logs", "--json", "--events"]);
+        let log: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_done = |event: &&Value| event["with"]["outcome"]["how"] == "completed";
+        assert_eq!(log.iter().filter(is_done).count(), 2, "{}: {log:#?}", self.point);
+        assert_eq!(log.last().unwrap()["what"], "completed", "{}: {log:#?}", self.point);
+        let done = std::fs::read_to_string(self.env.path("project/done")).unwrap();
+        for task in ["T1", "T2"] {
+            assert!(done.contains(task), "{}: {done}", self.point);
+        }
+        self.env.assert_nothing_runs();
     }
 }

@@ -161,6 +161,11 @@ impl TestEnv {
             scope.spawn(move || drop(stdin.write_all(input)));
             child.wait_with_output().expect("the program ends")
         });
+        self.answered(output)
+    }
+
+    /// What a process that has ended answered.
+    pub(crate) fn answered(&self, output: std::process::Output) -> Output {
         let stderr = String::from_utf8(output.stderr).expect("errors are text");
         let stdout = String::from_utf8_lossy(&output.stdout);
         let exit = output.status.code().map_or("killed".to_owned(), |code| code.to_string());

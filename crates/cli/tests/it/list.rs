@@ -51,6 +51,7 @@ fn the_rows_of_programs_have_every_field() {
         "message_count": 5,
         "total_tokens": 61,
         "forked_from": null,
+        "parent_session_id": null,
         "deleted_at": null
       }
     ]

@@ -12,9 +12,9 @@ use crate::reference::running;
 use crate::workspace_sessions::{folders, git, only_folder, workspace};
 
 /// A value of the environment that has the form of nothing.
-const KNOWN: &str = "zebra-crossing-at-noon-77";
+pub(crate) const KNOWN: &str = "zebra-crossing-at-noon-77";
 /// One that a rule recognises.
-const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+pub(crate) const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 
 /// Runs with a secret in the environment.
 #[track_caller]
@@ -25,7 +25,7 @@ fn knowing(env: &TestEnv, args: &[&str], input: &str) -> Output {
 }
 
 /// The files below a folder in which something stands, in whatever case; also those whose name has it.
-fn with(folder: &Path, what: &str) -> Vec<String> {
+pub(crate) fn with(folder: &Path, what: &str) -> Vec<String> {
     let what = what.to_ascii_lowercase();
     let mut found = Vec::new();
     let mut left = vec![folder.to_owned()];
@@ -45,7 +45,7 @@ fn with(folder: &Path, what: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_nowhere(env: &TestEnv, what: &str) {
+pub(crate) fn assert_nowhere(env: &TestEnv, what: &str) {
     for place in ["store", "project", "home"] {
         assert_eq!(with(&env.path(place), what), [] as [String; 0], "{what}");
     }

@@ -1,0 +1,135 @@
+//! `rethread workflow`
+
+mod answer;
+mod background;
+mod crew;
+mod drive;
+mod logs;
+mod order;
+mod recover;
+mod resume;
+mod see;
+mod start;
+mod told;
+mod view;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rethread_domain::workflow::{Status, WorkflowId};
+
+pub(crate) use answer::pause;
+pub(crate) use background::in_background;
+pub(crate) use drive::drive;
+pub(crate) use order::{Approval, Order, issue_of};
+pub(crate) use recover::at_start;
+pub(crate) use resume::resumption;
+
+use super::project;
+use crate::cli::App;
+use crate::error::Refused;
+
+/// Long work by agents that survives its sessions: plans, tasks, pause and resume
+///
+/// A plan is a markdown file with tasks. Each task runs in a fresh session of an agent, is checked by a command of
+/// yours and, where wanted, reviewed. It can be paused at any task boundary, by you, by a limit or by a crash; `resume`
+/// goes on where it stopped, with all that was decided.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Start(start::Args),
+    Pause(answer::Pause),
+    Resume(resume::Args),
+    List(see::List),
+    Status(see::Status),
+    Show(see::Show),
+    Snapshots(see::Snapshots),
+    Diff(see::Diff),
+    Logs(logs::Args),
+    Approve(answer::Approve),
+    Reject(answer::Reject),
+    Retry(answer::Retry),
+    Skip(answer::Skip),
+    Cancel(answer::Cancel),
+    Recover(recover::Args),
+    /// Run a workflow that was started elsewhere
+    #[command(hide = true)]
+    Run(drive::Args),
+}
+
+impl Args {
+    pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Start(args) => args.run(app).await,
+            Command::Pause(args) => args.run(app).await,
+            Command::Resume(args) => args.run(app).await,
+            Command::List(args) => args.run(app).await,
+            Command::Status(args) => args.run(app).await,
+            Command::Show(args) => args.run(app).await,
+            Command::Snapshots(args) => args.run(app).await,
+            Command::Diff(args) => args.run(app).await,
+            Command::Logs(args) => args.run(app).await,
+            Command::Approve(args) => args.run(app).await,
+            Command::Reject(args) => args.run(app).await,
+            Command::Retry(args) => args.run(app).await,
+            Command::Skip(args) => args.run(app).await,
+            Command::Cancel(args) => args.run(app).await,
+            Command::Recover(args) => args.run(app).await,
+            Command::Run(args) => args.run(app).await,
+        }
+    }
+}
+
+/// Which workflow is meant.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Which {
+    /// The workflow [default: that of this folder]
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+}
+
+impl Which {
+    pub(crate) const fn new(id: Option<String>) -> Self {
+        Self { id }
+    }
+
+    /// The one that is named, or the one of this folder that has one of these statuses, whatever was done last.
+    pub(crate) async fn find(&self, app: &App, wanted: &[Status]) -> anyhow::Result<WorkflowId> {
+        let user = app.config.user(None)?;
+        if let Some(id) = &self.id {
+            return Ok(app.engine.own_workflow(id, &user).await?.id);
+        }
+        let folder = project(None)?;
+        let mut rows = app.engine.workflows_in(&folder, &user).await?;
+        rows.retain(|row| wanted.is_empty() || wanted.contains(&row.status));
+        rows.into_iter().next().map(|row| row.id).ok_or_else(|| none_here(&folder, wanted))
+    }
+}
+
+fn none_here(folder: &std::path::Path, wanted: &[Status]) -> anyhow::Error {
+    let what: Vec<&str> = wanted.iter().map(|status| status.as_str()).collect();
+    let what = if what.is_empty() {
+        String::new()
+    } else {
+        format!("{} ", what.join(" or ").replace('_', " "))
+    };
+    Refused {
+        code: "workflow_not_found",
+        message: format!("no {what}workflow in {}", folder.display()),
+        hint: Some(
+            "`rethread workflow list` shows all; `rethread workflow start PLAN` begins one"
+                .to_owned(),
+        ),
+    }
+    .into()
+}
+
+/// A folder that is given, or the current one.
+fn worktree(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    project(given.map(PathBuf::as_path))
+}

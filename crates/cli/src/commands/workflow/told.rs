@@ -1,0 +1,371 @@
+//! Workflows in words.
+
+use jiff::Timestamp;
+use rethread_domain::SessionId;
+use rethread_domain::quote::{one_line, safe};
+use rethread_domain::workflow::{
+    Event, Feedback, Measure, Outcome, Question, Resolution, Snapshot, Status, Task, TaskState,
+    Used, Workflow,
+};
+use rethread_engine::workflows::Comparison;
+
+use crate::cli::App;
+use crate::output::{self, table, time};
+
+/// One event in a line; `None` for what is of no interest by itself.
+pub(super) fn event(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Created(charter) => format!("created: {}", one_line(&charter.title, 100)),
+        Event::Planned { tasks } => format!("plan: {} task{}", tasks.len(), plural(tasks.len())),
+        Event::Began { .. } => "begins".to_owned(),
+        Event::TaskBegan { task, attempt, session, agent } => {
+            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            format!("task {task}: {agent} begins in session {}{again}", session.short())
+        }
+        Event::TaskMoved { task, session, .. } => {
+            format!("task {task}: goes on in session {}", session.short())
+        }
+        Event::Reviewed(feedback) => reviewed(feedback),
+        Event::TaskEnded(ended) => match &ended.outcome {
+            Outcome::Completed => {
+                format!("task {}: done{}", ended.task, tests(ended.tests.as_ref()))
+            }
+            Outcome::Failed { why } => {
+                format!("task {}: failed: {}", ended.task, one_line(why, 300))
+            }
+            Outcome::Interrupted { why } => {
+                format!("task {}: interrupted: {}", ended.task, one_line(why, 200))
+            }
+        },
+        Event::TaskSkipped { task } => format!("task {task}: skipped"),
+        Event::TaskRetried { task } => format!("task {task}: is tried again"),
+        Event::Decided(decision) => {
+            format!("decided ({}): {}", decision.kind.as_str(), one_line(&decision.what, 200))
+        }
+        Event::Erred(error) => {
+            format!("error ({}): {}", error.resolution.as_str(), one_line(&error.message, 200))
+        }
+        Event::Warned { task, context_use } => {
+            format!("warning: the context of task {task} is {:.0} % full", context_use * 100.0)
+        }
+        Event::PauseAsked { reason, now, .. } => {
+            let when = if *now { "at once" } else { "when the running task is done" };
+            format!("pausing {when}: {}", one_line(reason, 200))
+        }
+        Event::Paused(mark) => {
+            format!("paused ({}): {}", mark.trigger.as_str(), one_line(&mark.reason, 200))
+        }
+        Event::Resumed { .. } => "resumed".to_owned(),
+        Event::Parked { until } => format!("the limit is lifted at {}", time::minute(*until)),
+        Event::Asked(Question::Command { command }) => {
+            format!("waits: may this command of the plan run: {}", safe(command))
+        }
+        Event::Asked(question) => format!("waits: {}", one_line(&question.told(), 300)),
+        Event::Answered { yes, .. } => (if *yes { "approved" } else { "rejected" }).to_owned(),
+        Event::Completed => "completed".to_owned(),
+        Event::Failed { why } => format!("failed: {}", one_line(why, 200)),
+        Event::Cancelled { why } => format!("cancelled: {}", one_line(why, 200)),
+        Event::Addressed { .. } | Event::Blocked | Event::Unblocked | Event::Unknown(_) => {
+            return None;
+        }
+    })
+}
+
+fn reviewed(feedback: &Feedback) -> String {
+    let verdict = if feedback.approved { "approves" } else { "does not approve" };
+    let comments = one_line(&feedback.comments.join("; "), 200);
+    let severity = feedback.severity.as_str();
+    format!("task {}: {} {verdict} ({severity}) {comments}", feedback.task, feedback.reviewer)
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn tests(tests: Option<&rethread_domain::workflow::TestState>) -> String {
+    match tests {
+        None => String::new(),
+        Some(tests) if tests.failing.is_empty() => format!(" ({})", tests.phase.as_str()),
+        Some(tests) => format!(" ({}: {} failing)", tests.phase.as_str(), tests.failing.len()),
+    }
+}
+
+/// How a workflow rests, and what can be done then.
+pub(super) fn rests(workflow: &Workflow) -> String {
+    let short = workflow.id.short();
+    let done = workflow.count(TaskState::Completed);
+    let total = workflow.tasks.len();
+    let mut text = match workflow.status {
+        Status::InProgress if workflow.pausing.is_some() => {
+            format!("Workflow {short} pauses when its running task is done.\n")
+        }
+        status => format!(
+            "Workflow {short} is {}: {done} of {total} task{} done.\n",
+            words(status),
+            plural(total)
+        ),
+    };
+    match workflow.status {
+        Status::Paused => {
+            let reason = one_line(workflow.pause_reason.as_deref().unwrap_or_default(), 300);
+            text.push_str(&format!("  Why: {reason}\n"));
+            if let Some(mark) = &workflow.mark {
+                text.push_str(&format!("  Snapshot: {}\n", mark.id));
+            }
+            if let Some(until) = workflow.until {
+                text.push_str(&format!("  The limit is lifted at {}.\n", time::minute(until)));
+            }
+            text.push_str(&format!("  Resume with: rethread workflow resume {short}\n"));
+        }
+        Status::Blocked => {
+            for question in &workflow.questions {
+                text.push_str(&format!("  {}\n", asked(question, &short, workflow)));
+            }
+        }
+        _ => (),
+    }
+    text
+}
+
+fn words(status: Status) -> String {
+    status.as_str().replace('_', " ")
+}
+
+/// A question, and how it is answered.
+fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
+    let told = one_line(&question.told(), 400);
+    match question {
+        Question::TaskFailed { task, .. } => format!(
+            "{told}\n  `rethread workflow retry {task} {short}` tries it again, `… skip {task} {short}` leaves it out, `… reject {short}` gives up"
+        ),
+        Question::Plan => {
+            let path = workflow.charter.plan.as_ref().map(|path| path.display().to_string());
+            let path = path.unwrap_or_default();
+            format!(
+                "The plan is in {path}: read it, change it, then\n  `rethread workflow approve {short}`, or `… reject {short} --reason R` has it written anew"
+            )
+        }
+        // Whole: what is approved has to be seen.
+        Question::Command { command } => format!(
+            "may this command of the plan run:\n    {}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`",
+            safe(command)
+        ),
+        Question::TaskRemoved { .. } => {
+            format!(
+                "{told}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`"
+            )
+        }
+    }
+}
+
+pub(super) fn waiting(app: &App, workflow: &Workflow, until: Timestamp) {
+    if !app.json {
+        output::data(&rests(workflow));
+        output::note(format_args!("Waiting until {} …", time::minute(until)));
+    }
+}
+
+pub(super) fn status(workflow: &Workflow, all: &[Snapshot], is_driven: bool, app: &App) -> String {
+    let mut text = format!("{}  {}\n", workflow.id.short(), one_line(&workflow.charter.title, 100));
+    let mut state = words(workflow.status);
+    if workflow.status == Status::InProgress && !is_driven {
+        state.push_str(", but nobody runs it: `rethread workflow recover`");
+    } else if workflow.pausing.is_some() {
+        state.push_str(", pausing");
+    }
+    text.push_str(&format!("  status: {state}\n  session: {}\n", workflow.sessions));
+    text.push_str(&format!("  worktree: {}\n", one_line(&workflow.charter.worktree, 200)));
+    text.push_str(&format!(
+        "  agent: {}\n  usage: {}\n",
+        one_line(&workflow.charter.agent, 40),
+        used(&workflow.total)
+    ));
+    text.push('\n');
+    text.push_str(&tasks(&workflow.tasks));
+    if !all.is_empty() {
+        text.push_str("\nSnapshots\n");
+        text.push_str(&snapshots(all, app));
+    }
+    if matches!(workflow.status, Status::Paused | Status::Blocked) {
+        text.push('\n');
+        text.push_str(&rests(workflow));
+    }
+    text
+}
+
+fn tasks(tasks: &[Task]) -> String {
+    let rows = tasks.iter().map(|task| {
+        let note = task.note.as_deref().map(|note| one_line(note, 60)).unwrap_or_default();
+        let session = task.sessions.last().map_or("-".to_owned(), SessionId::short);
+        vec![
+            one_line(&task.spec.id, 20),
+            one_line(&task.spec.title, 50),
+            task.state().as_str().replace('_', " "),
+            session,
+            if task.used.tokens > 0 { task.used.tokens.to_string() } else { "-".to_owned() },
+            note,
+        ]
+    });
+    table::render(&["TASK", "TITLE", "STATE", "SESSION", "TOKENS", ""], rows.collect())
+}
+
+pub(super) fn used(used: &Used) -> String {
+    let how = match used.measure {
+        Measure::Exact => "",
+        Measure::Counted => ", counted",
+        Measure::Estimated => ", estimated",
+    };
+    let mut text = format!(
+        "{} tokens{how}, {} turns, {} tool calls",
+        used.tokens, used.turns, used.tool_calls
+    );
+    if let Some(share) = used.context_use() {
+        text.push_str(&format!(", context up to {:.0} %", share * 100.0));
+    }
+    if let Some(cost) = used.cost_usd {
+        text.push_str(&format!(", USD {cost:.2}"));
+    }
+    text
+}
+
+pub(super) fn snapshots(all: &[Snapshot], app: &App) -> String {
+    let now = app.engine.clock().now();
+    let rows = all.iter().map(|snapshot| {
+        vec![
+            snapshot.id.short(),
+            snapshot.session_number.to_string(),
+            snapshot.trigger.as_str().to_owned(),
+            time::ago(snapshot.created_at, now),
+            format!("{} done, {} left", snapshot.tasks_completed, snapshot.tasks_remaining),
+            one_line(&snapshot.reason, 60),
+        ]
+    });
+    table::render(&["SNAPSHOT", "SESSION", "TRIGGER", "TAKEN", "TASKS", "WHY"], rows.collect())
+}
+
+pub(super) fn snapshot(snapshot: &Snapshot, app: &App) -> String {
+    let mut text = snapshots(std::slice::from_ref(snapshot), app);
+    text.push_str(&format!("\n{}\n", tasks(&snapshot.tasks)));
+    let git = &snapshot.git;
+    let commit = |id: &Option<String>| {
+        id.as_deref().map_or("-".to_owned(), |id| id.chars().take(12).collect())
+    };
+    text.push_str(&format!(
+        "Git: branch {}, commit {} (began at {}), {} file{} modified, {} staged, {} uncommitted\n",
+        one_line(git.branch.as_deref().unwrap_or("-"), 80),
+        commit(&git.commit),
+        commit(&git.commit_at_start),
+        git.files_modified.len(),
+        plural(git.files_modified.len()),
+        git.files_staged.len(),
+        git.files_uncommitted.len()
+    ));
+    if let Some(tests) = &snapshot.tests {
+        text.push_str(&format!("Tests: {}", tests.phase.as_str()));
+        for (what, names) in [("failing", &tests.failing), ("expected", &tests.expected)] {
+            if !names.is_empty() {
+                text.push_str(&format!(", {what}: {}", one_line(&names.join(", "), 300)));
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str(&format!(
+        "Usage: {} (in all: {})\n",
+        used(&snapshot.usage),
+        used(&snapshot.total)
+    ));
+    text.push_str(&sections(snapshot));
+    text
+}
+
+fn sections(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    if !snapshot.decisions.is_empty() {
+        text.push_str("\nDecisions\n");
+        for decision in &snapshot.decisions {
+            let why = if decision.why.is_empty() {
+                String::new()
+            } else {
+                format!(" — {}", one_line(&decision.why, 200))
+            };
+            text.push_str(&format!(
+                "  [{}] {}{why} ({})\n",
+                decision.kind.as_str(),
+                one_line(&decision.what, 200),
+                decision.source.by
+            ));
+        }
+    }
+    if !snapshot.errors.is_empty() {
+        text.push_str("\nErrors\n");
+        for error in &snapshot.errors {
+            let mark = if error.resolution == Resolution::Unresolved { "!" } else { "-" };
+            text.push_str(&format!(
+                "  {mark} {}: {} [{}]\n",
+                one_line(&error.kind, 60),
+                one_line(&error.message, 200),
+                error.resolution.as_str()
+            ));
+        }
+    }
+    if !snapshot.feedback.is_empty() {
+        text.push_str("\nReviews\n");
+        for feedback in &snapshot.feedback {
+            let verdict = if feedback.approved {
+                "approved"
+            } else if feedback.addressed {
+                "addressed"
+            } else {
+                "open"
+            };
+            text.push_str(&format!(
+                "  {} by {}: {verdict}: {}\n",
+                one_line(&feedback.task, 40),
+                one_line(&feedback.reviewer, 40),
+                one_line(&feedback.comments.join("; "), 200)
+            ));
+        }
+    }
+    text
+}
+
+pub(super) fn comparison(from: &Snapshot, to: &Snapshot, compared: &Comparison) -> String {
+    let mut text = format!(
+        "{} (session {}) → {} (session {})\n",
+        from.id.short(),
+        from.session_number,
+        to.id.short(),
+        to.session_number
+    );
+    let state = |state: &Option<TaskState>| state.map_or("-", TaskState::as_str).replace('_', " ");
+    for (id, before, after) in &compared.tasks {
+        text.push_str(&format!(
+            "  task {}: {} → {}\n",
+            one_line(id, 60),
+            state(before),
+            state(after)
+        ));
+    }
+    for (what, lines) in [
+        ("decided", &compared.decisions),
+        ("error", &compared.errors),
+        ("review", &compared.feedback),
+        ("file", &compared.files),
+    ] {
+        for line in lines {
+            text.push_str(&format!("  {what}: {}\n", one_line(line, 200)));
+        }
+    }
+    if compared.commit.0 != compared.commit.1 {
+        let short = |id: &Option<String>| {
+            id.as_deref().map_or("-".to_owned(), |id| id.chars().take(12).collect())
+        };
+        text.push_str(&format!(
+            "  commit: {} → {}\n",
+            short(&compared.commit.0),
+            short(&compared.commit.1)
+        ));
+    }
+    text.push_str(&format!("  tokens: {} → {}\n", compared.tokens.0, compared.tokens.1));
+    text
+}

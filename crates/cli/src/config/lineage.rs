@@ -1,0 +1,28 @@
+//! Agents that use this program themselves: whose agent, and how deep below the first.
+
+use rethread_domain::{Session, SessionId};
+
+use super::variable;
+
+const PARENT: &str = "RETHREAD_PARENT_SESSION";
+const DEPTH: &str = "RETHREAD_DEPTH";
+const USER: &str = "RETHREAD_USER";
+
+/// The session whose agent started this program, if one did.
+pub(crate) fn parent() -> Option<SessionId> {
+    variable(PARENT).and_then(|id| id.parse().ok())
+}
+
+/// How many agents have started each other down to here.
+pub(crate) fn depth() -> u32 {
+    variable(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
+/// What an agent is told for the programs that it starts.
+pub(crate) fn lineage_of(session: &Session) -> [(String, String); 3] {
+    [
+        (PARENT.to_owned(), session.id.to_string()),
+        (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
+        (USER.to_owned(), session.user.clone()),
+    ]
+}
