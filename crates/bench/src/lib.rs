@@ -32,6 +32,7 @@ pub fn beginning(project: &Path) -> Beginning {
         prompt_hash: None,
         tools: Vec::new(),
         forked_from: None,
+        parent: None,
     }
 }
 
