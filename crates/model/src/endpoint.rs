@@ -1,15 +1,14 @@
 //! Requests over HTTP, tried again where that may help.
 
 use std::fmt;
-use std::iter;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, Url};
+use rethread_http::retry_after;
 use serde_json::Value;
 
-use crate::backoff::retry_after;
 use crate::presentable::presentable;
 use crate::{Answer, Error, Request, Settings};
 
@@ -150,12 +149,8 @@ fn client(url: &Url, timeout: Duration) -> reqwest::Result<Client> {
     built
 }
 
-/// Returns what lies beneath an error of the client, which itself names only the URL.
 fn reason(error: &reqwest::Error) -> String {
-    let first = std::error::Error::source(error);
-    let causes: Vec<String> =
-        iter::successors(first, |cause| cause.source()).map(ToString::to_string).collect();
-    if causes.is_empty() { "the request could not be sent".to_owned() } else { causes.join(": ") }
+    rethread_http::reason(error).unwrap_or_else(|| "the request could not be sent".to_owned())
 }
 
 /// Returns the message in a refusal, wherever servers put it, or else the whole text.

@@ -6,18 +6,17 @@
 //!
 //! Deliberately absent: the key, in every message and in every `Debug`; redirects, which could carry it elsewhere.
 
-mod backoff;
 mod dialect;
 mod endpoint;
 mod error;
 mod presentable;
 mod settings;
 
-pub use backoff::Backoff;
 pub use dialect::Dialect;
 pub use endpoint::Endpoint;
 pub use error::Error;
-pub use settings::{Key, Settings};
+pub use rethread_http::{Backoff, Key};
+pub use settings::Settings;
 
 /// What the model is asked.
 #[derive(Debug, Clone, PartialEq)]

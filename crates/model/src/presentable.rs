@@ -1,6 +1,6 @@
 //! Text from outside, made fit for an error message.
 
-use crate::settings::Key;
+use crate::Key;
 
 const LONGEST: usize = 300;
 

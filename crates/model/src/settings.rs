@@ -1,11 +1,12 @@
 //! Which model, where, and how patiently.
 
-use std::fmt;
 use std::time::Duration;
 
 use reqwest::Url;
 
-use crate::{Backoff, Dialect, Error};
+use rethread_http::{Backoff, Key};
+
+use crate::{Dialect, Error};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -20,28 +21,6 @@ pub struct Settings {
     pub attempts: u32,
     pub backoff: Backoff,
     pub max_output_tokens: u32,
-}
-
-/// What a server wants to see before it answers. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
-
-impl Key {
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Key {
-    fn from(key: String) -> Self {
-        Self(key)
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Key(hidden)")
-    }
 }
 
 impl Settings {
@@ -74,8 +53,9 @@ impl Settings {
         if self.max_output_tokens == 0 {
             return bad("the number of output tokens is zero");
         }
-        let printable =
-            |key: &Key| !key.0.is_empty() && key.0.bytes().all(|b| b.is_ascii_graphic());
+        let printable = |key: &Key| {
+            !key.reveal().is_empty() && key.reveal().bytes().all(|b| b.is_ascii_graphic())
+        };
         if !self.key.as_ref().is_none_or(printable) {
             return bad("the key is empty, or has spaces or characters that no key has");
         }

@@ -1,15 +1,14 @@
 //! Brings notices to their receivers.
 
 use std::fmt;
-use std::iter;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
+use rethread_http::retry_after;
 
-use crate::backoff::retry_after;
 use crate::signature::signature;
 use crate::{Backoff, Error, Format, Hook, Notice, discord, slack};
 
@@ -34,7 +33,8 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), attempts: 5, backoff: Backoff::default() }
+        let backoff = Backoff { base: Duration::from_secs(1), longest: Duration::from_mins(1) };
+        Self { timeout: Duration::from_secs(10), attempts: 5, backoff }
     }
 }
 
@@ -182,10 +182,6 @@ async fn refusal(hook: &Hook, mut response: Response) -> Failure {
     Failure { error, retry_after }
 }
 
-/// Returns what lies beneath an error of the client, which itself names the URL.
 fn reason(error: &reqwest::Error) -> String {
-    let first = std::error::Error::source(error);
-    let causes: Vec<String> =
-        iter::successors(first, |cause| cause.source()).map(ToString::to_string).collect();
-    if causes.is_empty() { "the notice could not be sent".to_owned() } else { causes.join(": ") }
+    rethread_http::reason(error).unwrap_or_else(|| "the notice could not be sent".to_owned())
 }

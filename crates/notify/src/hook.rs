@@ -6,7 +6,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use crate::text::line;
-use crate::{Error, Event};
+use crate::{Error, Event, Key};
 
 /// How much of a path or a question is looked for in messages: what is shorter is no secret.
 const SHORTEST_SECRET: usize = 6;
@@ -21,28 +21,6 @@ pub enum Format {
     Json,
     Slack,
     Discord,
-}
-
-/// What a receiver knows a notice of ours by. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
-
-impl Key {
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Key {
-    fn from(key: String) -> Self {
-        Self(key)
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Key(hidden)")
-    }
 }
 
 /// A receiver. `Debug` shows its host only.

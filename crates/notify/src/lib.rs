@@ -6,7 +6,6 @@
 //! Deliberately absent: secrets, in every message and in every `Debug` (the path of a URL is one: who knows it can
 //! write to the channel); redirects, which could carry them elsewhere; the clock, which is handed in.
 
-mod backoff;
 mod courier;
 mod discord;
 mod error;
@@ -16,8 +15,8 @@ mod signature;
 mod slack;
 mod text;
 
-pub use backoff::Backoff;
 pub use courier::{Courier, Patience};
 pub use error::Error;
-pub use hook::{Format, Hook, Key};
+pub use hook::{Format, Hook};
 pub use notice::{Event, Notice, UnknownEvent};
+pub use rethread_http::{Backoff, Key};

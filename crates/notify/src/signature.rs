@@ -3,7 +3,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::hook::Key;
+use crate::Key;
 
 /// Returns `sha256=` and the HMAC of `timestamp.body`; `None` for a key that is none.
 pub(crate) fn signature(key: &Key, timestamp: i64, body: &[u8]) -> Option<String> {

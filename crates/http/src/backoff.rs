@@ -23,7 +23,7 @@ impl Default for Backoff {
 
 impl Backoff {
     /// Returns the wait after that many failed attempts: what the server asked for, if it did.
-    pub(crate) fn wait(self, failed: u32, asked: Option<Duration>) -> Duration {
+    pub fn wait(self, failed: u32, asked: Option<Duration>) -> Duration {
         match asked {
             Some(asked) => asked.min(self.longest),
             None => self.between(failed, chance()),
@@ -46,7 +46,7 @@ fn chance() -> f64 {
 }
 
 /// Returns how long the server asks to wait. A date is measured against the server's own clock.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text(RETRY_AFTER)?;
     if let Ok(seconds) = asked.parse::<f64>() {
