@@ -3,6 +3,7 @@
 use crate::env::TestEnv;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "every setting is one")]
 fn the_settings_in_force_are_shown() {
     let env = TestEnv::new();
     assert_output!(env.run(["config", "show"]), @r#"
