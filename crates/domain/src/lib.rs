@@ -5,6 +5,7 @@
 pub mod context;
 pub mod conversation;
 pub mod fact;
+pub mod feed;
 pub mod id;
 pub mod message;
 pub mod number;

@@ -7,6 +7,7 @@ mod clock;
 pub mod entry;
 mod error;
 pub mod exchange;
+mod feed;
 pub mod folders;
 mod idle;
 mod prepare;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 use rethread_domain::redact::Redactor;
 use rethread_store::Store;
-pub use rethread_store::{ListFilter, Order, Span};
+pub use rethread_store::{FeedPage, ListFilter, Order, Span};
 use rethread_workspace::Workspace;
 
 pub use clock::Clock;

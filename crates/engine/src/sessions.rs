@@ -162,7 +162,8 @@ impl Engine {
             if !self.store.is_claimed(id).await? {
                 break;
             }
-            std::thread::sleep(LOOK_EVERY);
+            // Whoever drives it may be a task of this very process.
+            tokio::time::sleep(LOOK_EVERY).await;
         }
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in seven parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in eight parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod crash;
@@ -26,16 +26,16 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 pub use error::{Error, Result};
 pub use sqlite::{restore, sqlite_version};
 pub use types::{
-    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, Grant, Health, Home,
-    Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage,
+    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
+    Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage,
     Within,
 };
 pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 /// Durable home of sessions.
-pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows {}
+pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows + Feed {}
 
-impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows> Store for T {}
+impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows + Feed> Store for T {}
 
 /// Writing sessions and reading them back.
 ///
@@ -73,6 +73,7 @@ pub trait Sessions: Send + Sync + 'static {
     /// The sessions that a shortened id may mean, at most a few.
     async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>>;
 
+    /// The most recently active first; of one time, the higher id first.
     async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>>;
 
     async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>>;
@@ -243,7 +244,7 @@ pub trait Workflows: Send + Sync + 'static {
 
     async fn workflow(&self, id: WorkflowId) -> Result<Workflow>;
 
-    /// The newest first, by when they were made.
+    /// The newest first, by when they were made; of one time, the higher id first.
     async fn workflows(&self, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>>;
 
     /// The workflows that a whole or shortened id may mean, at most a few.
@@ -276,6 +277,19 @@ pub trait Workflows: Send + Sync + 'static {
 
     /// Removes a workflow that is final, for good. Its sessions stay.
     async fn erase_workflow(&self, id: WorkflowId) -> Result<()>;
+}
+
+/// What has changed, in the order of commits: a line is written in the transaction of what it tells.
+///
+/// The feed is not made from the log and is not made anew with it.
+#[async_trait]
+pub trait Feed: Send + Sync + 'static {
+    /// At most `limit` lines after number `after`, of one user or of all. Never looks at more than a bounded number of
+    /// lines: a page may be empty though there is more, which its `upto` tells. That is `after` when nothing is newer.
+    async fn feed(&self, after: u64, user: Option<&str>, limit: u32) -> Result<FeedPage>;
+
+    /// The number of the last line, 0 without any.
+    async fn feed_head(&self) -> Result<u64>;
 }
 
 /// Several processes on one store: who drives a session, and what others ask of it.
@@ -324,7 +338,7 @@ pub trait Claims: Send + Sync + 'static {
     /// Takes back what was asked of those who drive the session.
     async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>>;
 
-    /// A number that changes when another process has written.
+    /// A number that changes when anybody has written, this process or another.
     async fn version(&self) -> Result<u64>;
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use rethread_domain::context::{AgentUse, Limits};
+use rethread_domain::feed::FeedEvent;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::{Holding, How, Underway};
 use rethread_domain::rank::Related;
@@ -175,7 +176,18 @@ pub struct ListFilter {
     pub archived: bool,
     /// Only deleted ones, archived or not.
     pub deleted: bool,
+    /// Only what comes after this place in the order: when it was last active (of deleted ones: when it was deleted),
+    /// and its id.
+    pub before: Option<(Timestamp, SessionId)>,
     pub limit: u32,
+}
+
+/// A stretch of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedPage {
+    pub events: Vec<FeedEvent>,
+    /// The last number that was looked at: where to go on, even if nothing of it was wanted.
+    pub upto: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,8 @@ pub struct WorkflowFilter {
     pub worktree: Option<String>,
     /// Without any: all.
     pub statuses: Vec<Status>,
+    /// Only what comes after this place in the order: when it was made, and its id.
+    pub before: Option<(Timestamp, WorkflowId)>,
     pub limit: u32,
 }
 

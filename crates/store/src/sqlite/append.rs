@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
+use rethread_domain::feed::Kind;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::Holding;
-use rethread_domain::{Conversation, Fact, Seq, Status};
+use rethread_domain::{Conversation, Fact, Seq, Session, Status};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::blob;
 use super::extras;
 use super::facts;
+use super::feed;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
 use super::talks;
@@ -38,7 +41,7 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     let mut conversations = HashMap::new();
     let mut answers: Vec<Appended> = Vec::with_capacity(plans.len());
     let mut is_retitled = false;
-    let facts_before = row.session.facts;
+    let before = Before::of(&row.session, &append);
     for (plan, message) in plans.into_iter().zip(append.messages) {
         let answer = match plan {
             Plan::Known(seq) => Appended { seq, is_new: false },
@@ -46,7 +49,7 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
             Plan::New { given } => {
                 // What is said wakes a paused session; the end of what had been said before does not.
                 if append.ends.is_none() && row.session.status == Status::Paused {
-                    facts::add(connection, &mut row, &WOKEN, message.at)?;
+                    facts::add_told(connection, &mut row, &WOKEN, message.at)?;
                 }
                 is_retitled |= add(connection, &mut row, &mut conversations, message, given)?;
                 Appended { seq: row.session.last_seq, is_new: true }
@@ -55,10 +58,8 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
         answers.push(answer);
     }
     crash::point("append.inserted");
-    for fact in &append.facts {
-        facts::add(connection, &mut row, fact, at)?;
-        is_retitled |= matches!(fact, Fact::Titled { .. });
-    }
+    before.note(connection, &mut row, &append.facts, at)?;
+    is_retitled |= append.facts.iter().any(|fact| matches!(fact, Fact::Titled { .. }));
     if let Some(what) = append.begins
         && let Some(conversation) = conversations.get(&what.conversation)
     {
@@ -74,7 +75,8 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     for conversation in conversations.values() {
         rows::write_conversation(connection, row.no, conversation)?;
     }
-    if is_retitled || row.session.facts != facts_before {
+    before.tell_end(connection, &row.session, at)?;
+    if is_retitled || row.session.facts != before.facts {
         rows::write_session(connection, row.no, &row.session)?;
     } else if answers.iter().any(|answer| answer.is_new) {
         rows::count_session(connection, row.no, &row.session)?;
@@ -84,6 +86,53 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     }
     crash::point("append.counted");
     Ok(answers)
+}
+
+/// What there was before an append, to tell what it has changed.
+struct Before {
+    seq: Seq,
+    facts: u32,
+    /// Whether the append is more than its messages and facts: a turn begins or ends.
+    is_turn: bool,
+    has_facts: bool,
+}
+
+impl Before {
+    fn of(session: &Session, append: &Append) -> Self {
+        let is_turn = append.begins.is_some() || append.ends.is_some();
+        let has_facts = !append.facts.is_empty();
+        Self { seq: session.last_seq, facts: session.facts, is_turn, has_facts }
+    }
+
+    /// Tells the messages, then adds the facts that came with them. Of those, what only asks for another look needs
+    /// no line beside new messages.
+    fn note(
+        &self,
+        connection: &Connection,
+        row: &mut SessionRow,
+        facts: &[Fact],
+        at: Timestamp,
+    ) -> Result<()> {
+        feed::tell_messages(connection, &row.session, self.seq, rows::micros(at))?;
+        let has_messages = row.session.last_seq > self.seq;
+        for fact in facts {
+            let kind = Kind::of_fact(fact, &row.session);
+            facts::add(connection, row, fact, at)?;
+            if !has_messages || kind != Kind::SessionChanged {
+                feed::tell_fact(connection, &row.session, kind, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn that began or ended without a word, or what an agent holds now: nothing else tells it.
+    fn tell_end(&self, connection: &Connection, session: &Session, at: Timestamp) -> Result<()> {
+        let is_told = self.has_facts || session.last_seq > self.seq;
+        if is_told || !self.is_turn && session.facts == self.facts {
+            return Ok(());
+        }
+        feed::tell_fact(connection, session, Kind::SessionChanged, at)
+    }
 }
 
 /// Whether it is let in: what becomes of its messages, and the request whose turn it ends. Nothing is written where it

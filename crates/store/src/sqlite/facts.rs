@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
+use rethread_domain::feed::Kind;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
@@ -11,6 +12,7 @@ use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
 use rusqlite::Connection;
 
 use super::append::count_run;
+use super::feed;
 use super::index;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
@@ -27,6 +29,7 @@ pub(super) fn start(
     let session = Session::start(id, beginning.clone(), at);
     let no = rows::insert_session(connection, &session, 0)?;
     insert(connection, no, &session, &Fact::Started(beginning), at)?;
+    feed::tell_fact(connection, &session, Kind::SessionStarted, at)?;
     Ok(session)
 }
 
@@ -59,6 +62,18 @@ pub(super) fn add(
     insert(connection, row.no, &row.session, fact, at)
 }
 
+/// The same, and the feed tells it.
+pub(super) fn add_told(
+    connection: &Connection,
+    row: &mut SessionRow,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<()> {
+    let kind = Kind::of_fact(fact, &row.session);
+    add(connection, row, fact, at)?;
+    feed::tell_fact(connection, &row.session, kind, at)
+}
+
 pub(super) fn change(
     connection: &Connection,
     id: SessionId,
@@ -70,7 +85,7 @@ pub(super) fn change(
     if row.session.facts != decided_on {
         return Err(Error::Conflict(id));
     }
-    add(connection, &mut row, fact, at)?;
+    add_told(connection, &mut row, fact, at)?;
     if let Fact::Summarised { conversation: Some(name), summary } = fact {
         for mut conversation in
             conversations(connection, row.no)?.into_iter().filter(|one| one.name == *name)
@@ -162,6 +177,8 @@ pub(super) fn fork(
     fold.begin_at(at);
     let no = rows::insert_session(connection, &fold.session, at_seq)?;
     insert(connection, no, &fold.session, &Fact::Started(beginning), at)?;
+    // The facts that follow are how it began: this tells them all.
+    feed::tell_fact(connection, &fold.session, Kind::SessionStarted, at)?;
     let mut row = SessionRow { no, session: fold.session, base: at_seq, indexed: at_seq, epoch: 0 };
     if let Some(title) =
         origin.session.title.filter(|_| origin.session.title_from == TitleFrom::Person)

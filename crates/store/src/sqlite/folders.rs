@@ -120,7 +120,7 @@ fn rehome(connection: &Connection, from: &str, to: &str, at: Timestamp) -> Resul
     for mut row in moved {
         let rest = row.session.project.strip_prefix(from).unwrap_or_default();
         let fact = Fact::Rehomed { project: format!("{to}{rest}") };
-        facts::add(connection, &mut row, &fact, at)?;
+        facts::add_told(connection, &mut row, &fact, at)?;
         rows::write_session(connection, row.no, &row.session)?;
     }
     connection.execute("update folder set root = ?2 where root = ?1", (from, to))?;

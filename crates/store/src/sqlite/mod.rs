@@ -8,6 +8,7 @@ mod claims;
 mod connection;
 mod extras;
 mod facts;
+mod feed;
 mod folders;
 mod index;
 mod read;
@@ -54,7 +55,7 @@ pub(crate) struct SqliteStore {
     /// Started by the first write: who only reads needs no thread.
     writer: OnceLock<Writer>,
     starting: Mutex<()>,
-    /// Tells whether other processes have written.
+    /// Tells whether anybody has written, this process too: it is no connection that writes.
     watcher: Mutex<Option<Connection>>,
     folded: Arc<workflows::Cache>,
 }
@@ -309,7 +310,7 @@ impl Upkeep for SqliteStore {
     async fn erase(&self, id: SessionId) -> Result<()> {
         let path = self.path.clone();
         self.write(move |connection| {
-            upkeep::erase(connection, &path, rows::session_by_id(connection, id)?.no)
+            upkeep::erase(connection, &path, &rows::session_by_id(connection, id)?)
         })
         .await
     }
@@ -318,11 +319,7 @@ impl Upkeep for SqliteStore {
         let path = self.path.clone();
         self.write(move |connection| {
             let row = rows::session_by_id(connection, id)?;
-            if row.session.last_seq == 0 {
-                upkeep::erase(connection, &path, row.no)
-            } else {
-                Ok(())
-            }
+            if row.session.last_seq == 0 { upkeep::erase(connection, &path, &row) } else { Ok(()) }
         })
         .await
     }

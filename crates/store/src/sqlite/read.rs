@@ -52,8 +52,7 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
     for user in &users {
         let mut chosen = Chosen::of(Some(user), filter);
         chosen.add("deleted_at is null", None);
-        let sql =
-            format!("{} order by last_active_at desc limit {}", chosen.condition(), filter.limit);
+        let sql = chosen.ordered("last_active_at", filter);
         let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
         let found = statement.query_map(params_from_iter(&chosen.values), rows::session)?;
         for row in found {
@@ -61,7 +60,7 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
         }
     }
     if users.len() > 1 {
-        all.sort_by_key(|session| std::cmp::Reverse(session.last_active_at));
+        all.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
         all.truncate(filter.limit as usize);
     }
     Ok(all)
@@ -70,7 +69,7 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
 fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>> {
     let mut chosen = Chosen::of(filter.user.as_ref(), filter);
     chosen.add("deleted_at is not null", None);
-    let sql = format!("{} order by deleted_at desc limit {}", chosen.condition(), filter.limit);
+    let sql = chosen.ordered("deleted_at", filter);
     let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
     let found = statement
         .query_map(params_from_iter(&chosen.values), |row| Ok(rows::session(row)?.session))?;
@@ -118,6 +117,15 @@ impl Chosen {
                 "exists (select 1 from agent_use where session = no and agent_use.agent = ?)";
             self.add(&format!("(session.agent = ? or {spoke})"), Some(agent.clone().into()));
         }
+    }
+
+    /// The condition, and an order by a time that goes on from the place that the filter names.
+    fn ordered(&mut self, time: &str, filter: &ListFilter) -> String {
+        if let Some((at, id)) = filter.before {
+            self.values.push(rows::micros(at).into());
+            self.add(&format!("({time}, id) < (?, ?)"), Some(id.to_string().into()));
+        }
+        format!("{} order by {time} desc, id desc limit {}", self.condition(), filter.limit)
     }
 
     pub(super) fn add(&mut self, part: &str, value: Option<Value>) {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use rethread_domain::feed::Kind;
 use rethread_domain::opening::Holding;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Fact, Seq, Session};
@@ -12,7 +13,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, read, talks, workflows};
+use super::{append, feed, read, talks, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -174,7 +175,12 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
     }
     connection
         .execute("update session set last_seq = ?2 where no = ?1", (no, row.session.last_seq))?;
-    self::session(connection, &row)
+    let session = self::session(connection, &row)?;
+    // The facts that it brings are how it begins here.
+    let now = rows::now(connection)?;
+    feed::tell(connection, &session, Kind::SessionStarted, (1, 1), now)?;
+    feed::tell_messages(connection, &session, 0, now)?;
+    Ok(session)
 }
 
 pub(super) fn mark_purged(connection: &Connection, key: i64, at: Timestamp) -> Result<()> {

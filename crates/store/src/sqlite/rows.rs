@@ -48,6 +48,12 @@ pub(super) fn micros(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
+/// The time, for what nobody gave one.
+pub(super) fn now(connection: &Connection) -> Result<i64> {
+    let sql = "select cast(unixepoch('now', 'subsec') * 1000000 as integer)";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
 fn time(row: &Row<'_>, index: usize) -> SqlResult<Timestamp> {
     let micros: i64 = row.get(index)?;
     Timestamp::from_microsecond(micros).map_err(|error| damaged(index, error.to_string()))

@@ -18,6 +18,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0002_folders.sql"),
     include_str!("../../migrations/sqlite/0003_parents.sql"),
     include_str!("../../migrations/sqlite/0004_workflows.sql"),
+    include_str!("../../migrations/sqlite/0005_feed.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
+use rethread_domain::feed::Kind;
 use rethread_domain::message::Extras;
 use rethread_domain::{Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
@@ -11,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::connection::{self, beside};
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
-use super::{blob, claims, facts, index, rebuild, schema, workflows};
+use super::{blob, claims, facts, feed, index, rebuild, schema, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Health, Usage};
@@ -31,7 +32,7 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
     for mut sharer in sharers(connection, place)? {
         rewrite_facts(connection, &sharer, seq, &message)?;
         claims::forget_answers(connection, sharer.no)?;
-        facts::add(connection, &mut sharer, &Fact::Purged { seq }, at)?;
+        facts::add_told(connection, &mut sharer, &Fact::Purged { seq }, at)?;
         rebuild::session(connection, &sharer)?;
     }
     while index::catch_up(connection, index::STEP)? > 0 {}
@@ -116,18 +117,19 @@ pub(super) fn erase_deleted(
     store: &Path,
     before: Timestamp,
 ) -> Result<u32> {
-    let numbers: Vec<i64> = connection
-        .prepare("select no from session where deleted_at < ?1")?
-        .query_map([rows::micros(before)], |row| row.get(0))?
+    let found: Vec<SessionRow> = connection
+        .prepare(&rows::select_session("where deleted_at < ?1"))?
+        .query_map([rows::micros(before)], rows::session)?
         .collect::<rusqlite::Result<_>>()?;
-    for no in &numbers {
-        erase(connection, store, *no)?;
+    for row in &found {
+        erase(connection, store, row)?;
     }
-    Ok(u32::try_from(numbers.len()).unwrap_or(u32::MAX))
+    Ok(u32::try_from(found.len()).unwrap_or(u32::MAX))
 }
 
 /// Removes a session for good.
-pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()> {
+pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> Result<()> {
+    let (no, facts) = (row.no, row.session.facts);
     let mut sources: Vec<i64> = connection
         .prepare("select source from segment where session = ?1")?
         .query_map([no], |row| row.get(0))?
@@ -154,6 +156,8 @@ pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()
     for source in sources {
         sweep(connection, source)?;
     }
+    let now = rows::now(connection)?;
+    feed::tell(connection, &row.session, Kind::SessionErased, (facts, facts), now)?;
     claims::forget_locks(store, no);
     Ok(())
 }

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::rows::{self, Found};
 use crate::crash;
 use crate::error::{Error, Result};
+use crate::sqlite::feed::{self, Lines};
 use crate::sqlite::rows::{key, micros, seq_of};
 use crate::types::Epoch;
 use crate::workflows::{WorkflowRow, whole};
@@ -71,6 +72,11 @@ pub(super) fn create(
     let no = connection.last_insert_rowid();
     insert(connection, no, 0, events, at)?;
     link(connection, no, events.iter().map(|kept| &kept.event))?;
+    let mut lines = Lines::default();
+    for (n, kept) in (1..).zip(events) {
+        lines.add(workflow, &kept.event, n);
+    }
+    lines.tell(connection, workflow, micros(at))?;
     Ok(no)
 }
 
@@ -105,9 +111,12 @@ pub(super) fn append(
     };
     insert(connection, row.no, row.sum.events, events, at)?;
     crash::point("workflow.inserted");
+    let mut lines = Lines::default();
     for kept in events {
         workflow.apply(&kept.event, whole(at));
+        lines.add(&workflow, &kept.event, workflow.events);
     }
+    lines.tell(connection, &workflow, micros(at))?;
     link(connection, row.no, events.iter().map(|kept| &kept.event))?;
     rows::write(connection, &WorkflowRow::of(&workflow))?;
     crash::point("workflow.counted");
@@ -189,14 +198,15 @@ fn folded(id: WorkflowId, events: &[EventRecord]) -> Result<Workflow> {
 }
 
 /// Removes all that is kept of a workflow.
-pub(super) fn erase(connection: &Connection, no: i64) -> Result<()> {
+pub(super) fn erase(connection: &Connection, row: &Found) -> Result<()> {
+    let (no, sum) = (row.no, &row.sum);
     connection.execute(
         "delete from workflow_event where id between ?1 and ?2",
         (key(no, 0), key(no, u32::MAX)),
     )?;
     connection.execute("delete from workflow_session where workflow = ?1", [no])?;
     connection.execute("delete from workflow where no = ?1", [no])?;
-    Ok(())
+    feed::tell_erased(connection, sum)
 }
 
 type Links = BTreeMap<String, String>;

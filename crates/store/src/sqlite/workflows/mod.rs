@@ -139,7 +139,7 @@ impl Workflows for SqliteStore {
                 if !row.sum.status.is_final() {
                     return Err(Error::WorkflowOpen(id, row.sum.status));
                 }
-                log::erase(connection, row.no)?;
+                log::erase(connection, &row)?;
                 Ok(row.no)
             })
             .await?;

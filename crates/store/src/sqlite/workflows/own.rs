@@ -41,18 +41,13 @@ impl Recorded {
     }
 }
 
-fn now(connection: &Connection) -> Result<i64> {
-    let sql = "select cast(unixepoch('now', 'subsec') * 1000000 as integer)";
-    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-}
-
 fn until(now: i64, lease: Duration) -> i64 {
     now.saturating_add(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX))
 }
 
 pub(super) fn recorded(connection: &Connection, id: WorkflowId) -> Result<Recorded> {
     let row = rows::find(connection, id)?;
-    let now = now(connection)?;
+    let now = crate::sqlite::rows::now(connection)?;
     Ok(Recorded { no: row.no, epoch: row.epoch, lease_until: row.lease_until, now })
 }
 

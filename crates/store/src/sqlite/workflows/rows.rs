@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::workflow::{Status, WorkflowId};
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::types::{Type, Value};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use crate::error::{Error, Result};
 use crate::sqlite::rows::micros;
@@ -161,20 +161,30 @@ pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<V
         (None, Some(_)) => "workflow_of_user where ?1 is null and user = ?2",
         (None, None) => "workflow_by_status where ?1 is null and ?2 is null",
     };
+    let place = if filter.before.is_some() { "and (created_at, id) < (?5, ?6)" } else { "" };
     let sql = format!(
-        "select {COLUMNS} from workflow indexed by {index} and status = ?3 order by no desc limit ?4"
+        "select {COLUMNS} from workflow indexed by {index} and status = ?3 {place}
+         order by created_at desc, id desc limit ?4"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut found: Vec<Found> = Vec::new();
     let is_wanted =
         |status: &Status| filter.statuses.is_empty() || filter.statuses.contains(status);
     for status in Status::ALL.into_iter().filter(is_wanted) {
-        let wanted = (&filter.worktree, &filter.user, status_number(status), filter.limit);
-        for row in statement.query_map(wanted, read)? {
+        let mut wanted: Vec<Value> = vec![
+            filter.worktree.clone().into(),
+            filter.user.clone().into(),
+            status_number(status).into(),
+            filter.limit.into(),
+        ];
+        if let Some((at, id)) = filter.before {
+            wanted.extend([micros(at).into(), id.to_string().into()]);
+        }
+        for row in statement.query_map(params_from_iter(wanted), read)? {
             found.push(row?);
         }
     }
-    found.sort_unstable_by_key(|found| std::cmp::Reverse(found.no));
+    found.sort_unstable_by_key(|found| std::cmp::Reverse((found.sum.created_at, found.sum.id)));
     found.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
     Ok(found.into_iter().map(|found| found.sum).collect())
 }
