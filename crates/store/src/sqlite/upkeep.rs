@@ -142,6 +142,7 @@ pub(super) fn erase(connection: &Connection, store: &Path, no: i64) -> Result<()
         "underway",
         "stream",
         "folder",
+        "usage_day",
     ];
     for table in tables {
         connection.execute(&format!("delete from {table} where session = ?1"), [no])?;
