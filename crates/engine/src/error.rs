@@ -1,5 +1,6 @@
 //! What can go wrong, sorted by whose move it is. Doors match on this and on nothing deeper.
 
+use rethread_domain::access::TokenId;
 use rethread_domain::context::NotPositive;
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
@@ -61,6 +62,11 @@ pub enum Error {
     Workflow(workflow::Refusal),
     #[error("another process runs workflow {0}")]
     WorkflowBusy(WorkflowId),
+    #[error("no token {0}")]
+    NoToken(TokenId),
+    /// The same key for something else: a mistake of whoever asks.
+    #[error("the key was used for another request")]
+    KeyReused,
     /// What is wrong with the folder of a session.
     #[error("{0}")]
     Folder(String),
@@ -84,6 +90,8 @@ impl From<store::Error> for Error {
             store::Error::NoWorkflow(id) => Self::NoWorkflow(id.to_string()),
             store::Error::NoMessage(id, seq) => Self::NoMessage(id, seq),
             store::Error::Refused(refusal) => Self::Refused(refusal),
+            store::Error::NoToken(id) => Self::NoToken(id),
+            store::Error::KeyReused => Self::KeyReused,
             store::Error::IdTaken { id, seq } => Self::IdTaken { id, seq },
             other => Self::Store(other),
         }

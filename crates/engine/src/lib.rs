@@ -2,6 +2,8 @@
 //!
 //! [`Engine`] is the list of use cases; every door (the program, agents, editors, the server) calls these.
 
+mod access;
+mod again;
 pub mod agents;
 mod clock;
 pub mod entry;
@@ -23,9 +25,10 @@ use std::sync::{Arc, Mutex};
 
 use rethread_domain::redact::Redactor;
 use rethread_store::Store;
-pub use rethread_store::{FeedPage, ListFilter, Order, Span};
+pub use rethread_store::{FeedPage, ListFilter, Order, Reserved, Span, UsageDay, UsageFilter};
 use rethread_workspace::Workspace;
 
+pub use access::NewToken;
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use idle::Tidied;

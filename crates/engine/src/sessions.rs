@@ -27,6 +27,10 @@ pub struct Checked {
 
 impl Engine {
     pub async fn start(&self, beginning: Beginning) -> Result<Session> {
+        self.start_new(SessionId::generate(), beginning).await
+    }
+
+    pub(crate) async fn start_new(&self, id: SessionId, beginning: Beginning) -> Result<Session> {
         let title = beginning.title.as_deref().map(|title| self.prepared_title(title));
         let beginning = Beginning { title, ..beginning };
         id::check_user(&beginning.user)?;
@@ -35,7 +39,7 @@ impl Engine {
             name.as_deref().map_or(Ok(()), |name| id::check_agent(what, name))?;
         }
         beginning.title.as_deref().map_or(Ok(()), id::check_title)?;
-        Ok(self.store.start(SessionId::generate(), beginning, self.clock.now()).await?)
+        Ok(self.store.start(id, beginning, self.clock.now()).await?)
     }
 
     /// The one session that a shortened id means.
@@ -183,13 +187,22 @@ impl Engine {
 
     /// A new session that goes on from the end, or from message `at`.
     pub async fn fork(&self, id: SessionId, at: Option<Seq>) -> Result<Session> {
+        self.fork_new(SessionId::generate(), id, at).await
+    }
+
+    pub(crate) async fn fork_new(
+        &self,
+        new: SessionId,
+        id: SessionId,
+        at: Option<Seq>,
+    ) -> Result<Session> {
         let source = self.store.session(id).await?;
         source.can_resume()?;
         let at = at.unwrap_or(source.last_seq);
         if at == 0 && source.last_seq > 0 || at > source.last_seq {
             return Err(Error::NoMessage(id, at));
         }
-        Ok(self.store.fork(id, at, SessionId::generate(), self.clock.now()).await?)
+        Ok(self.store.fork(id, at, new, self.clock.now()).await?)
     }
 
     /// Deletes: hidden at once, gone for good after 30 days.

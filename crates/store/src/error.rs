@@ -1,6 +1,7 @@
 //! What can go wrong in a store, sorted by whose move it is.
 
 use rethread_domain::SessionId;
+use rethread_domain::access::TokenId;
 use rethread_domain::session::Refusal;
 use rethread_domain::workflow::{Status, WorkflowId};
 
@@ -47,6 +48,10 @@ pub enum Error {
     EventTooLong { id: WorkflowId, bytes: usize, most: usize },
     #[error("workflow {0} cannot be written: {1}")]
     BadEvent(WorkflowId, String),
+    #[error("no token {0}")]
+    NoToken(TokenId),
+    #[error("the key was used for another request")]
+    KeyReused,
     #[error("not a store address: {0:?} (expected sqlite:PATH)")]
     BadUrl(String),
     #[error("{path} is not a Rethread store: {why}")]
@@ -94,6 +99,8 @@ impl Error {
                 | Self::WorkflowOpen(..)
                 | Self::EventTooLong { .. }
                 | Self::BadEvent(..)
+                | Self::NoToken(_)
+                | Self::KeyReused
         )
     }
 }

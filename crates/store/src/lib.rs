@@ -1,8 +1,9 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in eight parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in eleven parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
+mod access;
 mod crash;
 mod error;
 mod sqlite;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening::Holding;
@@ -22,7 +24,9 @@ use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use uuid::Uuid;
 
+pub use access::{Reserved, UsageDay, UsageFilter};
 pub use error::{Error, Result};
 pub use sqlite::{restore, sqlite_version};
 pub use types::{
@@ -33,9 +37,35 @@ pub use types::{
 pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 /// Durable home of sessions.
-pub trait Store: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows + Feed {}
+pub trait Store:
+    Sessions
+    + Talks
+    + Finding
+    + Upkeep
+    + Claims
+    + Folders
+    + Workflows
+    + Feed
+    + Tokens
+    + Reserving
+    + Accounts
+{
+}
 
-impl<T: Sessions + Talks + Finding + Upkeep + Claims + Folders + Workflows + Feed> Store for T {}
+impl<T> Store for T where
+    T: Sessions
+        + Talks
+        + Finding
+        + Upkeep
+        + Claims
+        + Folders
+        + Workflows
+        + Feed
+        + Tokens
+        + Reserving
+        + Accounts
+{
+}
 
 /// Writing sessions and reading them back.
 ///
@@ -340,6 +370,61 @@ pub trait Claims: Send + Sync + 'static {
 
     /// A number that changes when anybody has written, this process or another.
     async fn version(&self) -> Result<u64>;
+}
+
+/// Who may come in over the network. Secrets are never kept, only their hashes.
+#[async_trait]
+pub trait Tokens: Send + Sync + 'static {
+    /// Adds a token; gives it as it is kept: it ends with its parent at the latest.
+    ///
+    /// Fails with [`Error::NoToken`] where its parent is not valid. What has been of no use for 30 days is removed.
+    async fn create_token(&self, token: Token, secret: &str) -> Result<Token>;
+
+    /// The token with this secret, valid or not.
+    async fn token_by_secret(&self, secret: &str) -> Result<Option<Token>>;
+
+    async fn token(&self, id: &TokenId) -> Result<Token>;
+
+    /// All that are kept, the newest first.
+    async fn tokens(&self) -> Result<Vec<Token>>;
+
+    /// Ends a token and all that were made with it. Once more changes nothing.
+    async fn revoke_token(&self, id: &TokenId, at: jiff::Timestamp) -> Result<Token>;
+
+    /// Changes a link for the token of a browser, of which the link gives role, user and parent; `None` where the
+    /// link is not valid, or was changed before. Of several who try, one has it.
+    async fn redeem(
+        &self,
+        link_secret: &str,
+        new: Token,
+        new_secret: &str,
+        now: jiff::Timestamp,
+    ) -> Result<Option<Token>>;
+
+    /// Somebody came in with it. Never goes back.
+    async fn touch_token(&self, id: &TokenId, at: jiff::Timestamp) -> Result<()>;
+}
+
+/// Keys under which something is asked for, so that asking again makes nothing twice.
+#[async_trait]
+pub trait Reserving: Send + Sync + 'static {
+    /// What a key stands for: `id`, unless it was used in the last seven days. Durable when it returns.
+    ///
+    /// Fails with [`Error::KeyReused`] where it was used for another request.
+    async fn reserve(
+        &self,
+        key: &str,
+        request: &[u8],
+        id: Uuid,
+        at: jiff::Timestamp,
+    ) -> Result<Reserved>;
+}
+
+/// What was used, over time.
+#[async_trait]
+pub trait Accounts: Send + Sync + 'static {
+    /// The oldest day first; deleted sessions are not counted.
+    async fn usage_by_day(&self, filter: &UsageFilter) -> Result<Vec<UsageDay>>;
 }
 
 /// Opens the store that `url` names.

@@ -49,6 +49,15 @@ impl Engine {
         charter: Charter,
         tasks: Vec<TaskSpec>,
     ) -> Result<Workflow> {
+        self.create_workflow_new(WorkflowId::generate(), charter, tasks).await
+    }
+
+    pub(crate) async fn create_workflow_new(
+        &self,
+        id: WorkflowId,
+        charter: Charter,
+        tasks: Vec<TaskSpec>,
+    ) -> Result<Workflow> {
         rethread_domain::id::check_user(&charter.user)?;
         rethread_domain::id::check_agent("agent", &charter.agent)?;
         let mut events = vec![Event::Created(charter)];
@@ -56,7 +65,7 @@ impl Engine {
             events.push(Event::Planned { tasks });
         }
         let events = self.without_secrets(events);
-        Ok(self.store.create_workflow(WorkflowId::generate(), events, self.clock.now()).await?)
+        Ok(self.store.create_workflow(id, events, self.clock.now()).await?)
     }
 
     pub async fn workflow(&self, id: WorkflowId) -> Result<Workflow> {

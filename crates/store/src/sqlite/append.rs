@@ -16,7 +16,7 @@ use super::facts;
 use super::feed;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
-use super::talks;
+use super::{talks, usage};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Append, Appended};
@@ -269,7 +269,12 @@ fn add(
     }
     let Some(conversation) = conversations.get_mut(&message.conversation) else { return Ok(false) };
     let prev = conversation.last_seq;
+    let was_unnamed = row.session.agent.is_none();
     let heard = row.session.hear(&message, conversation);
+    if let Some(agent) = row.session.agent.as_deref().filter(|_| was_unnamed) {
+        usage::name(connection, row.no, agent)?;
+    }
+    usage::count(connection, row.no, row.session.agent.as_deref(), &message)?;
     if let Some(agent) = &heard.run_of {
         count_run(connection, row.no, agent, 1)?;
     }

@@ -14,12 +14,15 @@ mod index;
 mod read;
 mod rebuild;
 mod recall;
+mod reserved;
 mod rows;
 mod schema;
 mod scope;
 mod search;
 mod talks;
+mod tokens;
 mod upkeep;
+mod usage;
 mod workflows;
 mod writer;
 

@@ -13,7 +13,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, feed, read, talks, workflows};
+use super::{append, feed, read, talks, usage, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -77,6 +77,11 @@ pub(super) fn drift(connection: &Connection, row: &SessionRow) -> Result<Option<
     if holdings != talks::holdings(connection, row.no)? {
         return Ok(Some(format!("session {id}: what agents hold of it differs from its log")));
     }
+    if usage::of_log(connection, row.no, row.session.agent.as_deref())?
+        != usage::kept(connection, row.no)?
+    {
+        return Ok(Some(format!("session {id}: its use by day differs from its log")));
+    }
     let runs = read::agent_runs(connection, row.no, u32::MAX)?;
     let same = runs.len() == fold.runs.len()
         && runs.iter().all(|used| fold.runs.get(&used.name) == Some(&used.usage_count));
@@ -98,6 +103,7 @@ pub(super) fn session(connection: &Connection, row: &SessionRow) -> Result<Sessi
     for (agent, runs) in &fold.runs {
         append::count_run(connection, row.no, agent, *runs)?;
     }
+    usage::rewrite(connection, row.no, fold.session.agent.as_deref())?;
     rows::write_session(connection, row.no, &fold.session)?;
     facts::forget_title(connection, row.no)?;
     Ok(fold.session)

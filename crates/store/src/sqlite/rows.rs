@@ -54,12 +54,12 @@ pub(super) fn now(connection: &Connection) -> Result<i64> {
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-fn time(row: &Row<'_>, index: usize) -> SqlResult<Timestamp> {
+pub(super) fn time(row: &Row<'_>, index: usize) -> SqlResult<Timestamp> {
     let micros: i64 = row.get(index)?;
     Timestamp::from_microsecond(micros).map_err(|error| damaged(index, error.to_string()))
 }
 
-fn time_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Timestamp>> {
+pub(super) fn time_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Timestamp>> {
     row.get::<_, Option<i64>>(index)?.map(|_| time(row, index)).transpose()
 }
 
@@ -172,7 +172,7 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
     })
 }
 
-fn parse<T: std::str::FromStr>(row: &Row<'_>, index: usize) -> SqlResult<T> {
+pub(super) fn parse<T: std::str::FromStr>(row: &Row<'_>, index: usize) -> SqlResult<T> {
     let text = row.get_ref(index)?.as_str()?;
     text.parse().map_err(|_| damaged(index, text.to_owned()))
 }

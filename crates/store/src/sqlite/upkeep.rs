@@ -144,6 +144,7 @@ pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> 
         "underway",
         "stream",
         "folder",
+        "usage_day",
     ];
     for table in tables {
         connection.execute(&format!("delete from {table} where session = ?1"), [no])?;

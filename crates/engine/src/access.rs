@@ -1,0 +1,133 @@
+//! Who may come in over the network: tokens, links that are good once, and what they are changed for.
+
+use std::io::Read;
+
+use jiff::{SignedDuration, Timestamp};
+use rethread_domain::access::{Pass, Role, Token, TokenId, check_name};
+use rethread_domain::id;
+
+use crate::{Engine, Error, Result};
+
+/// Secrets begin with this, so that they are recognised where they should not be.
+const PREFIX: &str = "rtk_";
+/// 256 bits.
+const BYTES: usize = 32;
+/// When a token was used is noted no more often than this.
+const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// What the token is called that a link is changed for.
+const BROWSER: &str = "browser";
+
+/// What a token is made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    pub name: String,
+    pub role: Role,
+    pub user: String,
+    pub pass: Pass,
+    /// Without it: until it is revoked.
+    pub lasts: Option<SignedDuration>,
+    /// It ends with this one at the latest.
+    pub parent: Option<TokenId>,
+}
+
+impl Engine {
+    /// A new token, and its secret, which is never told again.
+    pub async fn issue(&self, new: NewToken) -> Result<(Token, String)> {
+        check_name(&new.name)?;
+        id::check_user(&new.user)?;
+        let now = self.clock.now();
+        let token = Token {
+            id: TokenId::generate(),
+            name: new.name,
+            role: new.role,
+            user: new.user,
+            pass: new.pass,
+            created_at: now,
+            expires_at: new.lasts.map(|lasts| after(now, lasts)),
+            revoked_at: None,
+            used_at: None,
+            parent: new.parent,
+        };
+        let secret = secret()?;
+        Ok((self.store.create_token(token, &secret).await?, secret))
+    }
+
+    /// Whoever has this secret, if they may come in. A link is no way in by itself.
+    pub async fn admit(&self, secret: &str) -> Result<Option<Token>> {
+        if !is_secret(secret) {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let found = self.store.token_by_secret(secret).await?;
+        Ok(found.filter(|token| token.pass != Pass::Link && token.is_valid(now)))
+    }
+
+    /// Changes a link for the token of a browser, with its secret. Good once.
+    pub async fn redeem(
+        &self,
+        link: &str,
+        lasts: SignedDuration,
+    ) -> Result<Option<(Token, String)>> {
+        if !is_secret(link) {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let new = Token {
+            id: TokenId::generate(),
+            name: BROWSER.to_owned(),
+            // The link says the next three.
+            role: Role::Read,
+            user: String::new(),
+            parent: None,
+            pass: Pass::Browser,
+            created_at: now,
+            expires_at: Some(after(now, lasts)),
+            revoked_at: None,
+            used_at: None,
+        };
+        let secret = secret()?;
+        let redeemed = self.store.redeem(link, new, &secret, now).await?;
+        Ok(redeemed.map(|token| (token, secret)))
+    }
+
+    /// All that are kept, the newest first: those that have ended for 30 days.
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        Ok(self.store.tokens().await?)
+    }
+
+    /// Ends a token, and all that were made with it.
+    pub async fn revoke(&self, id: &TokenId) -> Result<Token> {
+        Ok(self.store.revoke_token(id, self.clock.now()).await?)
+    }
+
+    /// Notes that somebody came in with a token, at most once a minute.
+    pub async fn seen(&self, id: &TokenId) -> Result<()> {
+        let now = self.clock.now();
+        let used = self.store.token(id).await?.used_at;
+        if used.is_some_and(|used| now.duration_since(used) < NOTED_EVERY) {
+            return Ok(());
+        }
+        Ok(self.store.touch_token(id, now).await?)
+    }
+}
+
+fn after(now: Timestamp, lasts: SignedDuration) -> Timestamp {
+    now.saturating_add(lasts).unwrap_or(Timestamp::MAX)
+}
+
+/// Whether a text has the form of a secret: nothing else is looked for.
+fn is_secret(text: &str) -> bool {
+    let digits = text.strip_prefix(PREFIX).unwrap_or_default();
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    digits.len() == 2 * BYTES && digits.bytes().all(is_digit)
+}
+
+/// A secret from the system's randomness.
+fn secret() -> Result<String> {
+    let mut random = [0; BYTES];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut random))
+        .map_err(|error| Error::Settings(format!("the system gives no randomness: {error}")))?;
+    let digits: Vec<String> = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{}", digits.concat()))
+}
