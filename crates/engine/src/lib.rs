@@ -6,6 +6,7 @@ mod access;
 mod again;
 pub mod agents;
 mod clock;
+mod code;
 pub mod entry;
 mod error;
 pub mod exchange;

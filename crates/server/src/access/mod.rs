@@ -1,0 +1,186 @@
+//! Who may: a credential for every request, from a program or a browser, and what its role allows.
+
+mod cookie;
+mod fence;
+pub(crate) mod login;
+
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use rethread_domain::access::{Pass, Role, Token};
+
+use crate::extract::is_read;
+use crate::problem::Problem;
+use crate::state::App;
+
+pub(crate) use fence::{fenced, sealed};
+
+/// Paths that need no credential: whether it lives, and the way in.
+pub(crate) const OPEN: &[&str] = &["/healthz", "/readyz", "/login"];
+/// What the pages are made of holds no data; the login page needs it too.
+const ASSETS: &str = "/assets/";
+
+/// Whoever asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) token: Token,
+    /// By which the token is looked up again, while a stream is open.
+    pub(crate) secret: std::sync::Arc<str>,
+}
+
+impl Caller {
+    pub(crate) fn may_see(&self, user: &str) -> bool {
+        self.token.role == Role::Admin || self.token.user == user
+    }
+
+    /// The user whose things are listed; everybody's where the role says so.
+    pub(crate) fn scope(&self) -> Option<String> {
+        (self.token.role != Role::Admin).then(|| self.token.user.clone())
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        &self.token.user
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        self.token.role >= Role::Write
+    }
+
+    pub(crate) fn is_admin(&self) -> bool {
+        self.token.role == Role::Admin
+    }
+
+    /// Whether it may still be answered.
+    pub(crate) async fn is_valid(&self, app: &App) -> bool {
+        matches!(app.engine.admit(&self.secret).await, Ok(Some(_)))
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let known = parts.extensions.get::<Self>().cloned();
+        known.ok_or_else(|| Problem::new("unauthenticated", "give a token"))
+    }
+}
+
+/// What a request needs at least. One place decides.
+pub(crate) fn needed(method: &Method, path: &str) -> Role {
+    let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
+    if ["/api/v1/tokens", "/api/v1/store", "/metrics"].into_iter().any(is_below) {
+        Role::Admin
+    } else if is_read(method) || is_below("/logout") {
+        Role::Read
+    } else {
+        Role::Write
+    }
+}
+
+pub(crate) fn is_open(path: &str) -> bool {
+    OPEN.contains(&path) || path.starts_with(ASSETS)
+}
+
+/// Lets in whoever has a valid credential whose role allows it, at a bounded pace.
+pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let address = address(&request);
+    if is_open(&path) {
+        return match app.limiter.stranger(&address) {
+            Err(problem) => problem.into_response(),
+            Ok(()) => next.run(request).await,
+        };
+    }
+    let caller = match identify(&app, request.headers()).await {
+        Ok(Some(caller)) => caller,
+        Ok(None) => return stranger(&app, &request, &address, &path),
+        Err(problem) => return problem.into_response(),
+    };
+    if let Err(problem) = app.limiter.caller(&caller.token.id) {
+        return problem.into_response();
+    }
+    let needed = needed(request.method(), &path);
+    if caller.token.role < needed {
+        let what = format!(
+            "this needs the role {}, the token has {}",
+            needed.as_str(),
+            caller.token.role.as_str()
+        );
+        return Problem::new("forbidden", what).into_response();
+    }
+    // A browser that a page of another site led here has our cookie only for reading; tokens are not sent by pages.
+    request.extensions_mut().insert(caller.clone());
+    let mut response = next.run(request).await;
+    response
+        .extensions_mut()
+        .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });
+    drop(app.engine.seen(&caller.token.id).await);
+    response
+}
+
+/// Who was answered, for the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Who {
+    pub(crate) user: String,
+    pub(crate) token: String,
+}
+
+fn address(request: &Request) -> String {
+    let info = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    info.map_or_else(|| "?".to_owned(), |ConnectInfo(address)| address.ip().to_string())
+}
+
+/// A person is shown the way in; a program is told.
+fn stranger(app: &App, request: &Request, address: &str, path: &str) -> Response {
+    if let Err(problem) = app.limiter.stranger(address) {
+        return problem.into_response();
+    }
+    let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let is_page = accepts.is_some_and(|accepts| accepts.contains("text/html"));
+    if is_page && request.method() == Method::GET && !path.starts_with("/api/") {
+        return Redirect::to("/login").into_response();
+    }
+    Problem::new("unauthenticated", "give a token that is valid: Authorization: Bearer TOKEN")
+        .hint("`rethread token create` makes one; `rethread login` logs a browser in")
+        .into_response()
+}
+
+/// Whose credential comes with a request: a bearer token, or the cookie of a browser that was logged in.
+async fn identify(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
+    let (secret, by_cookie) = match bearer(headers) {
+        Given::One(secret) => (secret.to_owned(), false),
+        Given::Nonsense => return Ok(None),
+        Given::Nothing => match cookie::read(headers, app.settings.is_secure) {
+            Some(secret) => (secret, true),
+            None => return Ok(None),
+        },
+    };
+    let Some(token) = app.engine.admit(&secret).await? else { return Ok(None) };
+    // A cookie is no bearer token, and the other way round: what leaks from one place does not open another.
+    if (token.pass == Pass::Browser) != by_cookie {
+        return Ok(None);
+    }
+    Ok(Some(Caller { token, secret: secret.into() }))
+}
+
+enum Given<'a> {
+    Nothing,
+    One(&'a str),
+    Nonsense,
+}
+
+fn bearer(headers: &HeaderMap) -> Given<'_> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(first) = given.next() else { return Given::Nothing };
+    let parts = first.to_str().ok().and_then(|text| text.split_once(' '));
+    match (parts, given.next()) {
+        (Some((scheme, secret)), None) if scheme.eq_ignore_ascii_case("bearer") => {
+            Given::One(secret.trim())
+        }
+        _ => Given::Nonsense,
+    }
+}

@@ -1,0 +1,119 @@
+//! Reading requests: what does not fit is told by a problem, and nothing that is unknown is passed over.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A body of JSON.
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// What stands behind the question mark.
+#[derive(Debug)]
+pub(crate) struct Params<T>(pub(crate) T);
+
+/// The parts of a path.
+#[derive(Debug)]
+pub(crate) struct At<T>(pub(crate) T);
+
+/// A key by which a request can be repeated safely.
+#[derive(Debug)]
+pub(crate) struct Key(pub(crate) Option<String>);
+
+/// The longest idempotency key.
+const LONGEST_KEY: usize = 200;
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = given.and_then(|given| given.split(';').next()).unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new("unsupported_media_type", "the body is not said to be JSON")
+                .hint("send it as Content-Type: application/json"));
+        }
+        let bytes = body(request, app).await?;
+        let parsed = serde_json::from_slice(&bytes);
+        parsed.map(Self).map_err(|error| unfit(&error))
+    }
+}
+
+/// JSON that cannot be read is one thing, JSON that says something else another.
+pub(crate) fn unfit(error: &serde_json::Error) -> Problem {
+    use serde_json::error::Category;
+    let code = match error.classify() {
+        Category::Data => "bad_input",
+        Category::Io | Category::Syntax | Category::Eof => "bad_request",
+    };
+    let said: String = error.to_string().chars().take(300).collect();
+    Problem::new(code, rethread_domain::quote::safe(&said))
+}
+
+/// A whole body: how long it may be is checked before, where it is read.
+pub(crate) async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, app).await.map_err(|rejection| {
+        if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
+            Problem::new("body_too_large", "the body has more bytes than are allowed")
+                .hint("send it in parts; the setting serve.max_body_bytes allows more")
+        } else {
+            Problem::new("bad_request", "the body broke off or came too slowly")
+        }
+    })
+}
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let parsed = Query::<T>::try_from_uri(&parts.uri);
+        parsed.map(|Query(params)| Self(params)).map_err(|rejection| {
+            let said: String = rejection.body_text().chars().take(300).collect();
+            Problem::new("bad_input", rethread_domain::quote::safe(&said))
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let parsed = Path::<T>::from_request_parts(parts, app).await;
+        parsed.map(|Path(path)| Self(path)).map_err(|rejection| {
+            let said: String = rejection.body_text().chars().take(300).collect();
+            Problem::new("bad_id", rethread_domain::quote::safe(&said))
+        })
+    }
+}
+
+impl FromRequestParts<App> for Key {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let mut given = parts.headers.get_all("idempotency-key").iter();
+        let Some(first) = given.next() else { return Ok(Self(None)) };
+        let text = first.to_str().ok().filter(|text| {
+            (1..=LONGEST_KEY).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_graphic())
+        });
+        match (text, given.next()) {
+            (Some(text), None) => Ok(Self(Some(text.to_owned()))),
+            _ => Err(Problem::new("bad_input", "the Idempotency-Key is not one")
+                .hint(format!("1 to {LONGEST_KEY} visible ASCII characters, once"))),
+        }
+    }
+}
+
+/// Whether a request changes nothing.
+pub(crate) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}

@@ -1,0 +1,26 @@
+//! HTTP for programs and people: the API, events as they happen, and a dashboard. The only room that knows HTTP from
+//! this side, beside the one for agents.
+
+mod access;
+mod cursor;
+mod dashboard;
+mod document;
+mod extract;
+mod limit;
+mod live;
+mod log;
+mod metrics;
+mod port;
+mod problem;
+mod router;
+mod routes;
+mod serve;
+mod settings;
+mod state;
+mod turns;
+mod views;
+
+pub use log::Log;
+pub use port::{AgentInfo, Choice, Fault, Order, Program, Resumed};
+pub use serve::Server;
+pub use settings::{Bounds, Settings};

@@ -1,0 +1,201 @@
+//! Events as they happen: one reader of the log for all clients, who take what it read from a ring of bounded length.
+//! Whoever falls behind reads the log by themselves until they are there again; nothing is kept for them.
+
+mod sse;
+mod ws;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rethread_domain::feed::FeedEvent;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::access::Caller;
+use crate::problem::Problem;
+use crate::state::{App, Shared};
+use crate::views::EventView;
+
+pub(crate) use sse::stream as sse;
+pub(crate) use ws::upgrade as ws;
+
+/// How often is looked whether something happened, here or in another process.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How many events the ring holds.
+const RING: usize = 1_024;
+/// How many events are read from the log at once.
+const PAGE: u32 = 256;
+/// How often an open stream is told that it lives, and its credential looked at.
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+
+/// An event with the text that every client is sent.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) no: u64,
+    user: String,
+    pub(crate) kind: String,
+    pub(crate) text: String,
+}
+
+impl Told {
+    fn of(event: &FeedEvent) -> Arc<Self> {
+        let text = serde_json::to_string(&EventView::of(event)).unwrap_or_default();
+        Arc::new(Self {
+            no: event.no,
+            user: event.user.clone(),
+            kind: event.kind.as_str().to_owned(),
+            text,
+        })
+    }
+}
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct Live {
+    ring: broadcast::Sender<Arc<Told>>,
+    clients: AtomicUsize,
+}
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        Self { ring: broadcast::Sender::new(RING), clients: AtomicUsize::new(0) }
+    }
+}
+
+impl Shared {
+    /// Reads the log as it grows, until the server ends.
+    pub(crate) async fn follow_log(self: App, mut upto: u64) {
+        let mut version = None;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => (),
+                () = self.stop.cancelled() => return,
+            }
+            // A store that cannot be read now is looked at again.
+            let Ok(now) = self.engine.version().await else { continue };
+            if version == Some(now) {
+                continue;
+            }
+            if let Some(read) = self.read_on(upto).await {
+                (upto, version) = (read, Some(now));
+                self.metrics.feed.set(read);
+            }
+        }
+    }
+
+    /// Puts what is new into the ring; gives up to where. `None` where it could not be read.
+    async fn read_on(&self, mut upto: u64) -> Option<u64> {
+        loop {
+            let page = self.engine.feed(upto, None, PAGE).await.ok()?;
+            for event in &page.events {
+                // Nobody may be there.
+                drop(self.live.ring.send(Told::of(event)));
+            }
+            if page.upto == upto {
+                return Some(upto);
+            }
+            upto = page.upto;
+        }
+    }
+}
+
+/// One client's place in the log.
+pub(crate) struct Follower {
+    app: App,
+    caller: Caller,
+    ring: broadcast::Receiver<Arc<Told>>,
+    /// Everything up to here was given.
+    after: u64,
+    /// What was read from the log, to be given next.
+    read: std::vec::IntoIter<FeedEvent>,
+    /// Whether the ring goes on where the log was read up to.
+    is_live: bool,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.app.live.clients.fetch_sub(1, Ordering::SeqCst);
+        self.app.limiter.leave(&self.caller.token.id);
+        self.app.metrics.streams.dec();
+    }
+}
+
+impl Follower {
+    /// Begins after event `after`; without it, with what happens from now on.
+    pub(crate) async fn new(
+        app: &App,
+        caller: &Caller,
+        after: Option<u64>,
+    ) -> Result<Self, Problem> {
+        let bounds = &app.settings.bounds;
+        let after = match after {
+            Some(after) => after,
+            None => app.engine.feed_head().await?,
+        };
+        let clients = app.live.clients.fetch_add(1, Ordering::SeqCst);
+        if clients >= bounds.streams || !app.limiter.enter(&caller.token.id, bounds.streams_each) {
+            app.live.clients.fetch_sub(1, Ordering::SeqCst);
+            let most = bounds.streams_each;
+            return Err(Problem::new(
+                "too_many_streams",
+                format!("one token may have {most} open"),
+            )
+            .hint("close one of them")
+            .after(5));
+        }
+        app.metrics.streams.inc();
+        Ok(Self {
+            ring: app.live.ring.subscribe(),
+            app: Arc::clone(app),
+            caller: caller.clone(),
+            after,
+            read: Vec::new().into_iter(),
+            is_live: false,
+        })
+    }
+
+    /// The next event that the caller may see.
+    pub(crate) async fn next(&mut self) -> Result<Arc<Told>, Problem> {
+        loop {
+            if let Some(event) = self.read.next() {
+                return Ok(Told::of(&event));
+            }
+            if !self.is_live {
+                self.read_log().await?;
+                continue;
+            }
+            match self.ring.recv().await {
+                Ok(told) if told.no <= self.after => (),
+                Ok(told) => {
+                    self.after = told.no;
+                    if self.caller.may_see(&told.user) {
+                        return Ok(told);
+                    }
+                }
+                // The ring has gone on without us: the log has everything.
+                Err(RecvError::Lagged(_)) => self.is_live = false,
+                Err(RecvError::Closed) => return Err(stopping()),
+            }
+        }
+    }
+
+    async fn read_log(&mut self) -> Result<(), Problem> {
+        let user = self.caller.scope();
+        // What comes from here on is in the ring, so that nothing falls between the two.
+        self.ring = self.app.live.ring.subscribe();
+        let page = self.app.engine.feed(self.after, user.as_deref(), PAGE).await?;
+        self.is_live = page.upto == self.after;
+        self.read = page.events.into_iter();
+        self.after = page.upto.max(self.after);
+        Ok(())
+    }
+
+    pub(crate) fn after(&self) -> u64 {
+        self.after
+    }
+}
+
+pub(crate) fn stopping() -> Problem {
+    Problem::new("stopping", "the server is stopping").after(1)
+}

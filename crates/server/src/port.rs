@@ -1,0 +1,108 @@
+//! What the server needs of the program that it is part of: its agents, its folders, and who runs workflows.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rethread_domain::Session;
+use rethread_domain::workflow::{Command, Snapshot, Workflow, WorkflowId};
+use rethread_engine::Error;
+use rethread_engine::agents::{Asker, OpenOptions};
+
+/// What the program could not do.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Fault {
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// Refused by the program itself, with a code of its own.
+    #[error("{message}")]
+    Refused { code: &'static str, message: String, hint: Option<String> },
+}
+
+/// An agent, as it is listed.
+#[derive(Debug, Clone)]
+pub struct AgentInfo {
+    pub name: String,
+    pub is_installed: bool,
+    pub install: Option<String>,
+}
+
+/// Who is to go on with a session.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Without it: whoever was last talked to.
+    pub agent: Option<String>,
+    /// Without it: the one that was last spoken in. `new` begins another.
+    pub conversation: Option<String>,
+    pub model: Option<String>,
+}
+
+/// What is to be worked on. Commands are approved by whoever may answer for the workflow, not here.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    pub user: String,
+    pub worktree: PathBuf,
+    pub plan: Option<PathBuf>,
+    pub issue: Option<String>,
+    pub agent: Option<String>,
+    pub jobs: Option<u32>,
+    pub pause_after: Option<u32>,
+    pub max_minutes: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub max_cost_usd: Option<f64>,
+}
+
+/// A workflow that goes on.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    pub workflow: Workflow,
+    /// Where it was resumed from.
+    pub snapshot: Snapshot,
+    /// How the repository differs from then.
+    pub diverged: Vec<String>,
+}
+
+/// The program.
+#[async_trait]
+pub trait Program: Send + Sync + 'static {
+    fn agents(&self) -> Result<Vec<AgentInfo>, Fault>;
+
+    /// A folder as sessions know it: it is there, and may be recorded.
+    fn project(&self, folder: &str) -> Result<PathBuf, Fault>;
+
+    /// Everything that it takes to open a session in an agent.
+    async fn options(
+        &self,
+        session: &Session,
+        choice: &Choice,
+        asker: Arc<dyn Asker>,
+    ) -> Result<OpenOptions, Fault>;
+
+    /// Takes in what came with the workspace meanwhile, by git for example.
+    async fn gather(&self);
+
+    /// Makes a workflow and has it run in the background, until it rests and longer than this process.
+    async fn start_workflow(&self, order: Order) -> Result<Workflow, Fault>;
+
+    /// Asks for a pause, and waits at most so long for the boundary.
+    async fn pause_workflow(
+        &self,
+        id: WorkflowId,
+        reason: String,
+        now: bool,
+        wait: Duration,
+    ) -> Result<Workflow, Fault>;
+
+    /// Goes on with a workflow in the background.
+    async fn resume_workflow(
+        &self,
+        id: WorkflowId,
+        from: Option<&str>,
+        with: Option<String>,
+    ) -> Result<Resumed, Fault>;
+
+    /// Says something to a workflow: approve, reject, retry, skip, cancel. Where it waits and nobody runs it, it goes on
+    /// in the background.
+    async fn tell_workflow(&self, id: WorkflowId, command: Command) -> Result<Workflow, Fault>;
+}

@@ -1,0 +1,174 @@
+//! Agents, how conversations were opened in them, and what was used over time.
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::ToSpan;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use rethread_engine::UsageFilter;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::ok;
+use crate::access::Caller;
+use crate::extract::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+const TAG: &str = "agents";
+/// The longest time that usage is given for.
+const MOST_DAYS: i32 = 3_660;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(openings)).routes(routes!(usage))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentView {
+    pub(crate) name: String,
+    pub(crate) is_installed: bool,
+    /// The command that installs it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) install: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Agents {
+    agents: Vec<AgentView>,
+}
+
+pub(crate) fn known(app: &App) -> Result<Vec<AgentView>, Problem> {
+    let known = app.program.agents()?.into_iter();
+    let views = known.map(|agent| AgentView {
+        name: agent.name,
+        is_installed: agent.is_installed,
+        install: agent.install,
+    });
+    Ok(views.collect())
+}
+
+/// The agents that are known here
+#[utoipa::path(get, path = "/agents", tag = TAG, responses((status = 200, body = Agents)))]
+async fn list(State(app): State<App>, _caller: Caller) -> Result<Response, Problem> {
+    ok(&Agents { agents: known(&app)? })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OpeningsView {
+    openings: Vec<OpeningCount>,
+}
+
+/// How often conversations were opened in an agent in one way, for one reason
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OpeningCount {
+    pub(crate) agent: String,
+    /// `resumed`, `loaded`, `retold`, `fresh`, `untold` or `failed`
+    pub(crate) how: String,
+    pub(crate) why: Option<String>,
+    pub(crate) count: u64,
+    pub(crate) median_ms: u64,
+    pub(crate) most_ms: u64,
+}
+
+pub(crate) async fn counted(app: &App) -> Result<Vec<OpeningCount>, Problem> {
+    let counts = app.engine.openings().await?.into_iter();
+    let views = counts.map(|one| OpeningCount {
+        agent: one.agent,
+        how: one.how.as_str().to_owned(),
+        why: one.why,
+        count: one.count,
+        median_ms: one.median_ms,
+        most_ms: one.most_ms,
+    });
+    Ok(views.collect())
+}
+
+/// How conversations were opened so far, by agent, way and reason
+#[utoipa::path(get, path = "/agents/openings", tag = TAG, responses((status = 200, body = OpeningsView)))]
+async fn openings(State(app): State<App>, _caller: Caller) -> Result<Response, Problem> {
+    ok(&OpeningsView { openings: counted(&app).await? })
+}
+
+/// Which days, and of what
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Asked {
+    /// The first day (UTC), by default 29 days ago
+    #[param(value_type = Option<String>, format = Date)]
+    pub(crate) from: Option<String>,
+    /// The last day (UTC), by default today
+    #[param(value_type = Option<String>, format = Date)]
+    pub(crate) to: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) project: Option<String>,
+}
+
+/// What was used on one day, in one project, by one agent
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct UsageDay {
+    #[schema(format = Date)]
+    pub(crate) day: String,
+    pub(crate) project: String,
+    pub(crate) agent: String,
+    pub(crate) sessions: u64,
+    pub(crate) messages: u64,
+    pub(crate) tokens: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    pub(crate) cost_usd: f64,
+    /// The fullest context, from 0 to 1, where an agent told
+    pub(crate) context_use: Option<f64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UsageView {
+    #[schema(format = Date)]
+    pub(crate) from: String,
+    #[schema(format = Date)]
+    pub(crate) to: String,
+    pub(crate) days: Vec<UsageDay>,
+}
+
+fn day(text: &str) -> Result<Date, Problem> {
+    let parsed = text.parse::<Date>().ok().filter(|day| day.year() > 1970 && day.year() < 9000);
+    parsed.ok_or_else(|| Problem::new("bad_input", "not a day: give it as 2026-11-15"))
+}
+
+pub(crate) async fn used(app: &App, caller: &Caller, asked: Asked) -> Result<UsageView, Problem> {
+    let today = app.engine.clock().now().to_zoned(TimeZone::UTC).date();
+    let to = asked.to.as_deref().map(day).transpose()?.unwrap_or(today);
+    let usual = to.checked_sub(29.days()).unwrap_or(to);
+    let from = asked.from.as_deref().map(day).transpose()?.unwrap_or(usual);
+    let length = (to - from).get_days();
+    if from > to || length > MOST_DAYS {
+        return Err(Problem::new("bad_input", "the days are in the wrong order, or too many"));
+    }
+    let filter =
+        UsageFilter { user: caller.scope(), project: asked.project, agent: asked.agent, from, to };
+    let days = app.engine.usage_by_day(&filter).await?.into_iter().map(|day| UsageDay {
+        day: day.day.to_string(),
+        project: day.project,
+        agent: day.agent,
+        sessions: day.sessions,
+        messages: day.messages,
+        tokens: day.tokens,
+        input_tokens: day.input_tokens,
+        output_tokens: day.output_tokens,
+        cost_usd: day.cost_usd,
+        context_use: day.context_use,
+    });
+    Ok(UsageView { from: from.to_string(), to: to.to_string(), days: days.collect() })
+}
+
+/// Tokens, cost and context use by day, project and agent
+#[utoipa::path(get, path = "/usage", tag = TAG, params(Asked), responses((status = 200, body = UsageView)))]
+async fn usage(
+    State(app): State<App>,
+    caller: Caller,
+    Params(asked): Params<Asked>,
+) -> Result<Response, Problem> {
+    ok(&used(&app, &caller, asked).await?)
+}

@@ -1,0 +1,60 @@
+//! Events, over WebSocket and as server-sent events.
+
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::Caller;
+use crate::extract::Params;
+use crate::live;
+use crate::problem::Problem;
+use crate::state::App;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// From where
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct From {
+    /// The number of the last event that was seen; without it, what happens from now on
+    after: Option<u64>,
+}
+
+/// What changes, as it changes: no gap and no repetition over reconnects and restarts
+///
+/// A WebSocket where the request asks for one: each event is a text frame. Otherwise server-sent events, whose
+/// `Last-Event-ID` counts like `after`. A client that does not keep up is cut off and goes on where it was.
+#[utoipa::path(get, path = "/events", tag = "events", params(From),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 101)))]
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Params(from): Params<From>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").map(|last| {
+        let number = last.to_str().ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| Problem::new("bad_input", "Last-Event-ID is not a number"))
+    });
+    let after = match last.transpose()? {
+        Some(last) => Some(last),
+        None => from.after,
+    };
+    match upgrade {
+        Ok(upgrade) => live::ws(&app, &caller, after, upgrade).await,
+        Err(_) if headers.contains_key(header::UPGRADE) => {
+            Err(Problem::new("bad_request", "the request for a WebSocket is not one"))
+        }
+        Err(_) => live::sse(&app, &caller, after).await,
+    }
+}

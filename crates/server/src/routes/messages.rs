@@ -1,0 +1,257 @@
+//! Messages: read in parts, recorded, purged; whole sessions out and in.
+
+use std::io::{BufReader, Write};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use rethread_domain::SessionId;
+use rethread_engine::exchange::{Format, Secrets};
+use rethread_engine::{Order, Recorder, Span, entry};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{json, ok, tagged};
+use crate::access::Caller;
+use crate::cursor;
+use crate::extract::{At, Json, Key, Params, body};
+use crate::problem::Problem;
+use crate::state::App;
+use crate::views::{Appended, MessageView, Page, SessionView};
+
+const TAG: &str = "messages";
+/// How many messages one request may bring.
+const MOST: usize = 1_000;
+/// How many bytes of an export wait to be sent.
+const CHUNK: usize = 64 << 10;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, append))
+        .routes(routes!(purge))
+        .routes(routes!(import))
+}
+
+/// Which messages
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listed {
+    /// Only those after this number
+    after: Option<u32>,
+    /// Only those before this number; with it, or without `after`, the newest come first
+    before: Option<u32>,
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// Messages of a session in parts: `after` leads on from the oldest, `before` back from the newest
+#[utoipa::path(get, path = "/sessions/{id}/messages", tag = TAG, params(("id" = String, Path), Listed),
+    responses((status = 200, body = Page<MessageView>), (status = 304)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    At(id): At<String>,
+    Params(asked): Params<Listed>,
+) -> Result<Response, Problem> {
+    let limit = cursor::limit(asked.limit)?;
+    let session = app.session(&caller, &id).await?;
+    let (from, to) = (
+        asked.after.unwrap_or(0).saturating_add(1),
+        asked
+            .before
+            .map_or(session.last_seq, |before| before.saturating_sub(1))
+            .min(session.last_seq),
+    );
+    let order = match asked.after {
+        Some(_) if asked.before.is_none() => Order::OldestFirst,
+        _ => Order::NewestFirst,
+    };
+    let found = app.engine.messages(session.id, Span { from, to, order, limit }).await?;
+    let next = found.last().map(|last| last.seq).filter(|last| match order {
+        Order::OldestFirst => *last < to,
+        Order::NewestFirst => *last > from,
+    });
+    let tag = format!("{}.{}.{from}.{to}.{limit}", session.facts, session.last_seq);
+    tagged(&headers, &tag, || {
+        let items = found.iter().map(|one| MessageView::of(&app, session.id, one)).collect();
+        ok(&Page { items, next: next.map(|seq| seq.to_string()) })
+    })
+}
+
+/// Messages to record. A message has a `role` (user, assistant, system or tool) and a `content`; it may have an `id`, a
+/// `timestamp`, a `conversation`, an `agent`, a `model`, `tool_calls` and a `usage`. Other fields are kept as they come.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    #[schema(value_type = Vec<NewMessage>, min_items = 1, max_items = 1000)]
+    messages: Vec<Map<String, Value>>,
+}
+
+/// What a message is recorded from
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes the form; the engine reads it")]
+pub(crate) struct NewMessage {
+    role: super::sessions::Role_,
+    content: String,
+    /// The id that its writer knows it by: the same id twice is one message
+    #[schema(max_length = 200)]
+    id: Option<String>,
+    #[schema(format = DateTime)]
+    timestamp: Option<String>,
+    conversation: Option<String>,
+    agent: Option<String>,
+    model: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Recorded {
+    messages: Vec<Appended>,
+}
+
+/// Records messages at the end of a session, all or none
+///
+/// They are durable when it answers. With an `Idempotency-Key`, a request that is repeated adds nothing.
+#[utoipa::path(post, path = "/sessions/{id}/messages", tag = TAG,
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
+    request_body = Said, responses((status = 201, body = Recorded)))]
+async fn append(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Key(key): Key,
+    Json(said): Json<Said>,
+) -> Result<Response, Problem> {
+    if said.messages.is_empty() || said.messages.len() > MOST {
+        let what =
+            format!("there are {} messages; 1 to {MOST} can be sent at once", said.messages.len());
+        return Err(Problem::new("bad_input", what));
+    }
+    let session = app.session(&caller, &id).await?;
+    let reserved = match &key {
+        Some(key) => {
+            let request = serde_json::to_vec(&(session.id, &said)).unwrap_or_default();
+            Some(super::sessions::reserved(&app, &caller, "messages", key, &request).await?)
+        }
+        None => None,
+    };
+    let now = app.engine.clock().now();
+    let mut messages = Vec::with_capacity(said.messages.len());
+    for (index, mut fields) in said.messages.into_iter().enumerate() {
+        if let Some(reserved) = reserved
+            && !fields.contains_key("id")
+        {
+            fields.insert("id".to_owned(), format!("key:{reserved}:{index}").into());
+        }
+        let text = Value::Object(fields).to_string();
+        let parsed = entry::parse(text.as_bytes(), now, app.settings.message_bytes);
+        messages.push(parsed.map_err(|bad| {
+            let bad = rethread_engine::Error::from(bad);
+            Problem::from(bad).of(&format!("message {}", index + 1))
+        })?);
+    }
+    let mut recorder = Recorder::open(&app.engine, session.id, app.settings.pruning).await?;
+    let written = recorder.record(messages).await?;
+    let messages =
+        written.iter().map(|one| Appended { seq: one.seq, is_new: one.is_new }).collect();
+    json(StatusCode::CREATED, &Recorded { messages })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Purged {
+    session_id: String,
+    seq: u32,
+    /// False while somebody reads an older state of the store: then it leaves the files when they have ended
+    has_left_files: bool,
+}
+
+/// Removes the text of one message everywhere, for good
+#[utoipa::path(post, path = "/sessions/{id}/messages/{seq}/purge", tag = TAG,
+    params(("id" = String, Path), ("seq" = u32, Path)), responses((status = 200, body = Purged)))]
+async fn purge(
+    State(app): State<App>,
+    caller: Caller,
+    At((id, seq)): At<(String, u32)>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    let has_left_files = app.engine.purge(session.id, seq).await?;
+    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Imported {
+    sessions: Vec<SessionView>,
+}
+
+/// Takes in sessions that were exported, each whole or not at all
+#[utoipa::path(post, path = "/import", tag = TAG, request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 201, body = Imported)))]
+async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let bytes = body(request, &app).await?;
+    let (engine, most) = (app.engine.clone(), app.settings.message_bytes);
+    let handle = tokio::runtime::Handle::current();
+    // Reading and pricing it takes as long as it is: others are not held up by it.
+    let taken = tokio::task::spawn_blocking(move || {
+        let mut input = BufReader::new(&*bytes);
+        handle.block_on(engine.import(&mut input, most))
+    });
+    let taken = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
+    let sessions = taken.iter().map(|session| SessionView::of(&app, session)).collect();
+    json(StatusCode::CREATED, &Imported { sessions })
+}
+
+/// Sends what is written to it, and waits while nobody reads.
+struct Pipe {
+    chunk: Vec<u8>,
+    to: tokio::sync::mpsc::Sender<Result<Bytes, std::io::Error>>,
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let chunk = std::mem::take(&mut self.chunk);
+        let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        self.to.blocking_send(Ok(chunk.into())).map_err(|_| gone())
+    }
+}
+
+/// A session, written out while it is sent.
+pub(super) async fn written(
+    app: &App,
+    id: SessionId,
+    format: Format,
+    secrets: Secrets,
+) -> Result<Body, Problem> {
+    let (to, mut from) = tokio::sync::mpsc::channel(4);
+    let engine = app.engine.clone();
+    let handle = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
+        if let Err(error) = handle.block_on(engine.export(id, format, secrets, &mut pipe)) {
+            // The connection is cut: what came is not taken for the whole.
+            drop(to.blocking_send(Err(std::io::Error::other(error.to_string()))));
+        }
+    });
+    // What goes wrong at once is told as a problem.
+    let first = match from.recv().await {
+        Some(Ok(first)) => first,
+        _ => return Err(Problem::new("internal", "the session cannot be written out")),
+    };
+    let rest = futures::stream::unfold(from, |mut from| async {
+        from.recv().await.map(|chunk| (chunk, from))
+    });
+    let whole = futures::StreamExt::chain(futures::stream::once(async { Ok(first) }), rest);
+    Ok(Body::from_stream(whole))
+}

@@ -1,0 +1,188 @@
+//! Talking to agents: send a prompt, follow what comes of it, cancel it.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use rethread_engine::agents::Nobody;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::{json, ok};
+use crate::access::Caller;
+use crate::extract::{At, Json, Key};
+use crate::live::stopping;
+use crate::port::Choice;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::turns::{Request, Turn};
+use crate::views::TurnView;
+
+const TAG: &str = "turns";
+/// The longest prompt, in bytes.
+const LONGEST: usize = 1 << 20;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(send))
+        .routes(routes!(read))
+        .routes(routes!(follow))
+        .routes(routes!(cancel))
+}
+
+/// What to say to whom
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Prompt {
+    #[schema(min_length = 1)]
+    prompt: String,
+    /// The agent; by default the one that was last talked to
+    agent: Option<String>,
+    /// The conversation of the session, or `new`; by default the one that was last spoken in
+    conversation: Option<String>,
+    model: Option<String>,
+}
+
+/// Sends a prompt to an agent, which is opened with all it has missed
+///
+/// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once.
+#[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
+    request_body = Prompt, responses((status = 202, body = TurnView)))]
+async fn send(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Key(key): Key,
+    Json(prompt): Json<Prompt>,
+) -> Result<Response, Problem> {
+    let turn = begin(&app, &caller, &id, key, prompt).await?;
+    json(StatusCode::ACCEPTED, &TurnView::of(&app, &turn))
+}
+
+impl Prompt {
+    pub(crate) fn new(prompt: String, agent: Option<String>) -> Self {
+        Self { prompt, agent, conversation: None, model: None }
+    }
+}
+
+/// Begins a turn.
+pub(crate) async fn begin(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    key: Option<String>,
+    prompt: Prompt,
+) -> Result<Arc<Turn>, Problem> {
+    if app.stop.is_cancelled() {
+        return Err(stopping());
+    }
+    if prompt.prompt.trim().is_empty() || prompt.prompt.len() > LONGEST {
+        let what =
+            format!("the prompt has {} bytes; 1 to {LONGEST} are allowed", prompt.prompt.len());
+        return Err(Problem::new("bad_input", what));
+    }
+    let session = app.session(caller, id).await?;
+    session.accepts_messages()?;
+    let turn = match key {
+        Some(key) => {
+            let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
+            let scoped = format!("prompt {} {key}", caller.user());
+            let reserved = app.engine.reserve(&scoped, &request).await?;
+            if !reserved.is_new && app.turns.find(reserved.id).is_none() {
+                // It was begun by a server that is no more: whether it was sent is in the session.
+                return Err(Problem::new("key_reused", "a request with this key was begun before the server started anew")
+                    .hint("read the session's messages: what had been said is there, marked as interrupted"));
+            }
+            reserved.id
+        }
+        None => Uuid::now_v7(),
+    };
+    let choice =
+        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
+    let options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
+    app.turns.begin(Request {
+        id: turn,
+        engine: app.engine.clone(),
+        options,
+        prompt: prompt.prompt,
+        user: session.user,
+        metrics: app.metrics.turns(),
+    })
+}
+
+fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {
+    let id = given
+        .parse::<Uuid>()
+        .map_err(|_| Problem::new("bad_id", "this is not the id of a turn"))?;
+    let found = app.turns.find(id).filter(|turn| caller.may_see(&turn.user));
+    found.ok_or_else(|| {
+        Problem::new("turn_not_found", "there is no such turn")
+            .hint("turns that ended long ago are only in their session")
+    })
+}
+
+/// How a turn stands
+#[utoipa::path(get, path = "/turns/{id}", tag = TAG, params(("id" = String, Path)),
+    responses((status = 200, body = TurnView)))]
+async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+) -> Result<Response, Problem> {
+    ok(&TurnView::of(&app, &*find(&app, &caller, &id)?))
+}
+
+/// Cancels a turn; what was said until then is kept
+#[utoipa::path(post, path = "/turns/{id}/cancel", tag = TAG, params(("id" = String, Path)),
+    responses((status = 200, body = TurnView)))]
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+) -> Result<Response, Problem> {
+    let turn = find(&app, &caller, &id)?;
+    turn.cancel();
+    ok(&TurnView::of(&app, &turn))
+}
+
+/// What an agent says and does, as it happens: server-sent events, from the first one on, until the turn is over
+#[utoipa::path(get, path = "/turns/{id}/events", tag = TAG, params(("id" = String, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
+async fn follow(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+) -> Result<Response, Problem> {
+    let turn = find(&app, &caller, &id)?;
+    let state = (app, turn, 0_usize, false);
+    let events = stream::unfold(state, |(app, turn, from, is_over)| async move {
+        if is_over {
+            return None;
+        }
+        let (texts, is_over) = tokio::select! {
+            steps = turn.steps(from) => steps,
+            () = app.stop.cancelled() => (Vec::new(), true),
+        };
+        let mut frames: String = (from + 1..)
+            .zip(&texts)
+            .map(|(no, text)| format!("id: {no}\nevent: update\ndata: {text}\n\n"))
+            .collect();
+        if is_over {
+            let view = serde_json::to_string(&TurnView::of(&app, &turn)).unwrap_or_default();
+            frames.push_str(&format!("event: over\ndata: {view}\n\n"));
+        }
+        let next = from + texts.len();
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(frames)), (app, turn, next, is_over)))
+    });
+    let mut response = Body::from_stream(events).into_response();
+    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}

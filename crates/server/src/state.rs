@@ -1,0 +1,112 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use rethread_domain::Session;
+use rethread_domain::id::SessionRef;
+use rethread_domain::workflow::Workflow;
+use rethread_engine::Engine;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Caller;
+use crate::limit::Limiter;
+use crate::live::Live;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::port::Program;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::turns::Turns;
+
+pub(crate) type App = Arc<Shared>;
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) program: Arc<dyn Program>,
+    pub(crate) settings: Settings,
+    pub(crate) live: Live,
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) limiter: Limiter,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Log,
+    /// Set when the server is to end: streams close, nothing new begins.
+    pub(crate) stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        engine: Engine,
+        program: Arc<dyn Program>,
+        settings: Settings,
+        log: Log,
+    ) -> App {
+        let metrics = Metrics::new();
+        let turns = Turns::new(settings.bounds.turns);
+        let limiter = Limiter::new(&settings.bounds);
+        let live = Live::new();
+        let stop = CancellationToken::new();
+        Arc::new(Self { engine, program, settings, live, turns, limiter, metrics, log, stop })
+    }
+
+    /// The session that an id means, if the caller may see it. Whoever may not learns no more than that.
+    pub(crate) async fn session(&self, caller: &Caller, given: &str) -> Result<Session, Problem> {
+        let reference: SessionRef = given.parse()?;
+        let own = match self.engine.resolve(&reference).await {
+            Err(rethread_engine::Error::Ambiguous { candidates, .. }) => {
+                self.only_own(caller, candidates).await?
+            }
+            found => vec![self.engine.session(found?).await?],
+        };
+        let mut own = own.into_iter().filter(|session| caller.may_see(&session.user));
+        match (own.next(), own.next()) {
+            (Some(session), None) => Ok(session),
+            (Some(_), Some(_)) => {
+                Err(Problem::new("ambiguous_id", "the id may mean several sessions")
+                    .hint("give more of it"))
+            }
+            _ => Err(Problem::no_session(given)),
+        }
+    }
+
+    async fn only_own(
+        &self,
+        caller: &Caller,
+        candidates: Vec<rethread_domain::SessionId>,
+    ) -> Result<Vec<Session>, Problem> {
+        let mut own = Vec::new();
+        for id in candidates {
+            let session = self.engine.session(id).await?;
+            if caller.may_see(&session.user) {
+                own.push(session);
+            }
+        }
+        Ok(own)
+    }
+
+    /// The workflow that an id means, if the caller may see it.
+    pub(crate) async fn workflow(&self, caller: &Caller, given: &str) -> Result<Workflow, Problem> {
+        let found = match caller.scope() {
+            Some(user) => self.engine.own_workflow(given, &user).await?,
+            None => {
+                let id = self.engine.resolve_workflow(given).await?;
+                self.engine.workflow(id).await?
+            }
+        };
+        Ok(found)
+    }
+
+    /// A text without what looks like a secret: everything that leaves comes through here.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.engine.redactor().redact(text).text.into_owned()
+    }
+
+    pub(crate) fn clean_some(&self, text: Option<&str>) -> Option<String> {
+        text.map(|text| self.clean(text))
+    }
+}
