@@ -244,6 +244,6 @@ mod tests {
             "session_of_user (user=?)",
         );
         let deleted = ListFilter { deleted: true, ..all };
-        check(&deleted, None, "session_deleted ((deleted_at,id)<(?,?))");
+        check(&deleted, None, "session_deleted (deleted_at>? AND (deleted_at,id)<(?,?))");
     }
 }
