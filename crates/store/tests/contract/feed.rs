@@ -6,7 +6,7 @@ use std::path::Path;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::{FeedEvent, Kind};
 use rethread_domain::message::NewMessage;
-use rethread_domain::workflow::{Event, Outcome, WorkflowId};
+use rethread_domain::workflow::{Ended, Event, Outcome, TaskSpec, Used, WorkflowId};
 use rethread_domain::{Fact, SessionId, Status};
 use rethread_store::{Append, FeedPage, Store, StoreUrl, open};
 use rethread_testkit::{TestStore, assistant, at, beginning, user};
@@ -245,18 +245,18 @@ fn workflows_are_told_with_the_sessions_of_their_tasks() {
         let (id, session) = (WorkflowId::generate(), SessionId::generate());
         let created = vec![Event::Created(charter("ben", "/w"))];
         store.create_workflow(id, created, at(1)).await.unwrap();
-        let spec = rethread_domain::workflow::TaskSpec { id: "one".into(), ..Default::default() };
+        let spec = TaskSpec { id: "one".into(), ..TaskSpec::default() };
         let events = vec![
             Event::Planned { tasks: vec![spec] },
             told(1),
             Event::Began { branch: None, commit: None },
             Event::TaskBegan { task: "one".into(), attempt: 1, session, agent: "codex".into() },
             Event::Warned { task: "one".into(), context_use: 0.8 },
-            Event::TaskEnded(rethread_domain::workflow::Ended {
+            Event::TaskEnded(Ended {
                 task: "one".into(),
                 attempt: 1,
                 outcome: Outcome::Completed,
-                used: Default::default(),
+                used: Used::default(),
                 tests: None,
             }),
             Event::Blocked,
