@@ -18,7 +18,7 @@ pub use digest::digest;
 pub use error::Error;
 pub use folder::{
     Appended, Card, End, Entry, Folder, FolderPath, Item, LONGEST_LINE, Line, Locked, Loose, Page,
-    Stamp, Torn, is_kind_name, read_log, topic,
+    Stamp, Torn, Tried, is_kind_name, read_log, topic,
 };
 pub use git::{
     Changed, Changes, Committed, Head, Hurdle, Names, State, changed, changes, commit, diff, head,

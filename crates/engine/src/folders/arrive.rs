@@ -13,7 +13,7 @@ use rethread_store::{self as store, Dump, Home, Housed};
 use rethread_workspace::{Card, FolderPath, Item, Line, Seen, Workspace};
 
 use super::compare::{Branch, Known};
-use super::{Followed, Place, lines, unseen};
+use super::{Followed, Place, lines, lock, unseen};
 use crate::{Engine, Result};
 
 impl Engine {
@@ -78,7 +78,7 @@ impl Engine {
             drop(workspace.discard(&seen.path));
             return Ok(());
         }
-        let locked = folder.lock()?;
+        let locked = lock(folder).await?;
         let card = match locked.card() {
             Ok(card) => card,
             Err(error) => {

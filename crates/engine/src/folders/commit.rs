@@ -6,6 +6,7 @@ use rethread_domain::{Session, SessionId};
 use rethread_store::Grant;
 use rethread_workspace::{self as workspace, Hurdle, Wish, Workspace};
 
+use super::lock;
 use crate::{Engine, Error, Result};
 
 /// By which name the consent to commit is kept among those given to agents.
@@ -82,17 +83,24 @@ impl Engine {
         let Some(folder) = workspace.folder(&path)? else {
             return Ok(Saved::Not(format!("{} is gone", home.path)));
         };
-        let _locked = folder.lock()?;
+        let locked = lock(folder).await?;
         let title = session.title.as_deref().map(|title| self.redactor.redact(title).text);
-        let title = title.as_deref().unwrap_or(&session.kind);
+        let title = title.map_or(session.kind, std::borrow::Cow::into_owned);
         let also = [".gitattributes", ".rethread"].map(|name| root.join(name)).to_vec();
-        match workspace::commit(&root.join(&home.path), &files(also), title) {
-            Ok(Some(committed)) => {
-                Ok(Saved::Committed { id: committed.id, message: committed.message })
+        let folder = root.join(&home.path);
+        // Hooks of the repository may take long: on a thread of its own, which keeps the lock until git has ended.
+        let committing = tokio::task::spawn_blocking(move || {
+            let _locked = locked;
+            workspace::commit(&folder, &files(also), &title)
+        });
+        Ok(match committing.await {
+            Ok(Ok(Some(committed))) => {
+                Saved::Committed { id: committed.id, message: committed.message }
             }
-            Ok(None) => Ok(Saved::Unchanged),
-            Err(hurdle) => Ok(Saved::Not(hurdle.to_string())),
-        }
+            Ok(Ok(None)) => Saved::Unchanged,
+            Ok(Err(hurdle)) => Saved::Not(hurdle.to_string()),
+            Err(ended) => Saved::Not(ended.to_string()),
+        })
     }
 }
 

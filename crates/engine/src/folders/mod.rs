@@ -14,11 +14,12 @@ mod repair;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use rethread_domain::{Message, Seq, Session, SessionId};
 use rethread_store::{Home, Housed, Order, Span};
-use rethread_workspace::{FolderPath, Locked, is_kind_name, topic};
+use rethread_workspace::{Folder, FolderPath, Locked, Tried, is_kind_name, topic};
 
 use self::lines::Owners;
 use crate::{Engine, Error, Result};
@@ -29,6 +30,9 @@ pub use rethread_workspace::{Kind, Wish, Workspace};
 
 /// Messages that are projected at a time.
 const PAGE: u32 = 200;
+/// How long others who write to a folder are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What came of looking at a folder, or at all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +62,19 @@ impl Followed {
         for what in found {
             *self.masked.entry(what).or_default() += 1;
         }
+    }
+}
+
+/// Locks a folder. Whoever holds the lock may be a task of this very process, which must be able to go on meanwhile.
+async fn lock(mut folder: Folder) -> Result<Locked> {
+    let began = Instant::now();
+    loop {
+        match folder.try_lock()? {
+            Tried::Locked(locked) => return Ok(locked),
+            Tried::Held(held) if began.elapsed() >= PATIENCE => return Err(held.busy().into()),
+            Tried::Held(held) => folder = held,
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -153,7 +170,7 @@ impl Engine {
         {
             path = renamed;
         }
-        let locked = workspace.restore(&path)?.lock()?;
+        let locked = lock(workspace.restore(&path)?).await?;
         // Whoever had the lock before may have followed.
         let home = self.store.home(id).await?.unwrap_or(home);
         Ok(Some(Place { locked, path, home }))

@@ -17,10 +17,10 @@ use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
-    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error, Finding,
-    Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner, RecallRequest, Recalled,
-    Result, Sessions, Span, Store, Talks, Upkeep, Usage, WorkflowClaim, WorkflowFilter,
-    WorkflowRow, Workflows,
+    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error, Feed,
+    FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
+    RecallRequest, Recalled, Result, Sessions, Span, Store, Talks, Upkeep, Usage, WorkflowClaim,
+    WorkflowFilter, WorkflowRow, Workflows,
 };
 use tokio::sync::Notify;
 
@@ -237,3 +237,8 @@ watched! { Workflows {
     fn set_told(&self, id: WorkflowId, no: u32) -> ();
     fn erase_workflow(&self, id: WorkflowId) -> ();
 } }
+
+watched!(Feed {
+    fn feed(&self, after: u64, user: Option<&str>, limit: u32) -> FeedPage;
+    fn feed_head(&self) -> u64;
+});

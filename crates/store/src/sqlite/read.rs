@@ -213,3 +213,37 @@ pub(super) fn agent_runs(
     })?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema::plan_of;
+
+    fn check(filter: &ListFilter, user: Option<&str>, index: &str) {
+        let user = user.map(str::to_owned);
+        let mut chosen = Chosen::of(user.as_ref(), filter);
+        let (time, is_there) = if filter.deleted {
+            ("deleted_at", "deleted_at is not null")
+        } else {
+            ("last_active_at", "deleted_at is null")
+        };
+        chosen.add(is_there, None);
+        let plan = plan_of(&rows::select_session(&chosen.ordered(time, filter)));
+        assert_eq!(plan, [format!("SEARCH session USING INDEX {index}")]);
+    }
+
+    #[test]
+    fn a_list_goes_on_from_any_place_by_an_index() {
+        let before = Some((Timestamp::UNIX_EPOCH, SessionId::generate()));
+        let all = ListFilter { before, limit: 5, ..ListFilter::default() };
+        let place = "(last_active_at,id)<(?,?)";
+        check(&all, Some("anna"), &format!("session_of_user (user=? AND {place})"));
+        check(
+            &ListFilter { before: None, ..all.clone() },
+            Some("anna"),
+            "session_of_user (user=?)",
+        );
+        let deleted = ListFilter { deleted: true, ..all };
+        check(&deleted, None, "session_deleted (deleted_at>? AND (deleted_at,id)<(?,?))");
+    }
+}

@@ -104,6 +104,19 @@ fn switch_to_wal(connection: &Connection) -> Result<()> {
     }
 }
 
+/// How a query is carried out on a new store.
+#[cfg(test)]
+pub(in crate::sqlite) fn plan_of(sql: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    connection::create(&path).unwrap();
+    migrate(&path, STEPS).unwrap();
+    let connection = connection::reader(&path).unwrap();
+    let mut statement = connection.prepare(&format!("explain query plan {sql}")).unwrap();
+    let plan = statement.raw_query().mapped(|row| row.get(3)).collect::<rusqlite::Result<_>>();
+    plan.unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use rethread_domain::SessionId;
 use rethread_store::{StoreUrl, open};
 use rethread_testkit::{TestStore, at};
 
+use crate::feed::expect_whole;
 use crate::talks::{beginning, ending, text};
 
 /// Names store and session to the process that dies.
@@ -45,6 +46,7 @@ fn one_process_can_talk() {
 /// Every request that is there has its answer, or its turn is under way with all that was streamed or nothing.
 async fn expect_old_or_new(store: &TestStore, id: SessionId) {
     store.expect_sound().await;
+    expect_whole(&**store).await;
     let texts = store.texts(id).await;
     let said = (0..TURNS).flat_map(|turn| [format!("request {turn}"), format!("answer {turn}")]);
     assert_eq!(texts, said.take(texts.len()).collect::<Vec<_>>());

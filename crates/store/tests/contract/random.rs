@@ -12,6 +12,7 @@ use rethread_domain::session::Move;
 use rethread_domain::{Fact, Role, SessionId};
 use rethread_testkit::{TestStore, Texts, at, message};
 
+use crate::feed::expect_whole;
 use crate::upkeep::{dump, whole};
 
 /// One thing that is done to a session. Numbers choose among what there is.
@@ -226,6 +227,7 @@ async fn run(store: &TestStore, steps: Vec<Step>) {
         take(store, &mut expected, step).await;
     }
     expect_all_there(store, &expected).await;
+    expect_whole(&**store).await;
     let mut before = Vec::new();
     for id in expected.sessions.keys() {
         before.push(whole(store, *id).await);
@@ -240,6 +242,7 @@ async fn run(store: &TestStore, steps: Vec<Step>) {
     }
     let usage = store.usage().await.unwrap();
     assert_eq!((usage.sessions, usage.messages, usage.blob_bytes), (0, 0, 0));
+    expect_whole(&**store).await;
     store.expect_sound().await;
 }
 

@@ -50,6 +50,14 @@ pub struct Folder {
     session: Option<Directory>,
 }
 
+/// What came of an attempt to lock a folder.
+#[derive(Debug)]
+pub enum Tried {
+    Locked(Locked),
+    /// Somebody else has the lock.
+    Held(Folder),
+}
+
 impl Folder {
     /// Opens the folder beneath the root of a workspace; `None` where there is none.
     pub(crate) fn open(root: &Directory, path: &FolderPath) -> Result<Option<Self>, Error> {
@@ -77,33 +85,45 @@ impl Folder {
     /// As [`Folder::lock`], with another patience.
     ///
     /// The lock is on the folder `.session` itself: nothing is left behind, and a log that is replaced stays covered.
-    pub fn lock_within(mut self, patience: Duration) -> Result<Locked, Error> {
+    pub fn lock_within(self, patience: Duration) -> Result<Locked, Error> {
         let start = Instant::now();
+        let mut folder = self;
         loop {
-            let session = match self.session.take() {
-                Some(session) => session,
-                None => self.place.make(SESSION)?,
-            };
-            match flock(&session, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {
-                    // Whoever had the lock before may have put another folder in its place.
-                    let now = self.place.stat(SESSION)?;
-                    let mine = session.own_stat()?;
-                    if now.is_some_and(|now| (now.st_ino, now.st_dev) == (mine.st_ino, mine.st_dev))
-                    {
-                        session.make_private()?;
-                        self.session = Some(session);
-                        return Ok(Locked(self));
-                    }
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => self.session = Some(session),
-                Err(errno) => return Err(session.failed("", Doing::Write, errno)),
-            }
-            if start.elapsed() >= patience {
-                return Err(Error::Busy(self.place.shown(SESSION)));
+            match folder.try_lock()? {
+                Tried::Locked(locked) => return Ok(locked),
+                Tried::Held(held) if start.elapsed() >= patience => return Err(held.busy()),
+                Tried::Held(held) => folder = held,
             }
             thread::sleep(PAUSE);
         }
+    }
+
+    /// As [`Folder::lock`], without waiting: for callers that have other things to do meanwhile.
+    pub fn try_lock(mut self) -> Result<Tried, Error> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => self.place.make(SESSION)?,
+        };
+        match flock(&session, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                // Whoever had the lock before may have put another folder in its place.
+                let now = self.place.stat(SESSION)?;
+                let mine = session.own_stat()?;
+                if now.is_some_and(|now| (now.st_ino, now.st_dev) == (mine.st_ino, mine.st_dev)) {
+                    session.make_private()?;
+                    self.session = Some(session);
+                    return Ok(Tried::Locked(Locked(self)));
+                }
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => self.session = Some(session),
+            Err(errno) => return Err(session.failed("", Doing::Write, errno)),
+        }
+        Ok(Tried::Held(self))
+    }
+
+    /// That others hold the lock for longer than they are waited for.
+    pub fn busy(&self) -> Error {
+        Error::Busy(self.place.shown(SESSION))
     }
 
     /// What `session.json` says; `None` without one.

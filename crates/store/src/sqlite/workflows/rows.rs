@@ -154,19 +154,23 @@ pub(super) fn write(connection: &Connection, sum: &WorkflowRow) -> Result<()> {
     Ok(())
 }
 
-/// The newest that fit. Those of each status are in order in the index; they are merged.
-pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>> {
+/// The query for those of one status.
+fn listing(filter: &WorkflowFilter) -> String {
     let index = match (&filter.worktree, &filter.user) {
         (Some(_), _) => "workflow_in_worktree where worktree = ?1 and (?2 is null or user = ?2)",
         (None, Some(_)) => "workflow_of_user where ?1 is null and user = ?2",
         (None, None) => "workflow_by_status where ?1 is null and ?2 is null",
     };
     let place = if filter.before.is_some() { "and (created_at, id) < (?5, ?6)" } else { "" };
-    let sql = format!(
+    format!(
         "select {COLUMNS} from workflow indexed by {index} and status = ?3 {place}
          order by created_at desc, id desc limit ?4"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
+    )
+}
+
+/// The newest that fit. Those of each status are in order in the index; they are merged.
+pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>> {
+    let mut statement = connection.prepare_cached(&listing(filter))?;
     let mut found: Vec<Found> = Vec::new();
     let is_wanted =
         |status: &Status| filter.statuses.is_empty() || filter.statuses.contains(status);
@@ -229,4 +233,31 @@ pub(super) fn workflow_of(
     let Some((id, task)) = found else { return Ok(None) };
     let id = id.parse().map_err(|_| Error::Damaged(format!("workflow id {id:?}")))?;
     Ok(Some((id, task)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema::plan_of;
+
+    #[test]
+    fn a_list_goes_on_from_any_place_by_an_index() {
+        let name = || Some("a".to_owned());
+        let before = Some((Timestamp::UNIX_EPOCH, WorkflowId::generate()));
+        let all = WorkflowFilter { before, limit: 5, ..WorkflowFilter::default() };
+        for (filter, index) in [
+            (all.clone(), "workflow_by_status (status=? AND (created_at,id)<(?,?))"),
+            (
+                WorkflowFilter { user: name(), ..all.clone() },
+                "workflow_of_user (user=? AND status=? AND (created_at,id)<(?,?))",
+            ),
+            (
+                WorkflowFilter { worktree: name(), ..all },
+                "workflow_in_worktree (worktree=? AND status=? AND (created_at,id)<(?,?))",
+            ),
+        ] {
+            let plan = plan_of(&listing(&filter));
+            assert_eq!(plan, [format!("SEARCH workflow USING INDEX {index}")]);
+        }
+    }
 }
