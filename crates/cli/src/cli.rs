@@ -45,6 +45,7 @@ enum Command {
     Agents(commands::agents::Args),
     Workflow(commands::workflow::Args),
     Mcp(commands::mcp::Args),
+    Token(commands::token::Args),
     Init(commands::init::Args),
     Record(commands::record::Args),
     List(commands::list::Args),
@@ -197,6 +198,7 @@ impl Command {
                 | Self::Init(_)
                 | Self::Doctor(_)
                 | Self::Backup(_)
+                | Self::Token(_)
                 // Its server looks whenever it is asked.
                 | Self::Mcp(_)
         )
@@ -211,6 +213,7 @@ impl Command {
             Self::Stop(args) => args.run(app).await,
             Self::Agents(args) => args.run(app).await,
             Self::Workflow(args) => Box::pin(args.run(app)).await,
+            Self::Token(args) => args.run(app).await,
             Self::Init(args) => args.run(app).await,
             Self::Record(args) => args.run(app).await,
             Self::List(args) => args.run(app).await,

@@ -232,6 +232,10 @@ fn by_engine(error: &Error) -> Report {
         | Error::NoSnapshot { .. }
         | Error::Workflow(_)
         | Error::WorkflowBusy(_) => workflow::by_engine(error),
+        Error::NoToken(_) => {
+            found("token_not_found", REFUSED, "`rethread token list` shows what there is")
+        }
+        Error::KeyReused => found("key_reused", REFUSED, "each request needs a key of its own"),
         Error::Folder(_) => {
             found("folder", REFUSED, "`rethread doctor` looks through the folders of a workspace")
         }
@@ -400,6 +404,8 @@ fn by_store(error: &store::Error) -> Report {
         | E::NoMessage(..)
         | E::NoWorkflow(_)
         | E::Refused(_)
+        | E::NoToken(_)
+        | E::KeyReused
         | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));
         }

@@ -105,6 +105,8 @@ fn hint(error: &Error) -> String {
         Error::NoSnapshot { .. } => "workflow_status lists the snapshots of a workflow",
         Error::Workflow(_) => "workflow_status shows how it stands and what it waits for",
         Error::WorkflowBusy(_) => "workflow_status shows how it stands; pause_workflow stops it",
+        Error::NoToken(_) => "`rethread token list` shows what there is",
+        Error::KeyReused => "each request needs a key of its own",
         Error::Folder(_) => "`rethread doctor` looks through the folders of a workspace",
         Error::Import { .. } | Error::Store(_) => "`rethread doctor` looks closer",
     };

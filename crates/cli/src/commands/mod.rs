@@ -26,6 +26,7 @@ pub(crate) mod search;
 pub(crate) mod shift;
 pub(crate) mod show;
 pub(crate) mod stop;
+pub(crate) mod token;
 pub(crate) mod tour;
 pub(crate) mod workflow;
 

@@ -67,6 +67,7 @@ mod show;
 mod status;
 mod talk_kills;
 mod terminal;
+mod token;
 mod tour;
 mod workspace_clones;
 mod workspace_hostile;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
+mod access;
 mod agents;
 mod append;
 mod bytes;
@@ -22,6 +23,7 @@ mod sessions;
 mod stalls;
 mod talks;
 mod upkeep;
+mod usage;
 mod within;
 mod workflows;
 
