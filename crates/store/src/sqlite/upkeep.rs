@@ -130,6 +130,7 @@ pub(super) fn erase_deleted(
 /// Removes a session for good.
 pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> Result<()> {
     let (no, facts) = (row.no, row.session.facts);
+    index_shared(connection, no)?;
     let mut sources: Vec<i64> = connection
         .prepare("select source from segment where session = ?1")?
         .query_map([no], |row| row.get(0))?
@@ -161,6 +162,19 @@ pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> 
     feed::tell(connection, &row.session, Kind::SessionErased, (facts, facts), now)?;
     claims::forget_locks(store, no);
     Ok(())
+}
+
+/// Brings what forks have of a session into the index: once it is gone, no row tells that the index lacks it. Mostly
+/// there is nothing to do, unless the index was begun anew since the fork.
+fn index_shared(connection: &Connection, no: i64) -> Result<()> {
+    let shared: Option<Seq> =
+        connection
+            .query_row("select max(hi) from segment where source = ?1", [no], |row| row.get(0))?;
+    let Some(shared) = shared else { return Ok(()) };
+    let row = connection
+        .prepare_cached(&rows::select_session("where no = ?1"))?
+        .query_row([no], rows::session)?;
+    index::reach(connection, &row, shared)
 }
 
 /// Removes the messages of a session that is gone, but for those that a fork has.

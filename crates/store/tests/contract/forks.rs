@@ -73,6 +73,27 @@ fn a_fork_in_the_middle_knows_only_what_came_before() {
 }
 
 #[test]
+fn what_a_fork_shares_is_found_although_its_source_went_before_the_index_came_to_it() {
+    on_each(async |store| {
+        let source = said(store, &["a zebra", "two"]).await;
+        let middle = fork(store, source, 1).await;
+        store.add(middle, vec![user("an okapi"), user("three")]).await.unwrap();
+        let last = fork(store, middle, 2).await;
+        // The first time, the index is begun anew, and gets no further than to a title.
+        store.index(1).await.unwrap();
+        for gone in [source, middle] {
+            store.erase(gone).await.unwrap();
+            store.expect_sound().await;
+        }
+        for (word, seq) in [("zebra", 1), ("okapi", 2)] {
+            assert_eq!(found(store, word, &Filter::default()).await, [(last, seq)]);
+        }
+        store.index_all().await;
+        store.expect_sound().await;
+    });
+}
+
+#[test]
 fn forks_of_forks_share_all_the_way() {
     on_each(async |store| {
         let a = said(store, &["1", "2", "3"]).await;

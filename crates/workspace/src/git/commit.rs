@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Hurdle;
+use super::announced::endangered;
 use super::draft::Draft;
 use super::message::message;
 use super::place::{Place, literal, path_of, refusal};
@@ -134,8 +135,9 @@ impl Attempt {
         }
         let update = kind_of(&self.place, &paths) == Changed::OnlySession;
         let message = message(title, update);
+        let taken = self.with_endangered(&paths)?;
         let draft = Draft::keep(self.place.draft());
-        let answer = self.tell(&[&COMMIT[..], &["-m", &message]].concat(), literals(&paths));
+        let answer = self.tell(&[&COMMIT[..], &["-m", &message]].concat(), literals(&taken));
         draft.put_back(&message);
         // A hook that runs after the commit may have been ended for taking too long: the commit was made all the same.
         let landed = self.landed(&paths);
@@ -145,6 +147,18 @@ impl Attempt {
             (_, Ok(answer)) if !answer.success() => Err(refused(&answer)),
             // A hook has moved the branch away again, or the commit cannot be read back: made it was.
             (_, Ok(_)) => Ok(Some(Committed { id: self.tip(), message })),
+        }
+    }
+
+    /// These paths, and those of ours that git would lose without being told of them. It must lose none of the user's.
+    fn with_endangered(&self, paths: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>, Hurdle> {
+        let (ours, others): (BTreeSet<_>, BTreeSet<_>) = endangered(&self.place)?
+            .into_iter()
+            .filter(|path| !paths.contains(path))
+            .partition(|path| self.survey.found.contains(path));
+        match others.first() {
+            Some(path) => Err(Hurdle::Announced(path_of(path))),
+            None => Ok(paths | &ours),
         }
     }
 

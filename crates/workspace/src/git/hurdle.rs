@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::announced::endangered;
 use super::inventory::Inventory;
-use super::place::Place;
+use super::place::{Place, path_of};
 
 /// Why a folder cannot be committed now, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +29,13 @@ pub enum Hurdle {
     /// The rule that hides it: file, line and pattern.
     #[error("an ignore rule hides the session from git: {}; change that rule", .0.display())]
     Ignored(PathBuf),
+    /// A file outside the folder.
+    #[error(
+        "git would drop {} from the repository: it is committed, empty, and in the index only announced (`git add -N`); \
+         `git add` with its path mends that",
+        .0.display()
+    )]
+    Announced(PathBuf),
     /// Its last words.
     #[error("a hook refused the commit: {0}")]
     Hook(String),
@@ -45,7 +53,9 @@ pub enum Hurdle {
 pub fn hurdle(folder: &Path) -> Option<Hurdle> {
     let found = Place::find(folder).and_then(|place| {
         place.ready()?;
-        Inventory::of(&place, &[])
+        Inventory::of(&place, &[])?;
+        let lost = endangered(&place)?.into_iter().find(|path| !path.starts_with(&place.prefix));
+        lost.map_or(Ok(()), |path| Err(Hurdle::Announced(path_of(&path))))
     });
     found.err()
 }

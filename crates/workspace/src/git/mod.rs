@@ -2,11 +2,12 @@
 //!
 //! Reading executes nothing of the repository. Its settings can name programs (a file system monitor, filters, hooks,
 //! diff drivers), so only commands are asked that read names and ids, with all of that switched off; what is on the
-//! disk is compared by ourselves. No shadow repository is needed for that: nothing here asks for a status, or for a diff of
-//! anything but two trees.
+//! disk is compared by ourselves. No shadow repository is needed for that: nothing here asks for a status, or for a diff
+//! that looks at the disk.
 //!
 //! A commit is made by the user's own git, with their hooks, signing, filters and identity.
 
+mod announced;
 mod commit;
 mod diff;
 mod draft;

@@ -54,6 +54,8 @@ pub(super) fn kind_of(place: &Place, paths: &BTreeSet<Vec<u8>>) -> Changed {
 
 #[derive(Debug)]
 pub(super) struct Survey {
+    /// All that is on the disk, changed or not.
+    pub(super) found: BTreeSet<Vec<u8>>,
     pub(super) changed: BTreeSet<Vec<u8>>,
     /// Those of them that git does not know yet.
     pub(super) unknown: BTreeSet<Vec<u8>>,
@@ -105,7 +107,12 @@ impl Survey {
             .filter(|path| inventory.found.contains_key(*path))
             .filter(|path| !inventory.indexed.contains_key(*path));
         let new = changed.iter().filter(|path| !committed.contains_key(*path));
-        Ok(Self { unknown: unknown.cloned().collect(), new: new.cloned().collect(), changed })
+        Ok(Self {
+            found: inventory.found.keys().cloned().collect(),
+            unknown: unknown.cloned().collect(),
+            new: new.cloned().collect(),
+            changed,
+        })
     }
 }
 

@@ -190,6 +190,22 @@ isolated! {
         expect(&ground, Hurdle::Ignored(PathBuf::from(".gitignore:1 conversations/*/")));
     }
 
+    fn an_empty_file_of_the_user_that_git_would_drop() {
+        let ground = Ground::new();
+        ground.write("src/.gitkeep", "");
+        ground.git(&["add", "src/.gitkeep"]);
+        ground.git(&["commit", "-q", "-m", "second"]);
+        ground.git(&["rm", "-q", "--cached", "src/.gitkeep"]);
+        ground.talk("one\n");
+        assert_eq!(hurdle(&ground.folder), None, "git keeps what is only removed from the index");
+        ground.git(&["add", "--intent-to-add", "src/.gitkeep"]);
+        expect(&ground, Hurdle::Announced(PathBuf::from("src/.gitkeep")));
+        assert_eq!(changed(&ground.folder), Ok(Changed::More), "reading goes on");
+        ground.git(&["add", "src/.gitkeep"]);
+        let made = ground.commit().unwrap().unwrap();
+        assert_eq!(ground.taken(&made.id).len(), 3, "{:?}", ground.taken(&made.id));
+    }
+
     fn no_identity() {
         let ground = Ground::new();
         ground.talk("one\n");
@@ -256,6 +272,7 @@ fn each_hurdle_says_what_to_do() {
         Hurdle::Rebasing,
         other("a revert"),
         Hurdle::NoIdentity,
+        Hurdle::Announced(PathBuf::from("src/.gitkeep")),
     ] {
         assert!(hurdle.to_string().contains("`git "), "{hurdle}");
     }

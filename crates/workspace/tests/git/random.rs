@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::time::SystemTime;
 
-use rethread_workspace::{Changed, Hurdle, changed};
+use rethread_workspace::{Changed, Hurdle, changed, hurdle};
 
 use crate::ground::{FOLDER, Ground, everything, the_rest, try_git, write};
 
@@ -71,6 +71,7 @@ fn one(seed: u64) {
             dice.act(&ground, &path);
         }
         fs::create_dir_all(&ground.folder).unwrap();
+        mend(&ground, seed);
         if dice.roll(2) == 0 {
             refuse(&ground, seed);
         }
@@ -106,6 +107,21 @@ fn one(seed: u64) {
                 "seed {seed}"
             );
         }
+    }
+}
+
+/// Does what is asked for where git would drop files of the user's.
+fn mend(ground: &Ground, seed: u64) {
+    while let Some(hurdle) = hurdle(&ground.folder) {
+        let Hurdle::Announced(path) = &hurdle else { panic!("seed {seed}: {hurdle:?}") };
+        let before = everything(&ground.top);
+        match ground.commit() {
+            Ok(None) => (),
+            outcome => assert_eq!(outcome.as_ref(), Err(&hurdle), "seed {seed}"),
+        }
+        assert_eq!(everything(&ground.top), before, "seed {seed}");
+        let asked = ["--literal-pathspecs", "add", "--", path.to_str().unwrap()];
+        ground.git(&asked);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use rethread_workspace::Hurdle;
+use rethread_workspace::{Changed, Hurdle, changed};
 
 use crate::ground::{FOLDER, Ground, everything, git_bytes, the_rest, write};
 
@@ -61,6 +61,22 @@ isolated! {
         let before = the_rest(&ground.top);
         ground.commit().unwrap().unwrap();
         assert_eq!(the_rest(&ground.top), before);
+    }
+
+    fn by_a_commit_when_an_empty_file_of_ours_is_only_announced() {
+        let ground = Ground::new();
+        ground.talk("one\n");
+        let empty = format!("{FOLDER}/notes.md");
+        ground.write(&empty, "");
+        ground.commit().unwrap().unwrap();
+        ground.git(&["rm", "-q", "--cached", &empty]);
+        ground.git(&["add", "--intent-to-add", &empty]);
+        assert_eq!(changed(&ground.folder), Ok(Changed::Nothing));
+        assert_eq!(ground.commit(), Ok(None));
+        ground.talk("two\n");
+        let made = ground.commit().unwrap().unwrap();
+        assert_eq!(ground.taken(&made.id), [format!("{FOLDER}/.session/messages.jsonl")]);
+        assert_eq!(changed(&ground.folder), Ok(Changed::Nothing));
     }
 
     fn by_a_hook_that_refuses() {
