@@ -149,10 +149,12 @@ fn numbers_beyond_all_measure_do_no_harm() {
     });
 }
 
+/// What is summed up, its cost exactly, and the sessions that it is of.
+type Sum = (UsageDay, i64, BTreeSet<SessionId>);
+
 /// The same sums, from what can be read of the sessions.
 async fn folded(store: &TestStore, sessions: &[(SessionId, usize)]) -> Vec<UsageDay> {
-    let mut days: BTreeMap<(Date, String, String), (UsageDay, i64, BTreeSet<SessionId>)> =
-        BTreeMap::new();
+    let mut days: BTreeMap<(Date, String, String), Sum> = BTreeMap::new();
     for (id, shared) in sessions {
         let session = store.session(*id).await.unwrap();
         for message in store.all(*id).await.into_iter().skip(*shared) {
@@ -190,7 +192,7 @@ async fn folded(store: &TestStore, sessions: &[(SessionId, usize)]) -> Vec<Usage
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    let finish = |(sum, nano, from): (UsageDay, i64, BTreeSet<SessionId>)| UsageDay {
+    let finish = |(sum, nano, from): Sum| UsageDay {
         cost_usd: nano as f64 / 1e9,
         sessions: from.len() as u64,
         ..sum
