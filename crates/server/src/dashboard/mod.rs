@@ -4,6 +4,9 @@ mod assets;
 mod flows;
 mod frame;
 mod login;
+mod markdown;
+mod posted;
+mod sessions;
 mod trouble;
 mod words;
 
@@ -14,5 +17,9 @@ use crate::state::App;
 pub(crate) use trouble::shown;
 
 pub(crate) fn router() -> Router<App> {
-    Router::new().merge(assets::router()).merge(login::router()).merge(flows::router())
+    Router::new()
+        .merge(assets::router())
+        .merge(login::router())
+        .merge(sessions::router())
+        .merge(flows::router())
 }
