@@ -18,6 +18,8 @@ const MOST_ISSUE: usize = 256 * 1024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
+    /// Whose it is, where that is not the user of this program.
+    pub(crate) user: Option<String>,
     pub(crate) worktree: PathBuf,
     pub(crate) plan: Option<PathBuf>,
     pub(crate) issue: Option<Issue>,
@@ -90,7 +92,7 @@ impl Order {
             ..settings.limits()?
         };
         Ok(Charter {
-            user: app.config.user(None)?,
+            user: app.config.user(self.user.as_deref())?,
             worktree: self.worktree.to_string_lossy().into_owned(),
             plan: Some(self.plan_path()?),
             title: one_line(&title.unwrap_or_else(|| issue.title.clone()), 120),

@@ -94,6 +94,7 @@ impl Args {
 
     fn order(self) -> anyhow::Result<Order> {
         Ok(Order {
+            user: None,
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,
             issue: self.issue.as_deref().map(issue_in).transpose()?,
