@@ -6,7 +6,7 @@ mod session;
 pub(crate) use event::EventView;
 pub(crate) use session::{
     Appended, ContextView, ConversationView, HitView, MessageView, OpenedView, SessionView,
-    TurnView, Whole,
+    TurnView, Whole, dollars,
 };
 
 use serde::Serialize;
