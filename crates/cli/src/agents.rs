@@ -39,6 +39,11 @@ impl How {
         Self { permissions, ..Self::default() }
     }
 
+    /// As the server was asked to.
+    pub(crate) fn for_server(model: Option<String>, conversation: Option<String>) -> Self {
+        Self { model, conversation, ..Self::default() }
+    }
+
     pub(crate) fn conversation(&self) -> Option<&str> {
         self.conversation.as_deref()
     }

@@ -45,6 +45,8 @@ enum Command {
     Agents(commands::agents::Args),
     Workflow(commands::workflow::Args),
     Mcp(commands::mcp::Args),
+    Serve(commands::serve::Args),
+    Login(commands::serve::Login),
     Token(commands::token::Args),
     Init(commands::init::Args),
     Record(commands::record::Args),
@@ -145,6 +147,11 @@ fn refuse_missing_folder(url: &StoreUrl, config: &Config) -> anyhow::Result<()> 
 }
 
 impl Cli {
+    /// Whether it serves many at once, on all cores.
+    pub(crate) const fn is_server(&self) -> bool {
+        matches!(self.command, Command::Serve(_))
+    }
+
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { store, json, command } = self;
         match command {
@@ -163,7 +170,11 @@ impl Cli {
         }
         if !matches!(
             command,
-            Command::Record(_) | Command::Import(_) | Command::Run(_) | Command::Mcp(_)
+            Command::Record(_)
+                | Command::Import(_)
+                | Command::Run(_)
+                | Command::Mcp(_)
+                | Command::Serve(_)
         ) {
             refuse_missing_folder(&url, &config)?;
         }
@@ -180,6 +191,9 @@ impl Cli {
             app.gather().await?;
         }
         if let Command::Mcp(args) = command {
+            return Box::pin(args.run(app)).await;
+        }
+        if let Command::Serve(args) = command {
             return Box::pin(args.run(app)).await;
         }
         let outcome = command.run(&app).await;
@@ -201,6 +215,8 @@ impl Command {
                 | Self::Token(_)
                 // Its server looks whenever it is asked.
                 | Self::Mcp(_)
+                | Self::Serve(_)
+                | Self::Login(_)
         )
     }
 
@@ -214,6 +230,7 @@ impl Command {
             Self::Agents(args) => args.run(app).await,
             Self::Workflow(args) => Box::pin(args.run(app)).await,
             Self::Token(args) => args.run(app).await,
+            Self::Login(args) => args.run(app).await,
             Self::Init(args) => args.run(app).await,
             Self::Record(args) => args.run(app).await,
             Self::List(args) => args.run(app).await,
@@ -239,6 +256,7 @@ impl Command {
             Self::Doctor(args) => args.run(app).await,
             Self::Config(_)
             | Self::Mcp(_)
+            | Self::Serve(_)
             | Self::Restore(_)
             | Self::Tour(_)
             | Self::Completions(_)

@@ -140,6 +140,12 @@ fn print(code: &str, message: &str, hint: Option<&str>, json: bool) {
     }
 }
 
+/// What it is called for programs, and what to do next.
+pub(crate) fn code_and_hint(failure: &anyhow::Error) -> (&'static str, Option<String>) {
+    let report = classify(failure);
+    (report.code, report.hint)
+}
+
 /// What to do next, where there is something.
 pub(crate) fn hint(failure: &anyhow::Error) -> Option<String> {
     classify(failure).hint
@@ -405,7 +411,6 @@ fn by_store(error: &store::Error) -> Report {
         | E::NoWorkflow(_)
         | E::Refused(_)
         | E::NoToken(_)
-        | E::KeyReused
         | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));
         }

@@ -32,7 +32,12 @@ fn main() -> ExitCode {
         output::note(format_args!("error: this is a bug in rethread: {panic}"));
         std::process::exit(error::OUR_FAULT.into());
     }));
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut builder = if cli.is_server() {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(failure) => return error::report(&failure.into(), json),
     };

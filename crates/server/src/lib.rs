@@ -17,6 +17,7 @@ mod routes;
 mod serve;
 mod settings;
 mod state;
+mod tls;
 mod turns;
 mod views;
 
@@ -24,3 +25,4 @@ pub use log::Log;
 pub use port::{AgentInfo, Choice, Fault, Order, Program, Resumed};
 pub use serve::Server;
 pub use settings::{Bounds, Settings};
+pub use tls::{TlsConfig, tls};

@@ -135,6 +135,7 @@ fn entry(code: &str) -> (&'static str, StatusCode, &'static str) {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let whole = self.clone();
         let (code, status, title) = entry(self.code);
         let body = Body {
             kind: "about:blank",
@@ -156,6 +157,8 @@ impl IntoResponse for Problem {
         }
         // For the log and the counters, which see only the response.
         response.extensions_mut().insert(Code(code));
+        // For people: `dashboard::shown` makes a page of it.
+        response.extensions_mut().insert(whole);
         response
     }
 }

@@ -81,6 +81,7 @@ pub(crate) fn router(app: &App) -> Router {
         .layer(middleware::from_fn(plain_bodies))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::admitted))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::fenced))
+        .layer(middleware::from_fn(dashboard::shown))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observed))
         .layer(middleware::from_fn(access::sealed))
         .with_state(Arc::clone(app))

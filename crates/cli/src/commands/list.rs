@@ -61,6 +61,7 @@ impl Args {
             status: self.status,
             archived: self.all,
             deleted: self.deleted,
+            before: None,
             limit: self
                 .limit
                 .map_or(Ok(app.config.list.limit), |limit| positive("sessions", limit))?,

@@ -23,6 +23,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod shift;
 pub(crate) mod show;
 pub(crate) mod stop;

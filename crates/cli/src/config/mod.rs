@@ -3,6 +3,7 @@
 
 mod lineage;
 mod secrets;
+mod serve;
 mod workflow;
 
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ pub(crate) struct Config {
     notify: BTreeMap<String, workflow::Hook>,
     tools: BTreeMap<String, Tool>,
     pub(crate) mcp: Mcp,
+    pub(crate) serve: serve::Serve,
     pub(crate) model: Model,
     /// As they were written: `acp` knows what an agent is.
     agents: Table,

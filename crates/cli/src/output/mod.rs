@@ -60,6 +60,11 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Whether what is said beside the data is read by a person.
+pub(crate) fn is_error_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
 /// Stored text for the eyes of a person: as it is with `--raw`, with control characters spelled out otherwise.
 pub(crate) fn shown(text: &str, raw: bool) -> String {
     if raw { text.to_owned() } else { quote::safe(text) }

@@ -1,9 +1,25 @@
 //! The pages: HTML made here, readable without a script; a small script of our own keeps them live.
 
+mod assets;
+mod flows;
+mod frame;
+mod login;
+mod markdown;
+mod posted;
+mod sessions;
+mod trouble;
+mod words;
+
 use axum::Router;
 
 use crate::state::App;
 
+pub(crate) use trouble::shown;
+
 pub(crate) fn router() -> Router<App> {
     Router::new()
+        .merge(assets::router())
+        .merge(login::router())
+        .merge(sessions::router())
+        .merge(flows::router())
 }

@@ -86,7 +86,7 @@ impl From<Status_> for Status {
 }
 
 /// A user that is asked for, if the caller may see theirs; otherwise the caller's own scope.
-pub(super) fn scope(caller: &Caller, user: Option<String>) -> Option<String> {
+pub(crate) fn scope(caller: &Caller, user: Option<String>) -> Option<String> {
     match user {
         Some(user) if caller.may_see(&user) => Some(user),
         // Nobody's: nothing is found, as if they had none.

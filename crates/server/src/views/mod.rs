@@ -8,7 +8,7 @@ pub(crate) mod workflow;
 pub(crate) use event::EventView;
 pub(crate) use session::{
     Appended, ContextView, ConversationView, HitView, MessageView, OpenedView, SessionView,
-    TurnView, Whole,
+    TurnView, Whole, dollars,
 };
 
 use rethread_domain::redact::Redactor;

@@ -224,6 +224,25 @@ impl Then {
     }
 }
 
+/// Says something to a workflow for whoever is not at this terminal. Where it waits and nobody runs it, it goes on in
+/// the background.
+pub(crate) async fn tell(app: &App, id: WorkflowId, command: Command) -> anyhow::Result<Workflow> {
+    if command == Command::Approve {
+        app.engine.approve_question(id).await?;
+    }
+    let workflow = app.engine.workflow(id).await?;
+    let is_end = matches!(command, Command::Cancel { .. });
+    if workflow.status != Status::Blocked || is_end {
+        let workflow = app.engine.ask_workflow(id, &command).await?;
+        if is_end {
+            crate::notices::tell(app, id).await;
+        }
+        return Ok(workflow);
+    }
+    workflow.decide(&command).map_err(rethread_engine::Error::from)?;
+    super::in_background(app, id, &wish(&command)).await
+}
+
 fn say_whole(app: &App, workflow: &Workflow) {
     if app.json {
         output::json(&WorkflowView::from(workflow));

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use rethread_domain::workflow::{Status, WorkflowId};
 
-pub(crate) use answer::pause;
+pub(crate) use answer::{pause, tell};
 pub(crate) use background::in_background;
 pub(crate) use drive::drive;
 pub(crate) use order::{Approval, Order, issue_of};

@@ -94,6 +94,8 @@ impl Args {
 
     fn order(self) -> anyhow::Result<Order> {
         Ok(Order {
+            id: None,
+            user: None,
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,
             issue: self.issue.as_deref().map(issue_in).transpose()?,

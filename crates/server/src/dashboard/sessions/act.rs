@@ -1,0 +1,122 @@
+//! What can be done with a session by a form: it works without the script, and comes back to the page.
+
+use axum::extract::State;
+use axum::response::Response;
+use rethread_domain::SessionId;
+use rethread_domain::conversation::TitleFrom;
+use rethread_domain::session::Move;
+use serde::Deserialize;
+
+use crate::access::Caller;
+use crate::dashboard::frame::back;
+use crate::dashboard::posted::Posted;
+use crate::extract::At;
+use crate::problem::Problem;
+use crate::routes::prompts::{self, Prompt};
+use crate::state::App;
+
+fn to(id: SessionId, told: &str) -> Result<Response, Problem> {
+    back(&format!("/sessions/{id}?told={told}"))
+}
+
+/// Moves it from one status to another, deletes it, or brings it back.
+pub(super) async fn act(
+    State(app): State<App>,
+    caller: Caller,
+    At((id, what)): At<(String, String)>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?.id;
+    let (asked, told) = match what.as_str() {
+        "pause" => (Move::Pause, "paused"),
+        "complete" => (Move::Complete, "completed"),
+        "activate" => (Move::Reopen, "activated"),
+        "archive" => (Move::Archive, "archived"),
+        "unarchive" => (Move::Unarchive, "unarchived"),
+        "delete" => {
+            app.engine.delete(session).await?;
+            return to(session, "deleted");
+        }
+        "undelete" => {
+            app.engine.undelete(session).await?;
+            return to(session, "undeleted");
+        }
+        _ => return Err(Problem::new("not_found", "a session does not know this action")),
+    };
+    app.engine.shift(session, asked).await?;
+    to(session, told)
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Renamed {
+    title: String,
+}
+
+pub(super) async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(renamed): Posted<Renamed>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    app.engine.retitle(session.id, renamed.title.trim(), TitleFrom::Person).await?;
+    to(session.id, "renamed")
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Forked {
+    /// The last message that both have; empty for the newest.
+    #[serde(default)]
+    at: String,
+}
+
+pub(super) async fn fork(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(forked): Posted<Forked>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    let at = Some(forked.at.trim()).filter(|at| !at.is_empty()).map(str::parse::<u32>).transpose();
+    let at = at.map_err(|_| Problem::new("bad_input", "this is not the number of a message"))?;
+    let new = app.engine.fork_as(SessionId::generate(), session.id, at).await?;
+    to(new.id, "forked")
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Sent {
+    prompt: String,
+    #[serde(default)]
+    agent: String,
+}
+
+pub(super) async fn send(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(sent): Posted<Sent>,
+) -> Result<Response, Problem> {
+    let agent = Some(sent.agent).filter(|agent| !agent.is_empty());
+    let turn = prompts::begin(&app, &caller, &id, None, Prompt::new(sent.prompt, agent)).await?;
+    back(&format!("/sessions/{}?told=sent#end", turn.session))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Cancelled {
+    turn: String,
+}
+
+pub(super) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(cancelled): Posted<Cancelled>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    // One that is over meanwhile needs no cancelling.
+    for turn in app.turns.running_in(session.id) {
+        if turn.id.to_string() == cancelled.turn {
+            turn.cancel();
+        }
+    }
+    back(&format!("/sessions/{}?told=cancelled#end", session.id))
+}

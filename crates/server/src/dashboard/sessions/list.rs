@@ -1,0 +1,291 @@
+//! The list of sessions and the finds of a search: the first page that somebody sees.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use rethread_domain::search::Filter;
+use rethread_domain::{Session, SessionId, Status};
+use rethread_engine::ListFilter;
+use serde::Deserialize;
+
+use crate::access::Caller;
+use crate::cursor;
+use crate::dashboard::frame::{self, Frame, Nav};
+use crate::dashboard::words;
+use crate::extract::Params;
+use crate::problem::Problem;
+use crate::routes::sessions::scope;
+use crate::state::App;
+use crate::views::HitView;
+
+/// What is looked for. Forms send their empty fields too: an empty text is no wish.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    q: String,
+    status: String,
+    agent: String,
+    kind: String,
+    project: String,
+    user: String,
+    archived: Option<String>,
+    deleted: Option<String>,
+    cursor: String,
+    told: Option<String>,
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+impl Asked {
+    fn status(&self) -> Result<Option<Status>, Problem> {
+        let parsed = some(&self.status).map(|text| text.parse()).transpose();
+        parsed.map_err(|why: String| Problem::new("bad_input", rethread_domain::quote::safe(&why)))
+    }
+
+    fn is_filtered(&self) -> bool {
+        let texts = [&self.status, &self.agent, &self.kind, &self.project, &self.user];
+        texts.into_iter().any(|text| !text.trim().is_empty())
+            || self.archived.is_some()
+            || self.deleted.is_some()
+    }
+
+    /// The same as part of an address, from another place in the list on.
+    fn query(&self, cursor: &str) -> String {
+        let pairs = [
+            ("q", self.q.as_str()),
+            ("status", &self.status),
+            ("agent", &self.agent),
+            ("kind", &self.kind),
+            ("project", &self.project),
+            ("user", &self.user),
+            ("archived", self.archived.as_deref().unwrap_or_default()),
+            ("deleted", self.deleted.as_deref().unwrap_or_default()),
+            ("cursor", cursor),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let given = given.map(|(name, value)| format!("{name}={}", words::encoded(value)));
+        given.collect::<Vec<_>>().join("&")
+    }
+}
+
+/// A session in the list.
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) short: String,
+    pub(super) title: String,
+    pub(super) status: &'static str,
+    pub(super) kind: String,
+    pub(super) agent: Option<String>,
+    pub(super) user: String,
+    pub(super) project: String,
+    pub(super) project_name: String,
+    pub(super) at: String,
+    pub(super) ago: String,
+    pub(super) messages: String,
+    pub(super) tokens: String,
+}
+
+impl Row {
+    pub(super) fn of(app: &App, session: &Session) -> Self {
+        let now = app.engine.clock().now();
+        Self {
+            id: session.id.to_string(),
+            short: session.id.short(),
+            title: title(app, session),
+            status: status(session),
+            kind: session.kind.clone(),
+            agent: session.agent.clone(),
+            user: session.user.clone(),
+            project: session.project.clone(),
+            project_name: words::last_part(&session.project).to_owned(),
+            at: session.last_active_at.to_string(),
+            ago: words::ago(session.last_active_at, now),
+            messages: words::grouped(session.last_seq.into()),
+            tokens: words::short(session.counters.tokens),
+        }
+    }
+}
+
+pub(super) fn title(app: &App, session: &Session) -> String {
+    let title = app.clean_some(session.title.as_deref());
+    title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| "Untitled".to_owned())
+}
+
+pub(super) fn status(session: &Session) -> &'static str {
+    if session.deleted_at.is_some() { "deleted" } else { session.status.as_str() }
+}
+
+/// A find, its text cut where it was found: every other part is a find.
+struct Find {
+    place: String,
+    title: String,
+    short: String,
+    what: String,
+    at: Option<(String, String)>,
+    parts: Vec<(String, bool)>,
+}
+
+impl Find {
+    fn of(app: &App, hit: HitView) -> Self {
+        let now = app.engine.clock().now();
+        let id = hit.session_id;
+        let anchor = hit.seq.map(|seq| format!("?at={seq}#m{seq}")).unwrap_or_default();
+        let what = match (hit.role.as_deref(), hit.seq) {
+            (Some(role), Some(seq)) => format!("{role}, message {seq}"),
+            _ => hit.kind,
+        };
+        Self {
+            place: format!("/sessions/{id}{anchor}"),
+            title: hit.title.unwrap_or_else(|| "Untitled".to_owned()),
+            short: id.parse::<SessionId>().map(|id| id.short()).unwrap_or_default(),
+            what,
+            at: hit.timestamp.map(|at| (at.to_string(), words::ago(at, now))),
+            parts: parts(&hit.excerpt),
+        }
+    }
+}
+
+fn parts(excerpt: &str) -> Vec<(String, bool)> {
+    let parts = excerpt.split("**").enumerate();
+    parts.map(|(index, part)| (part.to_owned(), index % 2 == 1)).collect()
+}
+
+/// What was found: sessions, or places in them.
+#[derive(Template)]
+#[template(path = "sessions/results.html")]
+struct Results {
+    q: String,
+    rows: Vec<Row>,
+    finds: Vec<Find>,
+    /// Where the list goes on.
+    older: Option<String>,
+    is_first: bool,
+    is_filtered: bool,
+    is_admin: bool,
+    may_write: bool,
+}
+
+#[derive(Template)]
+#[template(path = "sessions/list.html")]
+struct List {
+    frame: Frame,
+    asked: Asked,
+    agents: Vec<String>,
+    statuses: [&'static str; 4],
+    fragment: String,
+    results: Results,
+}
+
+async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Problem> {
+    let mut results = Results {
+        q: asked.q.trim().to_owned(),
+        rows: Vec::new(),
+        finds: Vec::new(),
+        older: None,
+        is_first: asked.cursor.is_empty(),
+        is_filtered: asked.is_filtered(),
+        is_admin: caller.is_admin(),
+        may_write: caller.may_write(),
+    };
+    if results.q.is_empty() {
+        (results.rows, results.older) = listed(app, caller, asked).await?;
+    } else {
+        results.finds = sought(app, caller, asked).await?;
+    }
+    Ok(results)
+}
+
+async fn listed(
+    app: &App,
+    caller: &Caller,
+    asked: &Asked,
+) -> Result<(Vec<Row>, Option<String>), Problem> {
+    app.program.gather().await;
+    let filter = ListFilter {
+        user: scope(caller, some(&asked.user)),
+        project: some(&asked.project),
+        kind: some(&asked.kind),
+        agent: some(&asked.agent),
+        status: asked.status()?,
+        archived: asked.archived.is_some(),
+        deleted: asked.deleted.is_some(),
+        before: some(&asked.cursor).as_deref().map(cursor::decode::<SessionId>).transpose()?,
+        limit: cursor::USUAL + 1,
+        ..ListFilter::default()
+    };
+    let mut found = app.engine.list(&filter).await?;
+    let is_more = found.len() > cursor::USUAL as usize;
+    found.truncate(cursor::USUAL as usize);
+    let older = found.last().filter(|_| is_more).map(|last| {
+        let at = last.deleted_at.unwrap_or(last.last_active_at);
+        format!("/?{}", asked.query(&cursor::encode(at, last.id)))
+    });
+    Ok((found.iter().map(|session| Row::of(app, session)).collect(), older))
+}
+
+async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, Problem> {
+    let filter = Filter {
+        user: scope(caller, some(&asked.user)),
+        project: some(&asked.project),
+        agent: some(&asked.agent),
+        kind: some(&asked.kind),
+        status: asked.status()?,
+        ..Filter::default()
+    };
+    let hits = app.engine.search(asked.q.trim(), &filter, cursor::USUAL).await?;
+    Ok(hits.iter().map(|hit| Find::of(app, HitView::of(app, hit))).collect())
+}
+
+pub(super) async fn page(
+    State(app): State<App>,
+    caller: Caller,
+    Params(asked): Params<Asked>,
+) -> Result<Response, Problem> {
+    let after = app.engine.feed_head().await?;
+    let results = found(&app, &caller, &asked).await?;
+    let mut agents: Vec<String> =
+        app.program.agents()?.into_iter().map(|agent| agent.name).collect();
+    if !asked.agent.is_empty() && !agents.contains(&asked.agent) {
+        agents.push(asked.agent.clone());
+    }
+    let frame = Frame::new("Sessions", Nav::Sessions, &caller).told(asked.told.as_deref());
+    frame::page(&List {
+        frame: frame.live(after),
+        fragment: format!("/search/results?{}", asked.query(&asked.cursor)),
+        agents,
+        statuses: Status::ALL.map(Status::as_str),
+        results,
+        asked,
+    })
+}
+
+/// The list alone, for the script.
+pub(super) async fn results(
+    State(app): State<App>,
+    caller: Caller,
+    Params(asked): Params<Asked>,
+) -> Result<Response, Problem> {
+    frame::page(&found(&app, &caller, &asked).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_are_marked_and_the_rest_is_not() {
+        let told = parts("a **b** c **d**");
+        let marked: Vec<&str> =
+            told.iter().filter(|(_, is_find)| *is_find).map(|(part, _)| part.as_str()).collect();
+        assert_eq!(marked, ["b", "d"]);
+        assert_eq!(parts("none").len(), 1);
+    }
+
+    #[test]
+    fn an_address_keeps_what_was_asked() {
+        let asked = Asked { q: "a&b".into(), archived: Some("on".into()), ..Asked::default() };
+        assert_eq!(asked.query("1.x"), "q=a%26b&archived=on&cursor=1.x");
+    }
+}

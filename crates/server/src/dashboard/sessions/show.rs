@@ -1,0 +1,292 @@
+//! One session: what is known of it, what was said, and what can be done with it.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use rethread_domain::session::Move;
+use rethread_domain::{Session, SessionId};
+use rethread_engine::{Order, Span};
+use serde::Deserialize;
+
+use super::list::{self, Row};
+use super::speech::{self, Item, Moment};
+use crate::access::Caller;
+use crate::dashboard::frame::{self, Frame, Nav};
+use crate::dashboard::words;
+use crate::extract::{At, Params};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// How many messages a page has.
+const PAGE: u32 = 50;
+
+/// Which part of the conversation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    /// Those before this number; without it, the newest.
+    before: Option<u32>,
+    /// Those around this one.
+    at: Option<u32>,
+    /// Only those after this one: for the script.
+    after: Option<u32>,
+    told: Option<String>,
+}
+
+/// A button that does something with the session.
+struct Action {
+    path: &'static str,
+    name: &'static str,
+    style: &'static str,
+    question: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "sessions/head.html")]
+struct Head {
+    id: String,
+    short: String,
+    title: String,
+    status: &'static str,
+    kind: String,
+    user: Option<String>,
+    agent: Option<String>,
+    model: Option<String>,
+    project: String,
+    project_name: String,
+    branch: Option<String>,
+    summary: Option<String>,
+    started: Moment,
+    active: Moment,
+    messages: String,
+    tokens: String,
+    input: String,
+    output: String,
+    cost: String,
+    forked_from: Option<(String, String, u32)>,
+    parent: Option<(String, String)>,
+    children: Vec<Row>,
+    resume: Option<String>,
+    actions: Vec<Action>,
+    may_write: bool,
+    may_fork: bool,
+}
+
+/// What was said, as a list.
+#[derive(Template)]
+#[template(path = "sessions/talk.html")]
+struct Talk {
+    id: String,
+    items: Vec<Item>,
+    older: Option<String>,
+    newer: Option<String>,
+}
+
+/// An agent to talk to.
+struct Choice {
+    name: String,
+    is_usual: bool,
+    is_installed: bool,
+}
+
+#[derive(Template)]
+#[template(path = "sessions/show.html")]
+struct Show {
+    frame: Frame,
+    id: String,
+    head: Head,
+    talk: Talk,
+    /// The script goes on after this message; not there on older parts.
+    upto: Option<u32>,
+    fragment: String,
+    turns: Vec<String>,
+    choices: Vec<Choice>,
+    /// Why nothing can be sent.
+    closed: Option<String>,
+}
+
+fn actions(session: &Session) -> Vec<Action> {
+    if session.deleted_at.is_some() {
+        let (path, name) = ("undelete", "Bring back");
+        return vec![Action { path, name, style: "primary", question: "" }];
+    }
+    let moves = [
+        (Move::Pause, "pause", "Pause"),
+        (Move::Complete, "complete", "Complete"),
+        (Move::Reopen, "activate", "Activate"),
+        (Move::Archive, "archive", "Archive"),
+        (Move::Unarchive, "unarchive", "Unarchive"),
+    ];
+    let fit = moves.into_iter().filter(|(asked, ..)| {
+        // To activate what is active changes nothing.
+        session.decide(*asked).is_ok_and(|status| status != session.status)
+    });
+    let mut all: Vec<Action> =
+        fit.map(|(_, path, name)| Action { path, name, style: "", question: "" }).collect();
+    let question = "Delete this session? It can be brought back for 30 days.";
+    all.push(Action { path: "delete", name: "Delete", style: "danger", question });
+    all
+}
+
+impl Head {
+    async fn of(app: &App, caller: &Caller, session: &Session) -> Result<Self, Problem> {
+        let now = app.engine.clock().now();
+        let counters = &session.counters;
+        let children = app.engine.children(session.id).await?;
+        let children = children.iter().filter(|child| caller.may_see(&child.user));
+        let link = |id: SessionId| (id.to_string(), id.short());
+        let (project, branch) = (&session.project, session.repository.as_ref());
+        Ok(Self {
+            id: session.id.to_string(),
+            short: session.id.short(),
+            title: list::title(app, session),
+            status: list::status(session),
+            kind: session.kind.clone(),
+            user: caller.is_admin().then(|| session.user.clone()),
+            agent: session.agent.clone(),
+            model: session.model.clone(),
+            project_name: words::last_part(project).to_owned(),
+            project: project.clone(),
+            branch: branch.and_then(|repository| repository.branch.clone()),
+            summary: app.clean_some(session.summary.as_deref()),
+            started: Moment::of(session.started_at, now),
+            active: Moment::of(session.last_active_at, now),
+            messages: words::grouped(session.last_seq.into()),
+            tokens: words::grouped(counters.tokens),
+            input: words::short(counters.input_tokens),
+            output: words::short(counters.output_tokens),
+            cost: words::dollars(crate::views::dollars(counters.cost_nano)),
+            forked_from: session.forked_from.map(|origin| {
+                let (id, short) = link(origin.session);
+                (id, short, origin.seq)
+            }),
+            parent: session.parent.map(link),
+            children: children.map(|child| Row::of(app, child)).take(50).collect(),
+            resume: session
+                .can_resume()
+                .is_ok()
+                .then(|| format!("rethread resume {}", session.id.short())),
+            actions: if caller.may_write() { actions(session) } else { Vec::new() },
+            may_write: caller.may_write() && session.deleted_at.is_none(),
+            may_fork: caller.may_write() && session.deleted_at.is_none() && session.last_seq > 0,
+        })
+    }
+}
+
+/// The first and the last message of the part that is asked for.
+fn part(asked: &Asked, last_seq: u32) -> (u32, u32) {
+    let to = match (asked.before, asked.at) {
+        (Some(before), _) => before.saturating_sub(1),
+        (None, Some(at)) => at.saturating_add(PAGE / 2),
+        (None, None) => last_seq,
+    };
+    let to = to.min(last_seq);
+    (to.saturating_sub(PAGE - 1).max(1), to)
+}
+
+impl Talk {
+    async fn of(app: &App, session: &Session, asked: &Asked) -> Result<Self, Problem> {
+        let (id, last) = (session.id, session.last_seq);
+        let (from, to) = match asked.after {
+            Some(after) => (after.saturating_add(1), last.min(after.saturating_add(PAGE))),
+            None => part(asked, last),
+        };
+        let order = Order::OldestFirst;
+        let messages = match from <= to {
+            true => app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?,
+            false => Vec::new(),
+        };
+        let now = app.engine.clock().now();
+        let openings = speech::openings(&app.engine.facts(id).await?, now);
+        let is_whole = asked.after.is_none();
+        Ok(Self {
+            id: id.to_string(),
+            items: speech::woven(app, &messages, openings, from - 1, to >= last),
+            older: (is_whole && from > 1).then(|| format!("/sessions/{id}?before={from}#end")),
+            newer: (is_whole && to < last)
+                .then(|| format!("/sessions/{id}?before={}#messages", to.saturating_add(PAGE + 1))),
+        })
+    }
+}
+
+pub(super) async fn page(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Params(asked): Params<Asked>,
+) -> Result<Response, Problem> {
+    let after = app.engine.feed_head().await?;
+    let session = app.session(&caller, &id).await?;
+    let asked = Asked { after: None, ..asked };
+    let (head, talk) =
+        (Head::of(&app, &caller, &session).await?, Talk::of(&app, &session, &asked).await?);
+    let frame = Frame::new(head.title.clone(), Nav::Sessions, &caller);
+    let query = match (asked.before, asked.at) {
+        (Some(before), _) => format!("?before={before}"),
+        (None, Some(at)) => format!("?at={at}"),
+        (None, None) => String::new(),
+    };
+    let id = session.id.to_string();
+    frame::page(&Show {
+        frame: frame.told(asked.told.as_deref()).live(after),
+        upto: talk.newer.is_none().then_some(session.last_seq),
+        fragment: format!("/sessions/{id}/talk{query}"),
+        turns: app.turns.running_in(session.id).iter().map(|turn| turn.id.to_string()).collect(),
+        choices: choices(&app, &session)?,
+        closed: session.accepts_messages().err().map(|refusal| refusal.to_string()),
+        id,
+        head,
+        talk,
+    })
+}
+
+fn choices(app: &App, session: &Session) -> Result<Vec<Choice>, Problem> {
+    let all = app.program.agents()?.into_iter().map(|agent| Choice {
+        is_usual: session.agent.as_deref() == Some(&agent.name),
+        is_installed: agent.is_installed,
+        name: agent.name,
+    });
+    Ok(all.filter(|choice| choice.is_installed || choice.is_usual).collect())
+}
+
+/// What is known of it alone, for the script.
+pub(super) async fn head(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    frame::page(&Head::of(&app, &caller, &session).await?)
+}
+
+/// What was said alone, for the script.
+pub(super) async fn talk(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Params(asked): Params<Asked>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    frame::page(&Talk::of(&app, &session, &asked).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(asked: Asked, expected: (u32, u32)) {
+        assert_eq!(part(&asked, 120), expected);
+    }
+
+    #[test]
+    fn parts_of_a_conversation() {
+        check(Asked::default(), (71, 120));
+        check(Asked { before: Some(71), ..Asked::default() }, (21, 70));
+        check(Asked { before: Some(21), ..Asked::default() }, (1, 20));
+        check(Asked { before: Some(0), ..Asked::default() }, (1, 0));
+        check(Asked { before: Some(u32::MAX), ..Asked::default() }, (71, 120));
+        check(Asked { at: Some(1), ..Asked::default() }, (1, 26));
+        check(Asked { at: Some(u32::MAX), ..Asked::default() }, (71, 120));
+        assert_eq!(part(&Asked::default(), 0), (1, 0));
+    }
+}

@@ -1,0 +1,271 @@
+//! What was said in a session, as the page shows it: masked, bounded, and with how each run was opened in between.
+
+use jiff::Timestamp;
+use rethread_domain::message::Body;
+use rethread_domain::session::FactRecord;
+use rethread_domain::turn::INTERRUPTED;
+use rethread_domain::{Fact, Message, Role};
+use serde_json::Value;
+
+use crate::dashboard::{markdown, words};
+use crate::state::App;
+
+/// How much of one message is shown.
+const MOST: usize = 48 << 10;
+/// How much of the arguments or the output of a tool.
+const MOST_OF_TOOL: usize = 16 << 10;
+/// What is read beyond that before secrets are masked, and then dropped: none is cut in two and shown.
+const SLACK: usize = 16 << 10;
+/// The conversation that needs no label.
+const MAIN: &str = "main";
+
+/// One line of the page.
+pub(super) enum Item {
+    Opened(Opened),
+    Said(Box<Said>),
+}
+
+/// A moment for people and for machines.
+pub(super) struct Moment {
+    pub(super) iso: String,
+    pub(super) words: String,
+}
+
+impl Moment {
+    pub(super) fn of(at: Timestamp, now: Timestamp) -> Self {
+        Self { iso: at.to_string(), words: words::ago(at, now) }
+    }
+}
+
+/// How a run was opened.
+pub(super) struct Opened {
+    /// Its place among all: the script knows by it which ones are there.
+    pub(super) no: usize,
+    pub(super) after: u32,
+    pub(super) how: &'static str,
+    pub(super) words: String,
+    pub(super) conversation: Option<String>,
+    pub(super) at: Moment,
+    pub(super) ms: u64,
+}
+
+/// What became of a call, and the look of its badge.
+pub(super) struct Status {
+    pub(super) words: String,
+    pub(super) tone: &'static str,
+}
+
+impl Status {
+    fn of(words: String) -> Self {
+        let tone = match words.as_str() {
+            "failed" => "failed",
+            "completed" => "good",
+            _ => "plain",
+        };
+        Self { words, tone }
+    }
+}
+
+/// A call of a tool, as far as it was recorded.
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) status: Option<Status>,
+    pub(super) detail: String,
+}
+
+/// A message.
+pub(super) struct Said {
+    pub(super) seq: u32,
+    pub(super) role: &'static str,
+    pub(super) label: &'static str,
+    pub(super) agent: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) at: Moment,
+    pub(super) conversation: Option<String>,
+    /// Markdown, made safe.
+    pub(super) html: Option<String>,
+    /// As it stands.
+    pub(super) text: Option<String>,
+    /// How long the whole is, where only its beginning is shown.
+    pub(super) whole: Option<String>,
+    pub(super) thoughts: Option<String>,
+    pub(super) calls: Vec<Call>,
+    pub(super) tokens: Option<u32>,
+    pub(super) usage: Option<String>,
+    pub(super) is_interrupted: bool,
+    pub(super) error: Option<String>,
+    pub(super) purged: Option<String>,
+}
+
+/// At most so many bytes, to the end of a character.
+fn head(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// The beginning of a text without secrets, and whether that is all.
+fn masked(app: &App, text: &str, most: usize) -> (String, bool) {
+    if text.len() <= most {
+        return (app.clean(text), true);
+    }
+    let cleaned = app.clean(head(text, most + SLACK));
+    let kept = cleaned.len().saturating_sub(SLACK).min(most);
+    (head(&cleaned, kept).to_owned(), false)
+}
+
+fn shortened(app: &App, text: &str) -> String {
+    let (mut shown, is_whole) = masked(app, text, MOST_OF_TOOL);
+    if !is_whole {
+        shown.push_str("\n…");
+    }
+    shown
+}
+
+fn label(conversation: &str) -> Option<String> {
+    (conversation != MAIN).then(|| conversation.to_owned())
+}
+
+/// How the runs of a session were opened.
+pub(super) fn openings(facts: &[FactRecord], now: Timestamp) -> Vec<Opened> {
+    let attached = facts.iter().filter_map(|record| match &record.fact {
+        Fact::Attached(opening) => Some((record, opening)),
+        _ => None,
+    });
+    let opened = attached.enumerate().map(|(no, (record, opening))| Opened {
+        no,
+        after: record.after,
+        how: opening.how.as_str(),
+        words: opening.told(),
+        conversation: label(&opening.conversation),
+        at: Moment::of(record.at, now),
+        ms: opening.ms,
+    });
+    opened.collect()
+}
+
+/// Messages with the openings that came between them; those after `from` and up to the last message, or to the end.
+pub(super) fn woven(
+    app: &App,
+    messages: &[Message],
+    openings: Vec<Opened>,
+    from: u32,
+    is_end: bool,
+) -> Vec<Item> {
+    let now = app.engine.clock().now();
+    let last = messages.last().map_or(from, |last| last.seq);
+    let mut openings = openings
+        .into_iter()
+        .filter(|one| one.after >= from && (is_end || one.after < last))
+        .peekable();
+    let mut items = Vec::new();
+    for message in messages {
+        while let Some(opened) = openings.next_if(|one| one.after < message.seq) {
+            items.push(Item::Opened(opened));
+        }
+        items.push(Item::Said(Box::new(Said::of(app, message, now))));
+    }
+    items.extend(openings.map(Item::Opened));
+    items
+}
+
+impl Said {
+    fn of(app: &App, message: &Message, now: Timestamp) -> Self {
+        let text = match &message.body {
+            Body::Whole(text) => text,
+            Body::Ends { head, .. } => head,
+        };
+        let (shown, is_whole) = masked(app, text, MOST);
+        let is_markdown = matches!(message.role, Role::User | Role::Assistant);
+        let other = &message.extras.other;
+        let noted = |name: &str| other.get(name).and_then(Value::as_str);
+        let is_empty = shown.trim().is_empty() || message.purged_at.is_some();
+        let (html, text) = match (is_empty, is_markdown) {
+            (true, _) => (None, None),
+            (false, true) => (Some(markdown::html(&shown)), None),
+            (false, false) => (None, Some(shown)),
+        };
+        let stop = noted("stop").map(|reason| format!("The agent stopped early: {reason}."));
+        let failed = noted("error").map(|why| format!("The agent failed: {why}"));
+        Self {
+            seq: message.seq,
+            role: message.role.as_str(),
+            label: message.role.label(),
+            agent: message.extras.agent.clone(),
+            model: message.extras.model.clone(),
+            at: Moment::of(message.at, now),
+            conversation: label(&message.conversation),
+            html,
+            text,
+            whole: (!is_whole || message.body.whole().is_none())
+                .then(|| words::grouped(message.body.bytes())),
+            thoughts: noted("thoughts").map(|thoughts| shortened(app, thoughts)),
+            calls: message
+                .extras
+                .tool_calls
+                .as_ref()
+                .map(|calls| all_calls(app, calls))
+                .unwrap_or_default(),
+            tokens: message.price.tokens,
+            usage: message.extras.usage.as_ref().map(|usage| {
+                let (taken, given) =
+                    (words::short(usage.input_tokens), words::short(usage.output_tokens));
+                let cost = usage.cost_usd.map(words::dollars);
+                let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+                format!("{taken} in, {given} out{cost}")
+            }),
+            is_interrupted: other.contains_key(INTERRUPTED),
+            error: failed.or(stop).map(|text| app.clean(&text)),
+            purged: message.purged_at.map(words::minute),
+        }
+    }
+
+    /// The first line of what a tool says: its name and title.
+    pub(super) fn first(&self) -> &str {
+        let text = self.text.as_deref().unwrap_or_default();
+        let line = text.lines().next().filter(|line| !line.trim().is_empty());
+        line.map_or("A tool", |line| head(line, 200))
+    }
+
+    /// What follows it.
+    pub(super) fn rest(&self) -> &str {
+        let text = self.text.as_deref().unwrap_or_default();
+        text.split_once('\n').map_or("", |(_, rest)| rest)
+    }
+
+    pub(super) fn status(&self) -> Option<&Status> {
+        self.calls.first()?.status.as_ref()
+    }
+}
+
+fn all_calls(app: &App, calls: &Value) -> Vec<Call> {
+    match calls {
+        Value::Array(all) => all.iter().take(50).map(|one| call(app, one)).collect(),
+        one => vec![call(app, one)],
+    }
+}
+
+/// What is known of a call: programs write them in several ways.
+fn call(app: &App, one: &Value) -> Call {
+    let text = |value: &Value| value.as_str().map(|text| app.clean(head(text, 300)));
+    let names = ["/title", "/name", "/function/name", "/tool", "/kind", "/id"];
+    let name = names.iter().find_map(|path| one.pointer(path).and_then(text));
+    let mut masked = one.clone();
+    app.engine.redactor().redact_json(&mut masked);
+    let detail = serde_json::to_string_pretty(&masked).unwrap_or_default();
+    Call {
+        name: name.unwrap_or_else(|| "a tool".to_owned()),
+        status: one.get("status").and_then(text).map(Status::of),
+        detail: shortened(app, &detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(head("aü", 2), "a");
+        assert_eq!(head("aü", 3), "aü");
+        assert_eq!(head("a", 9), "a");
+    }
+}

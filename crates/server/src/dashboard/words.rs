@@ -1,0 +1,119 @@
+//! Numbers, times and addresses, as people read them.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// `just now`, `5 minutes ago`; a date when it is long ago or to come.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second() - at.as_second();
+    let some = |count: i64, unit: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {unit}{plural} ago")
+    };
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => some(seconds / 60, "minute"),
+        3_600..86_400 => some(seconds / 3_600, "hour"),
+        86_400..2_592_000 => some(seconds / 86_400, "day"),
+        _ => at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string(),
+    }
+}
+
+/// The minute, in UTC: the server does not know where its reader is.
+pub(crate) fn minute(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// `999`, `12.3k`, `4.5M`.
+#[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+pub(crate) fn short(count: u64) -> String {
+    let scaled = |unit: f64, letter: &str| {
+        let text = format!("{:.1}", count as f64 / unit);
+        format!("{}{letter}", text.trim_end_matches(".0"))
+    };
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..999_950 => scaled(1e3, "k"),
+        999_950..999_950_000 => scaled(1e6, "M"),
+        _ => scaled(1e9, "G"),
+    }
+}
+
+/// `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Dollars: more digits where there is little.
+pub(crate) fn dollars(amount: f64) -> String {
+    if amount == 0.0 {
+        "$0".to_owned()
+    } else if amount < 1.0 {
+        format!("${amount:.4}")
+    } else {
+        format!("${amount:.2}")
+    }
+}
+
+/// The last part of a path.
+pub(crate) fn last_part(path: &str) -> &str {
+    let part = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
+    part.filter(|part| !part.is_empty()).unwrap_or(path)
+}
+
+/// A text as part of an address.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1k"), (12_345, "12.3k"), (4_500_000, "4.5M")];
+        for (count, text) in cases {
+            assert_eq!(short(count), text);
+        }
+        assert_eq!(short(999_949), "999.9k");
+        assert_eq!(short(999_950), "1M");
+        assert_eq!(short(u64::MAX), "18446744073.7G");
+    }
+
+    #[test]
+    fn digits_stand_in_threes() {
+        for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn a_path_is_known_by_its_last_part() {
+        for (path, part) in [("/a/b", "b"), ("/a/b/", "b"), ("/", "/"), ("", ""), ("C:\\x\\y", "y")]
+        {
+            assert_eq!(last_part(path), part);
+        }
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_an_address() {
+        assert_eq!(encoded("a b&c=d#e\"<ü"), "a%20b%26c%3Dd%23e%22%3C%C3%BC");
+    }
+}
