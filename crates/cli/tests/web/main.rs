@@ -6,6 +6,13 @@
 #[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
 mod env;
 mod client;
+mod routes;
 mod site;
+mod sockets;
 
+mod access;
+mod conformity;
+mod events;
+mod limits;
+mod matrix;
 mod rest;
