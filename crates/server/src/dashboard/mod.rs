@@ -6,6 +6,7 @@ mod frame;
 mod login;
 mod markdown;
 mod posted;
+mod reference;
 mod sessions;
 mod trouble;
 mod words;
@@ -20,6 +21,7 @@ pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(assets::router())
         .merge(login::router())
+        .merge(reference::router())
         .merge(sessions::router())
         .merge(flows::router())
 }
