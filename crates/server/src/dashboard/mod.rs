@@ -1,5 +1,6 @@
 //! The pages: HTML made here, readable without a script; a small script of our own keeps them live.
 
+mod agents;
 mod assets;
 mod flows;
 mod frame;
@@ -8,6 +9,7 @@ mod markdown;
 mod posted;
 mod sessions;
 mod trouble;
+mod usage;
 mod words;
 
 use axum::Router;
@@ -21,5 +23,7 @@ pub(crate) fn router() -> Router<App> {
         .merge(assets::router())
         .merge(login::router())
         .merge(sessions::router())
+        .merge(agents::router())
+        .merge(usage::router())
         .merge(flows::router())
 }

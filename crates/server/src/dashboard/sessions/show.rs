@@ -192,9 +192,10 @@ impl Talk {
             None => part(asked, last),
         };
         let order = Order::OldestFirst;
-        let messages = match from <= to {
-            true => app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?,
-            false => Vec::new(),
+        let messages = if from <= to {
+            app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?
+        } else {
+            Vec::new()
         };
         let now = app.engine.clock().now();
         let openings = speech::openings(&app.engine.facts(id).await?, now);
