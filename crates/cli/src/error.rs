@@ -411,7 +411,6 @@ fn by_store(error: &store::Error) -> Report {
         | E::NoWorkflow(_)
         | E::Refused(_)
         | E::NoToken(_)
-        | E::KeyReused
         | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));
         }

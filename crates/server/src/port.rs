@@ -41,6 +41,8 @@ pub struct Choice {
 /// What is to be worked on. Commands are approved by whoever may answer for the workflow, not here.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
+    /// Under this id, unless it was made before: then it is that one.
+    pub id: Option<WorkflowId>,
     pub user: String,
     pub worktree: PathBuf,
     pub plan: Option<PathBuf>,

@@ -43,6 +43,7 @@ pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
         .merge(prompts::router())
         .merge(agents::router())
         .merge(crate::routes::workflows::router())
+        .merge(crate::routes::snapshots::router())
         .merge(events::router())
         .merge(tokens::router())
         .merge(operations::router());

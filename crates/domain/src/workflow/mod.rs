@@ -17,6 +17,7 @@ mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod told;
 pub mod verdict;
 
 pub use brief::BriefLimits;

@@ -23,9 +23,9 @@ use rethread_domain::workflow::{
     Charter, Command, Event, EventRecord, Question, Refusal, Snapshot, SnapshotId, Status,
     TaskSpec, Workflow, WorkflowId,
 };
-use rethread_store::{self as store, Grant, WorkflowFilter};
+use rethread_store::{self as store, Grant};
 
-pub use rethread_store::WorkflowRow;
+pub use rethread_store::{WorkflowFilter, WorkflowRow};
 
 pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;

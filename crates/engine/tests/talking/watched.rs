@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::executor::block_on;
 use jiff::Timestamp;
+use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening::Holding;
@@ -17,12 +18,13 @@ use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
-    Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error, Feed,
-    FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
-    RecallRequest, Recalled, Result, Sessions, Span, Store, Talks, Upkeep, Usage, WorkflowClaim,
-    WorkflowFilter, WorkflowRow, Workflows,
+    Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
+    Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
+    RecallRequest, Recalled, Reserved, Reserving, Result, Sessions, Span, Store, Talks, Tokens,
+    Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter, WorkflowRow, Workflows,
 };
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 /// When the process dies: before or after so many things that it does.
 #[derive(Debug, Default)]
@@ -242,3 +244,21 @@ watched!(Feed {
     fn feed(&self, after: u64, user: Option<&str>, limit: u32) -> FeedPage;
     fn feed_head(&self) -> u64;
 });
+
+watched! { Tokens {
+    fn create_token(&self, token: Token, secret: &str) -> Token;
+    fn token_by_secret(&self, secret: &str) -> Option<Token>;
+    fn token(&self, id: &TokenId) -> Token;
+    fn tokens(&self) -> Vec<Token>;
+    fn revoke_token(&self, id: &TokenId, at: Timestamp) -> Token;
+    fn redeem(&self, link_secret: &str, new: Token, new_secret: &str, now: Timestamp) -> Option<Token>;
+    fn touch_token(&self, id: &TokenId, at: Timestamp) -> ();
+} }
+
+watched! { Reserving {
+    fn reserve(&self, key: &str, request: &[u8], id: Uuid, at: Timestamp) -> Reserved;
+} }
+
+watched! { Accounts {
+    fn usage_by_day(&self, filter: &UsageFilter) -> Vec<UsageDay>;
+} }

@@ -6,6 +6,7 @@ pub(crate) mod messages;
 pub(crate) mod operations;
 pub(crate) mod prompts;
 pub(crate) mod sessions;
+pub(crate) mod snapshots;
 pub(crate) mod tokens;
 pub(crate) mod workflows;
 

@@ -1,9 +1,468 @@
-//! Workflows, their snapshots, and what people say to them.
+//! Workflows: start, list, read, and what people say to them.
 
+use std::path::Path;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use rethread_domain::quote::one_line;
+use rethread_domain::workflow::{Command, Status, Workflow, WorkflowId};
+use rethread_engine::workflows::WorkflowFilter;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::{json, ok, sessions, tagged};
+use crate::access::Caller;
+use crate::cursor;
+use crate::extract::{At, Json, Key, Params};
+use crate::live::stopping;
+use crate::port::Order;
+use crate::problem::Problem;
 use crate::state::App;
+use crate::views::workflow::{LogLine, Moved, WorkflowRowView, WorkflowView};
+use crate::views::{Page, masked};
+
+const TAG: &str = "workflows";
+/// How long is waited for the boundary before it is told that it is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Tasks side by side, at most.
+const MOST_JOBS: u32 = 64;
+/// The longest reason that is kept, in characters.
+const LONGEST_REASON: usize = 1_000;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .routes(routes!(list, start))
+        .routes(routes!(read))
+        .routes(routes!(log))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(cancel))
+        .routes(routes!(approve))
+        .routes(routes!(reject))
+        .routes(routes!(retry))
+        .routes(routes!(skip))
+}
+
+/// Which workflows
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listed {
+    /// Only those of this user; others need the role admin
+    pub(crate) user: Option<String>,
+    /// Several with commas between them: `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed`, `cancelled`
+    pub(crate) status: Option<String>,
+    /// Only those that work in this folder
+    pub(crate) worktree: Option<String>,
+    /// Where to go on: `next` of the answer before
+    pub(crate) cursor: Option<String>,
+    /// 1 to 200
+    #[param(minimum = 1, maximum = 200)]
+    pub(crate) limit: Option<u32>,
+}
+
+/// Workflows, the newest first
+#[utoipa::path(get, path = "/workflows", tag = TAG, params(Listed), responses((status = 200, body = Page<WorkflowRowView>)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Params(asked): Params<Listed>,
+) -> Result<Response, Problem> {
+    ok(&listed(&app, &caller, asked).await?)
+}
+
+/// A part of the list that was asked for.
+pub(crate) async fn listed(
+    app: &App,
+    caller: &Caller,
+    asked: Listed,
+) -> Result<Page<WorkflowRowView>, Problem> {
+    let limit = cursor::limit(asked.limit)?;
+    let filter = WorkflowFilter {
+        user: sessions::scope(caller, asked.user),
+        worktree: asked.worktree,
+        statuses: asked.status.as_deref().map(statuses).transpose()?.unwrap_or_default(),
+        before: asked.cursor.as_deref().map(cursor::decode::<WorkflowId>).transpose()?,
+        limit: limit + 1,
+    };
+    let mut found = app.engine.workflows(&filter).await?;
+    let is_more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let last = found.last().filter(|_| is_more);
+    let next = last.map(|row| cursor::encode(row.created_at, row.id));
+    let redactor = app.engine.redactor();
+    let items = found.iter().map(|row| masked(redactor, &WorkflowRowView::from(row)));
+    Ok(Page { items: items.collect::<Result<_, _>>()?, next })
+}
+
+fn statuses(given: &str) -> Result<Vec<Status>, Problem> {
+    let known = |word: &str| {
+        let found = Status::ALL.into_iter().find(|status| status.as_str() == word);
+        found.ok_or_else(|| {
+            let all: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
+            Problem::new("bad_input", "status: there is no such status of workflows")
+                .hint(format!("some of {}, with commas between them", all.join(", ")))
+        })
+    };
+    given.split(',').map(|word| known(word.trim())).collect()
+}
+
+/// What to work on
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Started {
+    /// The folder to work in; by default that of the server
+    pub(crate) worktree: Option<String>,
+    /// The path of a plan, a markdown file with tasks; relative to the worktree
+    pub(crate) plan: Option<String>,
+    /// What it is about; without a plan the agent writes one first, which a person has to approve
+    pub(crate) issue: Option<String>,
+    /// The agent that works; by default the one of the settings
+    pub(crate) agent: Option<String>,
+    /// How many tasks may run side by side
+    #[schema(minimum = 1, maximum = 64)]
+    pub(crate) jobs: Option<u32>,
+    /// Pause after so many tasks
+    #[schema(minimum = 1)]
+    pub(crate) pause_after: Option<u32>,
+    /// Pause after so many minutes
+    #[schema(minimum = 1)]
+    pub(crate) max_minutes: Option<u32>,
+    /// Pause before a task that would take more tokens than this in all
+    #[schema(minimum = 1)]
+    pub(crate) max_tokens: Option<u64>,
+    /// Pause before a task that would cost more than this in all
+    #[schema(exclusive_minimum = 0)]
+    pub(crate) max_cost_usd: Option<f64>,
+}
+
+/// Starts a workflow, which runs in the background
+///
+/// Commands in its plan wait until a person approves them. With an `Idempotency-Key` it is started once.
+#[utoipa::path(post, path = "/workflows", tag = TAG, params(("Idempotency-Key" = Option<String>, Header, max_length = 200)),
+    request_body = Started, responses((status = 201, body = WorkflowView)))]
+async fn start(
+    State(app): State<App>,
+    caller: Caller,
+    Key(key): Key,
+    Json(started): Json<Started>,
+) -> Result<Response, Problem> {
+    let workflow = begin(&app, &caller, key, started).await?;
+    json(StatusCode::CREATED, &view(&app, &workflow).await?)
+}
+
+/// Starts a workflow, unless the same key did before.
+pub(crate) async fn begin(
+    app: &App,
+    caller: &Caller,
+    key: Option<String>,
+    started: Started,
+) -> Result<Workflow, Problem> {
+    if app.stop.is_cancelled() {
+        return Err(stopping());
+    }
+    let mut order = ordered(app, caller, &started)?;
+    if let Some(key) = key {
+        let request = serde_json::to_vec(&started).unwrap_or_default();
+        let scoped = format!("workflow {} {key}", caller.user());
+        let reserved = app.engine.reserve(&scoped, &request).await?;
+        let id = WorkflowId::from_uuid(reserved.id);
+        order.id = Some(id);
+        // One that is still pending may have been left by a server that is no more: it is begun.
+        match app.engine.workflow(id).await {
+            Ok(there) if there.status != Status::Pending => return Ok(there),
+            Ok(_) => (),
+            Err(error) if error.code() == "workflow_not_found" => (),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(app.program.start_workflow(order).await?)
+}
+
+fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Problem> {
+    let (plan, issue) = (filled(started.plan.as_deref()), filled(started.issue.as_deref()));
+    if plan.is_none() && issue.is_none() {
+        return Err(Problem::new("bad_input", "there is nothing to work on")
+            .hint("give plan, the path of a markdown file with tasks, or issue, a text"));
+    }
+    if started.jobs.is_some_and(|jobs| jobs > MOST_JOBS) {
+        return Err(Problem::new("bad_input", format!("jobs: at most {MOST_JOBS} side by side")));
+    }
+    let counts = [started.jobs, started.pause_after, started.max_minutes];
+    let is_zero = counts.contains(&Some(0)) || started.max_tokens == Some(0);
+    if is_zero || started.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
+        return Err(Problem::new("limit_not_positive", "a limit is not above 0"));
+    }
+    let worktree = match filled(started.worktree.as_deref()) {
+        Some(folder) => app.program.project(folder)?,
+        None => app.settings.project.clone(),
+    };
+    Ok(Order {
+        id: None,
+        user: caller.user().to_owned(),
+        plan: plan.map(|path| worktree.join(Path::new(path))),
+        worktree,
+        issue: issue.map(str::to_owned),
+        agent: filled(started.agent.as_deref()).map(str::to_owned),
+        jobs: started.jobs,
+        pause_after: started.pause_after,
+        max_minutes: started.max_minutes,
+        max_tokens: started.max_tokens,
+        max_cost_usd: started.max_cost_usd,
+    })
+}
+
+fn filled(given: Option<&str>) -> Option<&str> {
+    given.map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// A workflow as clients see it.
+pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView, Problem> {
+    let is_running = app.engine.is_workflow_driven(workflow.id).await?;
+    masked(app.engine.redactor(), &WorkflowView::of(workflow, is_running))
+}
+
+/// A workflow with its tasks, and what it waits for
+#[utoipa::path(get, path = "/workflows/{id}", tag = TAG, params(("id" = String, Path)),
+    responses((status = 200, body = WorkflowView), (status = 304)))]
+async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    At(id): At<String>,
+) -> Result<Response, Problem> {
+    let workflow = app.workflow(&caller, &id).await?;
+    let view = view(&app, &workflow).await?;
+    let tag = format!("{}.{}", workflow.events, u8::from(view.is_running));
+    tagged(&headers, &tag, || ok(&view))
+}
+
+/// Which part of the log
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Lines {
+    /// Only what came after this number
+    after: Option<u32>,
+    /// 1 to 200
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// What happened in a workflow, from the beginning on; `next` is the `after` that leads on
+#[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), Lines),
+    responses((status = 200, body = Page<LogLine>)))]
+async fn log(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Params(asked): Params<Lines>,
+) -> Result<Response, Problem> {
+    let limit = cursor::limit(asked.limit)? as usize;
+    let workflow = app.workflow(&caller, &id).await?;
+    let records = app.engine.workflow_events(workflow.id, asked.after.unwrap_or(0)).await?;
+    let redactor = app.engine.redactor();
+    let lines = records.iter().take(limit).map(|record| masked(redactor, &LogLine::from(record)));
+    let items = lines.collect::<Result<Vec<_>, _>>()?;
+    let next = items.last().filter(|_| records.len() > limit).map(|line| line.no.to_string());
+    ok(&Page { items, next })
+}
+
+/// Why, and how soon
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paused {
+    /// Whoever resumes it is told
+    pub(crate) reason: Option<String>,
+    /// Interrupt the running task instead of waiting for its end; it is the next one then
+    pub(crate) now: Option<bool>,
+}
+
+/// Pauses a workflow when its running task is done
+#[utoipa::path(post, path = "/workflows/{id}/pause", tag = TAG, params(("id" = String, Path)), request_body = Paused,
+    responses((status = 200, description = "It is paused", body = Moved),
+        (status = 202, description = "It pauses at the boundary", body = Moved)))]
+async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Json(paused): Json<Paused>,
+) -> Result<Response, Problem> {
+    let workflow = ask_pause(&app, &caller, &id, paused).await?;
+    let is_waiting = workflow.status == Status::InProgress;
+    let status = if is_waiting { StatusCode::ACCEPTED } else { StatusCode::OK };
+    json(status, &Moved::of(&workflow))
+}
+
+/// Asks for a pause and waits a little for the boundary.
+pub(crate) async fn ask_pause(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    paused: Paused,
+) -> Result<Workflow, Problem> {
+    let workflow = app.workflow(caller, id).await?;
+    let reason = reason(paused.reason).unwrap_or_else(|| "asked for".to_owned());
+    let now = paused.now == Some(true);
+    Ok(app.program.pause_workflow(workflow.id, reason, now, PATIENCE).await?)
+}
+
+fn reason(given: Option<String>) -> Option<String> {
+    filled(given.as_deref()).map(|text| one_line(text, LONGEST_REASON))
+}
+
+/// From where, and by whom
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// The id of a snapshot, or its beginning; by default the latest
+    pub(crate) from: Option<String>,
+    /// Another agent goes on with it
+    pub(crate) with: Option<String>,
+}
+
+/// Goes on with a paused workflow, in the background
+#[utoipa::path(post, path = "/workflows/{id}/resume", tag = TAG, params(("id" = String, Path)), request_body = Resume,
+    responses((status = 200, body = Moved)))]
+async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Json(resume): Json<Resume>,
+) -> Result<Response, Problem> {
+    ok(&go_on(&app, &caller, &id, resume).await?)
+}
+
+/// Resumes a workflow.
+pub(crate) async fn go_on(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    resume: Resume,
+) -> Result<Moved, Problem> {
+    if app.stop.is_cancelled() {
+        return Err(stopping());
+    }
+    let workflow = app.workflow(caller, id).await?;
+    let from = filled(resume.from.as_deref()).filter(|from| *from != "latest");
+    let with = filled(resume.with.as_deref()).map(str::to_owned);
+    let resumed = app.program.resume_workflow(workflow.id, from, with).await?;
+    let moved = Moved {
+        status: "resumed".to_owned(),
+        workflow_id: workflow.id.to_string(),
+        snapshot_id: Some(resumed.snapshot.id.to_string()),
+        diverged: resumed.diverged,
+    };
+    masked(app.engine.redactor(), &moved)
+}
+
+/// Why, if there is something to say
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Why {
+    reason: Option<String>,
+}
+
+/// Yes, to what
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approved {
+    /// The question, as it was read: another one is not answered
+    question: Option<String>,
+}
+
+/// Which task
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Which {
+    task: String,
+}
+
+/// What a person may say to a workflow.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Cancel(Option<String>),
+    /// With the question, as it was read.
+    Approve(Option<String>),
+    Reject(Option<String>),
+    Retry(String),
+    Skip(String),
+}
+
+/// Says it to a workflow, whoever runs it.
+pub(crate) async fn say(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    said: Said,
+) -> Result<Workflow, Problem> {
+    let workflow = app.workflow(caller, id).await?;
+    let command = match said {
+        Said::Cancel(why) => {
+            Command::Cancel { why: reason(why).unwrap_or_else(|| "asked for".to_owned()) }
+        }
+        Said::Reject(why) => Command::Reject { why: reason(why) },
+        Said::Retry(task) => Command::Retry { task },
+        Said::Skip(task) => Command::Skip { task },
+        Said::Approve(read) => {
+            is_still_asked(app, &workflow, read.as_deref())?;
+            // Refused before a command is let run: approval of nothing allows nothing.
+            workflow.decide(&Command::Approve).map_err(rethread_engine::Error::from)?;
+            app.engine.approve_question(workflow.id).await?;
+            Command::Approve
+        }
+    };
+    Ok(app.program.tell_workflow(workflow.id, command).await?)
+}
+
+/// Who approves a command approves the one that they have read.
+fn is_still_asked(app: &App, workflow: &Workflow, read: Option<&str>) -> Result<(), Problem> {
+    let Some(read) = read else { return Ok(()) };
+    let asked = workflow.questions.first().map(|question| app.clean(&question.told()));
+    if asked.as_deref().is_none_or(|asked| same(asked, read)) {
+        return Ok(());
+    }
+    Err(Problem::new("refused", "the workflow asks something else now").hint("read it again"))
+}
+
+/// Forms send line ends of their own.
+fn same(asked: &str, read: &str) -> bool {
+    asked.replace("\r\n", "\n") == read.replace("\r\n", "\n")
+}
+
+macro_rules! sayings {
+    ($($(#[$doc:meta])* $name:ident $path:literal $body:ty, $said:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[utoipa::path(post, path = $path, tag = TAG, params(("id" = String, Path)), request_body = $body,
+                responses((status = 200, body = WorkflowView)))]
+            async fn $name(
+                State(app): State<App>,
+                caller: Caller,
+                At(id): At<String>,
+                Json(body): Json<$body>,
+            ) -> Result<Response, Problem> {
+                let said: fn($body) -> Said = $said;
+                let workflow = say(&app, &caller, &id, said(body)).await?;
+                ok(&view(&app, &workflow).await?)
+            }
+        )*
+    };
+}
+
+sayings! {
+    /// Ends a workflow for good; what was done stays
+    cancel "/workflows/{id}/cancel" Why, |body| Said::Cancel(body.reason);
+    /// Says yes to what a workflow waits for: its plan, or a command, which may run from then on
+    approve "/workflows/{id}/approve" Approved, |body| Said::Approve(body.question);
+    /// Says no to what a workflow waits for: a plan is written anew, a failed task is given up
+    reject "/workflows/{id}/reject" Why, |body| Said::Reject(body.reason);
+    /// Runs a failed or skipped task again
+    retry "/workflows/{id}/retry" Which, |body| Said::Retry(body.task);
+    /// Leaves a task out: what depends on it may begin
+    skip "/workflows/{id}/skip" Which, |body| Said::Skip(body.task);
 }

@@ -139,7 +139,7 @@ fn numbers_beyond_all_measure_do_no_harm() {
     on_each(async |store| {
         let id = store.begin().await;
         for _ in 0..3 {
-            let absurd = used(None, 0, (u64::MAX, u64::MAX, 1e300), u64::MAX);
+            let absurd = used(None, 0, (1 << 60, 1 << 60, 1e300), u64::MAX);
             store.add(id, vec![absurd]).await.unwrap();
         }
         assert_eq!(by_day(&**store).await[0].input_tokens, 1 << 52);
@@ -149,10 +149,12 @@ fn numbers_beyond_all_measure_do_no_harm() {
     });
 }
 
+/// What is summed up, its cost exactly, and the sessions that it is of.
+type Sum = (UsageDay, i64, BTreeSet<SessionId>);
+
 /// The same sums, from what can be read of the sessions.
 async fn folded(store: &TestStore, sessions: &[(SessionId, usize)]) -> Vec<UsageDay> {
-    let mut days: BTreeMap<(Date, String, String), (UsageDay, i64, BTreeSet<SessionId>)> =
-        BTreeMap::new();
+    let mut days: BTreeMap<(Date, String, String), Sum> = BTreeMap::new();
     for (id, shared) in sessions {
         let session = store.session(*id).await.unwrap();
         for message in store.all(*id).await.into_iter().skip(*shared) {
@@ -190,7 +192,7 @@ async fn folded(store: &TestStore, sessions: &[(SessionId, usize)]) -> Vec<Usage
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    let finish = |(sum, nano, from): (UsageDay, i64, BTreeSet<SessionId>)| UsageDay {
+    let finish = |(sum, nano, from): Sum| UsageDay {
         cost_usd: nano as f64 / 1e9,
         sessions: from.len() as u64,
         ..sum

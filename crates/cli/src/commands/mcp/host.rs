@@ -48,6 +48,7 @@ impl Program {
         }
         let issue = order.issue.as_deref().map(workflow::issue_of).transpose().map_err(told)?;
         Ok(workflow::Order {
+            id: None,
             user: None,
             worktree: order.worktree,
             plan: order.plan,

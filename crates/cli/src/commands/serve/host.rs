@@ -79,6 +79,7 @@ impl Program for Host {
     async fn start_workflow(&self, order: Order) -> Result<Workflow, Fault> {
         let issue = order.issue.as_deref().map(workflow::issue_of).transpose().map_err(told)?;
         let ordered = workflow::Order {
+            id: order.id,
             user: Some(order.user),
             worktree: project(Some(&order.worktree)).map_err(told)?,
             plan: order.plan,

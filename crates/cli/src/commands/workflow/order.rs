@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rethread_domain::quote::{one_line, safe};
 use rethread_domain::workflow::plan::Plan;
-use rethread_domain::workflow::{Charter, Issue, Limits, Verify, Workflow};
+use rethread_domain::workflow::{Charter, Issue, Limits, Verify, Workflow, WorkflowId};
 use rethread_engine::workflows::read_plan;
 
 use crate::cli::App;
@@ -18,6 +18,8 @@ const MOST_ISSUE: usize = 256 * 1024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
+    /// Under this id, unless it was made before: then it is that one.
+    pub(crate) id: Option<WorkflowId>,
     /// Whose it is, where that is not the user of this program.
     pub(crate) user: Option<String>,
     pub(crate) worktree: PathBuf,
@@ -57,7 +59,8 @@ impl Order {
             self.check_commands(app, &charter, plan).await?;
         }
         let tasks = plan.map(|plan| plan.tasks).unwrap_or_default();
-        Ok(app.engine.create_workflow(charter, tasks).await?)
+        let id = self.id.unwrap_or_else(WorkflowId::generate);
+        Ok(app.engine.create_workflow_as(id, charter, tasks).await?)
     }
 
     fn charter(&self, app: &App, plan: Option<&Plan>) -> anyhow::Result<Charter> {

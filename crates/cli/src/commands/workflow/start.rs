@@ -94,6 +94,7 @@ impl Args {
 
     fn order(self) -> anyhow::Result<Order> {
         Ok(Order {
+            id: None,
             user: None,
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,

@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::quote::{one_line, safe};
 use rethread_domain::workflow::{
-    Event, Feedback, Measure, Outcome, Question, Resolution, Snapshot, Status, Task, TaskState,
-    Used, Workflow,
+    Event, Measure, Question, Resolution, Snapshot, Status, Task, TaskState, Used, Workflow,
 };
 use rethread_engine::workflows::Comparison;
 
@@ -14,80 +13,15 @@ use crate::output::{self, table, time};
 
 /// One event in a line; `None` for what is of no interest by itself.
 pub(super) fn event(event: &Event) -> Option<String> {
-    Some(match event {
-        Event::Created(charter) => format!("created: {}", one_line(&charter.title, 100)),
-        Event::Planned { tasks } => format!("plan: {} task{}", tasks.len(), plural(tasks.len())),
-        Event::Began { .. } => "begins".to_owned(),
-        Event::TaskBegan { task, attempt, session, agent } => {
-            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            format!("task {task}: {agent} begins in session {}{again}", session.short())
-        }
-        Event::TaskMoved { task, session, .. } => {
-            format!("task {task}: goes on in session {}", session.short())
-        }
-        Event::Reviewed(feedback) => reviewed(feedback),
-        Event::TaskEnded(ended) => match &ended.outcome {
-            Outcome::Completed => {
-                format!("task {}: done{}", ended.task, tests(ended.tests.as_ref()))
-            }
-            Outcome::Failed { why } => {
-                format!("task {}: failed: {}", ended.task, one_line(why, 300))
-            }
-            Outcome::Interrupted { why } => {
-                format!("task {}: interrupted: {}", ended.task, one_line(why, 200))
-            }
-        },
-        Event::TaskSkipped { task } => format!("task {task}: skipped"),
-        Event::TaskRetried { task } => format!("task {task}: is tried again"),
-        Event::Decided(decision) => {
-            format!("decided ({}): {}", decision.kind.as_str(), one_line(&decision.what, 200))
-        }
-        Event::Erred(error) => {
-            format!("error ({}): {}", error.resolution.as_str(), one_line(&error.message, 200))
-        }
-        Event::Warned { task, context_use } => {
-            format!("warning: the context of task {task} is {:.0} % full", context_use * 100.0)
-        }
-        Event::PauseAsked { reason, now, .. } => {
-            let when = if *now { "at once" } else { "when the running task is done" };
-            format!("pausing {when}: {}", one_line(reason, 200))
-        }
-        Event::Paused(mark) => {
-            format!("paused ({}): {}", mark.trigger.as_str(), one_line(&mark.reason, 200))
-        }
-        Event::Resumed { .. } => "resumed".to_owned(),
-        Event::Parked { until } => format!("the limit is lifted at {}", time::minute(*until)),
-        Event::Asked(Question::Command { command }) => {
-            format!("waits: may this command of the plan run: {}", safe(command))
-        }
-        Event::Asked(question) => format!("waits: {}", one_line(&question.told(), 300)),
-        Event::Answered { yes, .. } => (if *yes { "approved" } else { "rejected" }).to_owned(),
-        Event::Completed => "completed".to_owned(),
-        Event::Failed { why } => format!("failed: {}", one_line(why, 200)),
-        Event::Cancelled { why } => format!("cancelled: {}", one_line(why, 200)),
-        Event::Addressed { .. } | Event::Blocked | Event::Unblocked | Event::Unknown(_) => {
-            return None;
-        }
-    })
-}
-
-fn reviewed(feedback: &Feedback) -> String {
-    let verdict = if feedback.approved { "approves" } else { "does not approve" };
-    let comments = one_line(&feedback.comments.join("; "), 200);
-    let severity = feedback.severity.as_str();
-    format!("task {}: {} {verdict} ({severity}) {comments}", feedback.task, feedback.reviewer)
+    match event {
+        // Where the user is.
+        Event::Parked { until } => Some(format!("the limit is lifted at {}", time::minute(*until))),
+        event => event.told(),
+    }
 }
 
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
-}
-
-fn tests(tests: Option<&rethread_domain::workflow::TestState>) -> String {
-    match tests {
-        None => String::new(),
-        Some(tests) if tests.failing.is_empty() => format!(" ({})", tests.phase.as_str()),
-        Some(tests) => format!(" ({}: {} failing)", tests.phase.as_str(), tests.failing.len()),
-    }
 }
 
 /// How a workflow rests, and what can be done then.
