@@ -1,5 +1,6 @@
 //! The pages: HTML made here, readable without a script; a small script of our own keeps them live.
 
+mod agents;
 mod assets;
 mod flows;
 mod frame;
@@ -9,6 +10,7 @@ mod posted;
 mod reference;
 mod sessions;
 mod trouble;
+mod usage;
 mod words;
 
 use axum::Router;
@@ -23,5 +25,7 @@ pub(crate) fn router() -> Router<App> {
         .merge(login::router())
         .merge(reference::router())
         .merge(sessions::router())
+        .merge(agents::router())
+        .merge(usage::router())
         .merge(flows::router())
 }
