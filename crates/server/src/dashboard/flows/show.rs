@@ -77,6 +77,7 @@ impl Run {
 /// Everything about a workflow that changes with it.
 #[derive(Template)]
 #[template(path = "flows/board.html")]
+#[expect(clippy::struct_excessive_bools, reason = "each shows or hides a part of the page")]
 struct Board {
     id: String,
     short: String,

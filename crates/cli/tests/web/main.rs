@@ -1,0 +1,11 @@
+//! The server as browsers and programs meet it: the real program on a free port, one file for each promise.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+#[macro_use]
+#[path = "../it/env.rs"]
+#[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
+mod env;
+mod client;
+mod site;
+
+mod rest;

@@ -1,0 +1,133 @@
+//! The API: what is written can be read, what is repeated is done once, what does not fit is told.
+
+use serde_json::json;
+
+use crate::client::Request;
+use crate::site::Site;
+
+#[test]
+fn a_session_is_begun_recorded_read_and_ended() {
+    let site = Site::new();
+    let made =
+        site.post("/api/v1/sessions", &json!({"title": "By hand", "kind": "debug"})).is(201).json();
+    let id = made["session_id"].as_str().unwrap();
+    let path = |rest: &str| format!("/api/v1/sessions/{id}{rest}");
+    let said = json!({"messages": [
+        {"role": "user", "content": "Why does it fail?"},
+        {"role": "assistant", "content": "The clock is wrong.", "agent": "claude"},
+    ]});
+    let written = site.post(&path("/messages"), &said).is(201).json();
+    assert_eq!(
+        written,
+        json!({"messages": [{"seq": 1, "is_new": true}, {"seq": 2, "is_new": true}]})
+    );
+    let read = site.get(&path("/messages?after=0")).is(200).json();
+    let texts: Vec<&str> = read["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["Why does it fail?", "The clock is wrong."]);
+    let found = site.get("/api/v1/search?q=clocks").is(200).json();
+    assert_eq!(found["items"][0]["session_id"], id);
+    assert_eq!(found["items"][0]["excerpt"], "The **clock** is wrong.");
+    let context = site.get(&path("/context?tokens=500")).is(200).json();
+    assert!(context["context"].as_str().unwrap().contains("The clock is wrong."));
+    assert_eq!(site.post(&path("/pause"), &json!({})).is(200).json()["status"], "paused");
+    assert_eq!(site.post(&path("/pause"), &json!({})).is(409).code(), "refused");
+    assert_eq!(site.post(&path("/complete"), &json!({})).is(200).json()["status"], "completed");
+    assert_eq!(site.post(&path("/messages"), &said).is(409).code(), "session_completed");
+    let shown = site.env.run(["show", id]).succeeded();
+    assert!(shown.text().contains("The clock is wrong."), "{shown}");
+}
+
+#[test]
+fn what_is_repeated_with_its_key_is_done_once() {
+    let site = Site::new();
+    let begin = |key: &str, title: &str| {
+        let request = Request::new("POST", "/api/v1/sessions").by(&site.token);
+        request.header("Idempotency-Key", key).json(&json!({"title": title})).send(site.address)
+    };
+    let first = begin("k1", "one").is(201).json();
+    assert_eq!(begin("k1", "one").is(201).json()["session_id"], first["session_id"]);
+    assert_eq!(begin("k1", "two").is(409).code(), "key_reused");
+    assert_ne!(begin("k2", "one").is(201).json()["session_id"], first["session_id"]);
+    let path = format!("/api/v1/sessions/{}/messages", first["session_id"].as_str().unwrap());
+    let say = |key: &str| {
+        let request = Request::new("POST", &path).by(&site.token).header("Idempotency-Key", key);
+        request
+            .json(&json!({"messages": [{"role": "user", "content": "again"}]}))
+            .send(site.address)
+    };
+    assert_eq!(say("m1").is(201).json()["messages"][0], json!({"seq": 1, "is_new": true}));
+    assert_eq!(say("m1").is(201).json()["messages"][0], json!({"seq": 1, "is_new": false}));
+    assert_eq!(say("m2").is(201).json()["messages"][0], json!({"seq": 2, "is_new": true}));
+}
+
+#[test]
+fn lists_go_on_where_they_ended() {
+    let site = Site::new();
+    let mut made: Vec<String> = (0..7).map(|n| site.record(&format!("s{n}"), &["hello"])).collect();
+    made.reverse();
+    let (mut found, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = site.get(&format!("/api/v1/sessions?limit=3{next}")).is(200).json();
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 3);
+        found.extend(items.iter().map(|one| one["session_id"].as_str().unwrap().to_owned()));
+        let Some(cursor) = page["next"].as_str() else { break };
+        next = format!("&cursor={cursor}");
+    }
+    assert_eq!(found, made);
+    assert_eq!(site.get("/api/v1/sessions?cursor=x").is(422).code(), "bad_cursor");
+    assert_eq!(site.get("/api/v1/sessions?limit=0").is(422).code(), "limit_not_positive");
+    assert_eq!(site.get("/api/v1/sessions?limits=1").is(422).code(), "bad_input");
+}
+
+#[test]
+fn what_is_known_is_not_sent_again() {
+    let site = Site::new();
+    let id = site.record("known", &["one"]);
+    let path = format!("/api/v1/sessions/{id}");
+    let tag = site.get(&path).is(200).header("etag").unwrap().to_owned();
+    let again = || {
+        Request::new("GET", &path).by(&site.token).header("If-None-Match", &tag).send(site.address)
+    };
+    assert_eq!(again().is(304).body, b"");
+    site.env.run(["rename", &id, "another"]).succeeded();
+    assert_eq!(again().is(200).json()["title"], "another");
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let site = Site::new();
+    let post = |kind: &str, body: &str| {
+        let mut request =
+            Request::new("POST", "/api/v1/sessions").by(&site.token).header("Content-Type", kind);
+        request.body = body.as_bytes().to_vec();
+        request.send(site.address)
+    };
+    assert_eq!(post("application/json", "{").is(400).code(), "bad_request");
+    assert_eq!(post("application/json", "[]").is(422).code(), "bad_input");
+    assert_eq!(post("application/json", r#"{"title": 1}"#).is(422).code(), "bad_input");
+    assert_eq!(post("application/json", r#"{"titel": "x"}"#).is(422).code(), "bad_input");
+    assert_eq!(post("text/plain", "{}").is(415).code(), "unsupported_media_type");
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(post("application/json", &deep).is(400).code(), "bad_request");
+    let long = format!(r#"{{"title": "{}"}}"#, "x".repeat(9 << 20));
+    assert_eq!(post("application/json", &long).is(413).code(), "body_too_large");
+    let packed = Request::new("POST", "/api/v1/sessions").by(&site.token).json(&json!({}));
+    let packed = packed.header("Content-Encoding", "gzip").send(site.address);
+    assert_eq!(packed.is(415).code(), "unsupported_media_type");
+    assert_eq!(site.get("/api/v1/nowhere").is(404).code(), "not_found");
+    assert_eq!(
+        Request::new("PUT", "/api/v1/sessions").by(&site.token).send(site.address).is(405).code(),
+        "method_not_allowed"
+    );
+    assert_eq!(site.get("/api/v1/sessions/..%2f..").is(422).code(), "bad_id");
+    assert_eq!(
+        site.get("/api/v1/sessions/0198aaaa-0000-7000-8000-000000000000").is(404).code(),
+        "session_not_found"
+    );
+}

@@ -1,0 +1,123 @@
+//! A server of its own for each test.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::client::{Answer, PATIENCE, Request};
+use crate::env::TestEnv;
+
+/// A server that runs, and the surroundings that it shares with the command line.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) env: TestEnv,
+    pub(crate) address: SocketAddr,
+    /// Of the user anna, for everything.
+    pub(crate) token: String,
+    /// What it has said so far.
+    pub(crate) said: Arc<Mutex<String>>,
+    child: Child,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self::within(TestEnv::new(), &[])
+    }
+
+    /// In these surroundings, with more to be said on the command line.
+    pub(crate) fn within(env: TestEnv, more: &[&str]) -> Self {
+        Self::on(env, "127.0.0.1:0", more)
+    }
+
+    /// On a port that was used before.
+    pub(crate) fn on(env: TestEnv, address: &str, more: &[&str]) -> Self {
+        let args = ["serve", "--addr", address].into_iter().chain(more.iter().copied());
+        let mut child =
+            env.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let said = Arc::new(Mutex::new(String::new()));
+        let address = loop {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).unwrap();
+            said.lock().unwrap().push_str(&line);
+            assert!(read > 0, "the server ended: {}", said.lock().unwrap());
+            if let Some(url) = line.trim_end().strip_prefix("Listening on ") {
+                break url.split("://").nth(1).unwrap().parse().unwrap();
+            }
+        };
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+                heard.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        let mut site = Self { env, address, token: String::new(), said, child };
+        site.token = site.first_token();
+        site
+    }
+
+    /// The token that was made at the first start.
+    fn first_token(&self) -> String {
+        let file = format!("{}.token", self.env.store().display());
+        let begun = std::time::Instant::now();
+        loop {
+            if let Ok(text) = std::fs::read_to_string(&file) {
+                return text.trim().to_owned();
+            }
+            assert!(begun.elapsed() < PATIENCE, "there is no token in {file}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends it without a word, and gives back where it was.
+    pub(crate) fn kill(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
+    /// Asks it to end; gives whether it ended well.
+    pub(crate) fn stop(&mut self) -> bool {
+        let pid = self.child.id().to_string();
+        std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        self.child.wait().unwrap().success()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A token for somebody.
+    pub(crate) fn token_for(&self, user: &str, role: &str) -> String {
+        let made = self.env.run(["token", "create", "--name", "t", "--role", role, "--user", user]);
+        made.succeeded().text().trim().to_owned()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        Request::new("GET", path).by(&self.token).send(self.address)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        Request::new("POST", path).by(&self.token).json(body).send(self.address)
+    }
+
+    /// A session with these messages of the user; gives its id.
+    pub(crate) fn record(&self, title: &str, messages: &[&str]) -> String {
+        let lines: Vec<String> = messages
+            .iter()
+            .map(|text| serde_json::json!({"role": "user", "content": text}).to_string())
+            .collect();
+        let out = self.env.feed(["record", "--title", title], lines.join("\n"));
+        out.succeeded().text().trim().to_owned()
+    }
+}
