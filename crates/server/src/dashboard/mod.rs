@@ -7,6 +7,7 @@ mod frame;
 mod login;
 mod markdown;
 mod posted;
+mod reference;
 mod sessions;
 mod trouble;
 mod usage;
@@ -22,6 +23,7 @@ pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(assets::router())
         .merge(login::router())
+        .merge(reference::router())
         .merge(sessions::router())
         .merge(agents::router())
         .merge(usage::router())
