@@ -120,7 +120,9 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     response
         .extensions_mut()
         .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });
-    drop(app.engine.seen(&caller.token.id).await);
+    // Nobody waits for the note that it was used.
+    let (engine, id) = (app.engine.clone(), caller.token.id);
+    tokio::spawn(async move { engine.seen(&id).await });
     response
 }
 

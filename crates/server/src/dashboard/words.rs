@@ -44,7 +44,7 @@ pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -56,6 +56,8 @@ pub(crate) fn grouped(count: u64) -> String {
 pub(crate) fn dollars(amount: f64) -> String {
     if amount == 0.0 {
         "$0".to_owned()
+    } else if amount.abs() < 0.000_1 {
+        "<$0.0001".to_owned()
     } else if amount < 1.0 {
         format!("${amount:.4}")
     } else {
