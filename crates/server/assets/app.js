@@ -15,8 +15,7 @@
 
   /** Fetches a piece of HTML that this server made; goes to the login page where the cookie has ended. */
   const fetchText = async (path, signal) => {
-    const headers = { 'X-Fragment': '1' };
-    const answer = await fetch(path, { headers, signal, credentials: 'same-origin', cache: 'no-store' });
+    const answer = await fetch(path, { signal, credentials: 'same-origin', cache: 'no-store' });
     if (answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === '/login')) {
       location.assign('/login');
       throw new Error('logged out');
@@ -56,7 +55,8 @@
       state.again = false;
       try {
         const html = await fetchText(element.dataset.fragment);
-        if (!isBusy(element)) replace(element, html);
+        if (isBusy(element)) element.dataset.stale = '1';
+        else replace(element, html);
       } catch (_) { /* the next event tries again */ }
       if (state.again) await new Promise((done) => setTimeout(done, 200));
     } while (state.again);
@@ -161,6 +161,21 @@
     }
   };
 
+  /** The same words as the server has for it. */
+  const ago = (at) => {
+    const seconds = Math.floor((Date.now() - at) / 1000);
+    const some = (count, unit) => count + ' ' + unit + (count === 1 ? '' : 's') + ' ago';
+    if (seconds < 60) return 'just now';
+    if (seconds < 3600) return some(Math.floor(seconds / 60), 'minute');
+    if (seconds < 86400) return some(Math.floor(seconds / 3600), 'hour');
+    return some(Math.floor(seconds / 86400), 'day');
+  };
+  setInterval(() => {
+    for (const time of all('time[datetime]')) {
+      if (/^just now$| ago$/.test(time.textContent)) time.textContent = ago(new Date(time.dateTime));
+    }
+  }, 20000);
+
   document.addEventListener('click', (event) => {
     const button = event.target.closest('button[data-copy]');
     if (button) copy(button);
@@ -183,6 +198,225 @@
     }
   });
 
+  // What was left alone while somebody typed in it is brought up to date when they leave.
+  document.addEventListener('focusout', (event) => {
+    const element = event.target.closest('[data-stale]');
+    if (!element) return;
+    setTimeout(() => {
+      if (isBusy(element)) return;
+      delete element.dataset.stale;
+      refresh(element);
+    }, 100);
+  });
+
+  // ---- search as you type -------------------------------------------------
+
+  const searchAsYouType = () => {
+    const form = $('find');
+    const results = $('results');
+    let waiting = 0;
+    let running = null;
+    const search = async () => {
+      const fields = Array.from(new FormData(form)).filter(([, value]) => value !== '');
+      const query = new URLSearchParams(fields).toString();
+      if (running) running.abort();
+      running = new AbortController();
+      results.dataset.fragment = '/search/results?' + query;
+      history.replaceState(null, '', query ? '/?' + query : '/');
+      results.setAttribute('aria-busy', 'true');
+      try {
+        replace(results, await fetchText(results.dataset.fragment, running.signal));
+        results.removeAttribute('aria-busy');
+        const count = results.querySelector('[role=status]');
+        if (count) say(count.textContent);
+      } catch (_) { /* another search has begun, or the next event tries again */ }
+    };
+    const soon = (delay) => { clearTimeout(waiting); waiting = setTimeout(search, delay); };
+    $('q').addEventListener('input', () => soon(120));
+    form.addEventListener('change', (event) => { if (event.target.id !== 'q') soon(0); });
+    form.addEventListener('submit', (event) => { event.preventDefault(); soon(0); });
+    $('q').addEventListener('keydown', (event) => {
+      const first = results.querySelector('.row-top > a');
+      if (event.key === 'ArrowDown' && first) { event.preventDefault(); first.focus(); }
+    });
+  };
+
+  // ---- a session ----------------------------------------------------------
+
+  const isAtEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 160;
+
+  /** Adds what was said since, in order and once. */
+  let adding = null;
+  const addNew = () => {
+    adding = (adding || Promise.resolve()).then(addNow).catch(() => {});
+    return adding;
+  };
+  const addNow = async () => {
+    if (!body.dataset.upto) return;
+    const messages = $('messages');
+    for (let more = true; more;) {
+      const upto = body.dataset.upto;
+      const part = document.createElement('template');
+      part.innerHTML = await fetchText('/sessions/' + body.dataset.session + '/talk?after=' + upto);
+      const stays = isAtEnd();
+      let list = messages.querySelector('ol.talk');
+      more = false;
+      for (const item of all('ol.talk > li', part.content)) {
+        if (item.dataset.seq && Number(item.dataset.seq) > Number(body.dataset.upto)) {
+          body.dataset.upto = item.dataset.seq;
+          more = true;
+        }
+        if ($(item.id)) continue;
+        item.classList.add('new');
+        list.append(item);
+      }
+      const nothing = messages.querySelector('.nothing');
+      if (nothing && list.children.length) nothing.remove();
+      wire(list);
+      if (stays) $('end').scrollIntoView({ block: 'end' });
+    }
+  };
+
+  const line = (parent, name, text) => {
+    const element = document.createElement(name);
+    element.textContent = text;
+    parent.append(element);
+    return element;
+  };
+
+  /** Shows what an agent says and does while it does so. All of it is put in as text. */
+  const followTurn = (box, id) => {
+    const out = document.createElement('div');
+    out.className = 'stream';
+    box.insertBefore(out, box.querySelector('form'));
+    const tools = new Map();
+    let last = null;
+    const write = (kind, text) => {
+      if (!last || last.dataset.is !== kind) {
+        last = line(out, 'div', '');
+        last.dataset.is = kind;
+        last.className = kind;
+      }
+      last.append(text);
+    };
+    const tool = (told) => {
+      const known = tools.get(told.id) || {};
+      const now = Object.assign(known, Object.fromEntries(Object.entries(told).filter(([, value]) => value != null)));
+      if (!now.row) { now.row = line(out, 'div', ''); now.row.className = 'tool'; last = null; }
+      tools.set(told.id, now);
+      now.row.textContent = (now.title || now.kind || 'A tool') + (now.status ? ' · ' + now.status.replaceAll('_', ' ') : '');
+    };
+    const turn = new EventSource('/api/v1/turns/' + encodeURIComponent(id) + '/events');
+    let seen = 0;
+    turn.addEventListener('update', (event) => {
+      // After a break the server begins anew.
+      if (Number(event.lastEventId) <= seen) return;
+      seen = Number(event.lastEventId);
+      const stays = isAtEnd();
+      const told = JSON.parse(event.data);
+      if (told.is === 'text') write('text', told.text);
+      else if (told.is === 'thought') write('thought', told.text);
+      else if (told.is === 'tool') tool(told);
+      else if (told.is === 'elsewhere') write('note', 'Another process has this conversation open; it was asked to send the message.');
+      else if (told.is === 'permission') write('note', 'Asked whether it may: ' + told.title + ' (' + told.answer + ')');
+      if (stays) $('end').scrollIntoView({ block: 'end' });
+    });
+    turn.addEventListener('over', async (event) => {
+      turn.close();
+      const told = JSON.parse(event.data);
+      await addNew();
+      if (told.status === 'failed') {
+        box.replaceChildren();
+        const notice = line(box, 'p', told.error || 'The agent failed.');
+        notice.className = 'notice bad';
+        notice.setAttribute('role', 'alert');
+      } else {
+        box.remove();
+        say('The answer is there');
+      }
+    });
+    turn.onerror = () => {
+      if (turn.readyState !== EventSource.CLOSED) return;
+      box.remove();
+      addNew();
+    };
+  };
+
+  const newKey = () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  };
+
+  const newBox = (turn) => {
+    const box = document.createElement('section');
+    box.className = 'card turn';
+    box.dataset.turn = turn.turn_id;
+    const by = line(box, 'p', '');
+    by.className = 'by';
+    line(by, 'strong', turn.agent + ' is answering…');
+    const form = document.createElement('form');
+    form.append(Object.assign(document.createElement('button'), { type: 'submit', textContent: 'Cancel' }));
+    box.append(form);
+    $('turns').append(box);
+    return box;
+  };
+
+  const sendLive = (form) => {
+    let key = newKey();
+    form.querySelector('.hint').hidden = false;
+    $('prompt').addEventListener('input', () => { key = newKey(); });
+    $('prompt').addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      const button = form.querySelector('button[type=submit]');
+      const old = $('send-error');
+      if (old) old.remove();
+      button.disabled = true;
+      try {
+        const answer = await fetch('/api/v1/sessions/' + body.dataset.session + '/prompts', {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
+          body: JSON.stringify({ prompt: $('prompt').value, agent: $('to').value || null }),
+        });
+        const told = await answer.json();
+        if (answer.status === 401) { location.assign('/login'); return; }
+        if (!answer.ok) throw new Error((told.detail || told.title) + (told.hint ? ' – ' + told.hint : ''));
+        $('prompt').value = '';
+        key = newKey();
+        followTurn(newBox(told), told.turn_id);
+      } catch (error) {
+        const notice = line(form, 'p', 'Not sent: ' + error.message);
+        notice.id = 'send-error';
+        notice.className = 'notice bad';
+        notice.setAttribute('role', 'alert');
+      } finally {
+        button.disabled = false;
+      }
+    });
+  };
+
+  const liveSession = () => {
+    const id = body.dataset.session;
+    onEvent((told) => {
+      if (told.session_id !== id) return;
+      if (told.type === 'MESSAGES_APPENDED' || told.type === 'CONVERSATION_OPENED') addNew();
+      // A text may have been purged.
+      if (told.type === 'SESSION_CHANGED') {
+        fetchText($('messages').dataset.talk).then((html) => replace($('messages'), html)).catch(() => {});
+      }
+    });
+    for (const box of all('[data-turn]')) followTurn(box, box.dataset.turn);
+    $('turns').addEventListener('submit', (event) => {
+      event.preventDefault();
+      const turn = event.target.closest('[data-turn]').dataset.turn;
+      event.target.querySelector('button').disabled = true;
+      fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/cancel', { method: 'POST' }).catch(() => {});
+    });
+    if ($('send')) sendLive($('send'));
+  };
+
   // ---- the login page -----------------------------------------------------
 
   if (body.dataset.page === 'login' && location.hash.length > 1) {
@@ -192,6 +426,8 @@
     $('login').requestSubmit();
   }
 
+  if (body.dataset.page === 'sessions') searchAsYouType();
+  if (body.dataset.page === 'session') liveSession();
   wire(document);
   connect();
 })();

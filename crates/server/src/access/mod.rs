@@ -72,7 +72,7 @@ impl FromRequestParts<App> for Caller {
 /// What a request needs at least. One place decides.
 pub(crate) fn needed(method: &Method, path: &str) -> Role {
     let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
-    if ["/api/v1/tokens", "/api/v1/store", "/metrics"].into_iter().any(is_below) {
+    if ["/api/v1/import", "/api/v1/tokens", "/api/v1/store", "/metrics"].into_iter().any(is_below) {
         Role::Admin
     } else if is_read(method) || is_below("/logout") {
         Role::Read
@@ -118,7 +118,9 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     response
         .extensions_mut()
         .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });
-    drop(app.engine.seen(&caller.token.id).await);
+    // Nobody waits for the note that it was used.
+    let (engine, id) = (app.engine.clone(), caller.token.id);
+    tokio::spawn(async move { engine.seen(&id).await });
     response
 }
 

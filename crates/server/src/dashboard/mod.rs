@@ -1,13 +1,16 @@
 //! The pages: HTML made here, readable without a script; a small script of our own keeps them live.
 
+mod agents;
 mod assets;
 mod flows;
 mod frame;
 mod login;
 mod markdown;
 mod posted;
+mod reference;
 mod sessions;
 mod trouble;
+mod usage;
 mod words;
 
 use axum::Router;
@@ -20,6 +23,9 @@ pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(assets::router())
         .merge(login::router())
+        .merge(reference::router())
         .merge(sessions::router())
+        .merge(agents::router())
+        .merge(usage::router())
         .merge(flows::router())
 }

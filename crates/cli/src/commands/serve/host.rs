@@ -1,8 +1,8 @@
 //! This program as its server sees it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rethread_domain::Session;
@@ -16,13 +16,28 @@ use crate::cli::App;
 use crate::commands::{project, refuse_excluded, workflow};
 use crate::{error, output};
 
+/// How often a workspace is looked through, at most.
+const GATHER_EVERY: Duration = Duration::from_secs(1);
+
 pub(super) struct Host {
     app: App,
+    /// When the workspace was last looked through.
+    gathered: Mutex<Option<Instant>>,
 }
 
 impl Host {
     pub(super) const fn new(app: App) -> Self {
-        Self { app }
+        Self { app, gathered: Mutex::new(None) }
+    }
+
+    /// Whether it is time to look through the workspace again.
+    fn is_due(&self) -> bool {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = gathered.is_none_or(|last| last.elapsed() >= GATHER_EVERY);
+        if is_due {
+            *gathered = Some(Instant::now());
+        }
+        is_due
     }
 }
 
@@ -71,7 +86,9 @@ impl Program for Host {
     }
 
     async fn gather(&self) {
-        if let Err(failure) = self.app.gather().await {
+        if self.is_due()
+            && let Err(failure) = self.app.gather().await
+        {
             output::note(format_args!("note: {failure:#}"));
         }
     }

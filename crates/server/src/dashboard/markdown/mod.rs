@@ -1,7 +1,5 @@
 //! Markdown of messages as HTML. The tags are ours alone: whatever the text brings along is shown as text.
 
-use std::fmt::Write;
-
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 
 /// Deeper than this, text is shown without its frame: browsers do not like a thousand boxes in each other.
@@ -111,8 +109,7 @@ impl Writer {
             Tag::CodeBlock(_) => ("<pre><code>", "</code></pre>"),
             Tag::List(Some(1)) => ("<ol>", "</ol>"),
             Tag::List(Some(first)) => {
-                // Writing to a text does not fail.
-                drop(write!(self.out, "<ol start=\"{}\">", (*first).min(999_999_999)));
+                self.out.push_str(&format!("<ol start=\"{}\">", (*first).min(999_999_999)));
                 return "</ol>";
             }
             Tag::List(None) => ("<ul>", "</ul>"),

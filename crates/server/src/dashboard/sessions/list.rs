@@ -164,7 +164,6 @@ struct Results {
     is_first: bool,
     is_filtered: bool,
     is_admin: bool,
-    may_write: bool,
 }
 
 #[derive(Template)]
@@ -187,7 +186,6 @@ async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Pro
         is_first: asked.cursor.is_empty(),
         is_filtered: asked.is_filtered(),
         is_admin: caller.is_admin(),
-        may_write: caller.may_write(),
     };
     if results.q.is_empty() {
         (results.rows, results.older) = listed(app, caller, asked).await?;

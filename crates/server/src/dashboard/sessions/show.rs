@@ -38,7 +38,6 @@ struct Action {
     path: &'static str,
     name: &'static str,
     style: &'static str,
-    question: &'static str,
 }
 
 #[derive(Template)]
@@ -108,7 +107,7 @@ struct Show {
 fn actions(session: &Session) -> Vec<Action> {
     if session.deleted_at.is_some() {
         let (path, name) = ("undelete", "Bring back");
-        return vec![Action { path, name, style: "primary", question: "" }];
+        return vec![Action { path, name, style: "primary" }];
     }
     let moves = [
         (Move::Pause, "pause", "Pause"),
@@ -121,11 +120,7 @@ fn actions(session: &Session) -> Vec<Action> {
         // To activate what is active changes nothing.
         session.decide(*asked).is_ok_and(|status| status != session.status)
     });
-    let mut all: Vec<Action> =
-        fit.map(|(_, path, name)| Action { path, name, style: "", question: "" }).collect();
-    let question = "Delete this session? It can be brought back for 30 days.";
-    all.push(Action { path: "delete", name: "Delete", style: "danger", question });
-    all
+    fit.map(|(_, path, name)| Action { path, name, style: "" }).collect()
 }
 
 impl Head {
@@ -192,9 +187,10 @@ impl Talk {
             None => part(asked, last),
         };
         let order = Order::OldestFirst;
-        let messages = match from <= to {
-            true => app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?,
-            false => Vec::new(),
+        let messages = if from <= to {
+            app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?
+        } else {
+            Vec::new()
         };
         let now = app.engine.clock().now();
         let openings = speech::openings(&app.engine.facts(id).await?, now);

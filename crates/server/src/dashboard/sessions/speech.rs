@@ -90,7 +90,6 @@ pub(super) struct Said {
     pub(super) whole: Option<String>,
     pub(super) thoughts: Option<String>,
     pub(super) calls: Vec<Call>,
-    pub(super) tokens: Option<u32>,
     pub(super) usage: Option<String>,
     pub(super) is_interrupted: bool,
     pub(super) error: Option<String>,
@@ -204,7 +203,6 @@ impl Said {
                 .as_ref()
                 .map(|calls| all_calls(app, calls))
                 .unwrap_or_default(),
-            tokens: message.price.tokens,
             usage: message.extras.usage.as_ref().map(|usage| {
                 let (taken, given) =
                     (words::short(usage.input_tokens), words::short(usage.output_tokens));

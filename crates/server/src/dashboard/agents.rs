@@ -1,0 +1,156 @@
+//! The page about agents: which there are, and how conversations were opened in them.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+
+use super::frame::{self, Frame, Nav};
+use super::words;
+use crate::access::Caller;
+use crate::problem::Problem;
+use crate::routes::agents::{AgentView, OpeningCount, counted, known};
+use crate::state::App;
+
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/agents", get(page))
+}
+
+/// The ways into a conversation, the best first, with the colour of each and what it means.
+const WAYS: &[(&str, usize, &str)] = &[
+    ("resumed", 3, "The agent took up its own session."),
+    ("loaded", 1, "The agent read its own session back."),
+    ("retold", 2, "A new session of the agent was told the story so far."),
+    ("fresh", 7, "Nothing had been said yet."),
+    ("untold", 8, "A new session of the agent that was told nothing, as asked."),
+    ("failed", 6, "The agent could not be opened."),
+];
+
+/// One way, as a piece of a bar.
+struct Piece {
+    colour: usize,
+    from: String,
+    width: String,
+    words: String,
+}
+
+struct Count {
+    how: String,
+    why: String,
+    times: String,
+    median: String,
+    most: String,
+}
+
+/// How conversations were opened in one agent.
+struct Opened {
+    agent: String,
+    total: String,
+    pieces: Vec<Piece>,
+    counts: Vec<Count>,
+}
+
+#[derive(Template)]
+#[template(path = "agents.html")]
+struct Agents {
+    frame: Frame,
+    installed: Vec<AgentView>,
+    others: Vec<AgentView>,
+    opened: Vec<Opened>,
+    ways: &'static [(&'static str, usize, &'static str)],
+}
+
+fn rank(how: &str) -> usize {
+    WAYS.iter().position(|(known, ..)| *known == how).unwrap_or(WAYS.len())
+}
+
+/// Groups what was counted by agent; those that were opened most often come first.
+fn grouped(mut counts: Vec<OpeningCount>) -> Vec<Opened> {
+    counts
+        .sort_by(|a, b| (&a.agent, rank(&a.how), b.count).cmp(&(&b.agent, rank(&b.how), a.count)));
+    let mut all: Vec<(u64, Opened)> = counts
+        .chunk_by(|a, b| a.agent == b.agent)
+        .filter_map(|own| Some((own.iter().map(|one| one.count).sum(), own.first()?, own)))
+        .map(|(total, first, own)| {
+            let opened = Opened {
+                agent: first.agent.clone(),
+                total: words::grouped(total),
+                pieces: pieces(own, total),
+                counts: own.iter().map(count).collect(),
+            };
+            (total, opened)
+        })
+        .collect();
+    all.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+    all.into_iter().map(|(_, opened)| opened).collect()
+}
+
+fn count(one: &OpeningCount) -> Count {
+    Count {
+        how: one.how.clone(),
+        why: one.why.as_deref().unwrap_or("–").replace('_', " "),
+        times: words::grouped(one.count),
+        median: words::grouped(one.median_ms),
+        most: words::grouped(one.most_ms),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shares are drawn, not counted")]
+fn pieces(own: &[OpeningCount], total: u64) -> Vec<Piece> {
+    let mut from = 0.0;
+    let mut all = Vec::new();
+    for (how, colour, _) in WAYS {
+        let count: u64 = own.iter().filter(|one| one.how == *how).map(|one| one.count).sum();
+        if count == 0 {
+            continue;
+        }
+        let share = count as f64 * 100.0 / total.max(1) as f64;
+        all.push(Piece {
+            colour: *colour,
+            from: format!("{from:.2}"),
+            width: format!("{share:.2}"),
+            words: format!("{how}: {} ({share:.0} %)", words::grouped(count)),
+        });
+        from += share;
+    }
+    all
+}
+
+async fn page(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    let (installed, others) = known(&app)?.into_iter().partition(|agent| agent.is_installed);
+    frame::page(&Agents {
+        frame: Frame::new("Agents", Nav::Agents, &caller),
+        installed,
+        others,
+        opened: grouped(counted(&app).await?),
+        ways: WAYS,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(agent: &str, how: &str, count: u64) -> OpeningCount {
+        let (agent, how) = (agent.to_owned(), how.to_owned());
+        OpeningCount { agent, how, why: None, count, median_ms: 1, most_ms: 2 }
+    }
+
+    #[test]
+    fn shares_fill_the_bar() {
+        let counts = vec![
+            one("a", "failed", 1),
+            one("b", "resumed", 9),
+            one("a", "resumed", 2),
+            one("a", "retold", 1),
+        ];
+        let all = grouped(counts);
+
+        assert_eq!(all.iter().map(|one| one.agent.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        let widths: Vec<&str> = all[1].pieces.iter().map(|piece| piece.width.as_str()).collect();
+        assert_eq!(widths, ["50.00", "25.00", "25.00"]);
+        assert_eq!(all[1].pieces[2].from, "75.00");
+        assert_eq!(all[1].counts[0].how, "resumed");
+    }
+}

@@ -1,0 +1,331 @@
+//! The page about what was used: tokens, cost and how full contexts were, over time, as plots and as a table.
+
+mod plot;
+mod scale;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use jiff::ToSpan;
+use jiff::civil::Date;
+use serde::Deserialize;
+
+use super::frame::{self, Frame, Nav};
+use super::words;
+use crate::access::Caller;
+use crate::extract::Params;
+use crate::problem::Problem;
+use crate::routes::agents::{Asked, UsageDay, UsageView, known, used};
+use crate::state::App;
+use plot::{Figure, Plot, Series, Shape};
+
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/usage", get(page))
+}
+
+/// How many names have a colour of their own; the others share one.
+const NAMES: usize = 7;
+/// How many rows the table has.
+const ROWS: usize = 500;
+
+/// The fields of the form: an empty one is no wish.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    from: String,
+    to: String,
+    agent: String,
+    project: String,
+}
+
+impl Fields {
+    fn asked(&self) -> Asked {
+        let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        Asked {
+            from: some(&self.from),
+            to: some(&self.to),
+            agent: some(&self.agent),
+            project: some(&self.project),
+        }
+    }
+}
+
+struct Row {
+    day: String,
+    agent: String,
+    project: String,
+    project_name: String,
+    messages: String,
+    tokens: String,
+    input: String,
+    output: String,
+    cost: String,
+    context: String,
+}
+
+impl Row {
+    fn of(day: &UsageDay) -> Self {
+        Self {
+            day: day.day.clone(),
+            agent: named(&day.agent),
+            project: day.project.clone(),
+            project_name: words::last_part(&day.project).to_owned(),
+            messages: words::grouped(day.messages),
+            tokens: words::grouped(day.tokens),
+            input: words::grouped(day.input_tokens),
+            output: words::grouped(day.output_tokens),
+            cost: words::dollars(day.cost_usd),
+            context: day.context_use.map_or_else(|| "–".to_owned(), percent),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "usage/page.html")]
+struct Usage {
+    frame: Frame,
+    fields: Fields,
+    agents: Vec<String>,
+    from: String,
+    to: String,
+    tokens: String,
+    input: String,
+    output: String,
+    messages: String,
+    cost: String,
+    fullest: String,
+    plots: Vec<Plot>,
+    /// How many days each bar stands for.
+    each: usize,
+    rows: Vec<Row>,
+    left_out: usize,
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn named(agent: &str) -> String {
+    if agent.is_empty() { "unknown".to_owned() } else { agent.to_owned() }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a label")]
+fn many(value: f64) -> String {
+    words::short(value.round().max(0.0) as u64)
+}
+
+/// The days from one to another, some of them as one bar.
+struct Calendar {
+    from: Date,
+    each: usize,
+    bars: Vec<String>,
+}
+
+impl Calendar {
+    fn of(view: &UsageView) -> Option<Self> {
+        let (from, to): (Date, Date) = (view.from.parse().ok()?, view.to.parse().ok()?);
+        let days = usize::try_from((to - from).get_days()).ok()? + 1;
+        let each = scale::days_each(days);
+        let bars = (0..days).step_by(each).filter_map(|day| {
+            let day = from.checked_add(i64::try_from(day).ok()?.days()).ok()?;
+            Some(day.to_string())
+        });
+        Some(Self { from, each, bars: bars.collect() })
+    }
+
+    /// The bar that a day belongs to.
+    fn bar(&self, day: &str) -> Option<usize> {
+        let day: Date = day.parse().ok()?;
+        Some(usize::try_from((day - self.from).get_days()).ok()? / self.each)
+    }
+}
+
+/// Values by name and bar; those with the most come first, the rest is put together.
+fn series(
+    calendar: &Calendar,
+    days: &[UsageDay],
+    name: impl Fn(&UsageDay) -> String,
+    value: impl Fn(&UsageDay) -> Option<f64>,
+    join: fn(f64, f64) -> f64,
+) -> Vec<Series> {
+    let mut by_name: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
+    for day in days {
+        let Some(bar) = calendar.bar(&day.day) else { continue };
+        let values = by_name.entry(name(day)).or_insert_with(|| vec![None; calendar.bars.len()]);
+        if let (Some(place), Some(value)) = (values.get_mut(bar), value(day)) {
+            *place = Some(place.map_or(value, |before| join(before, value)));
+        }
+    }
+    let mut all: Vec<(f64, Series)> = by_name
+        .into_iter()
+        .map(|(name, values)| (values.iter().flatten().sum(), Series { name, values }))
+        .filter(|(total, _)| *total > 0.0)
+        .collect();
+    all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut all: Vec<Series> = all.into_iter().map(|(_, series)| series).collect();
+    let rest = all.split_off(all.len().min(NAMES));
+    all.extend(together(rest, join));
+    all
+}
+
+fn together(rest: Vec<Series>, join: fn(f64, f64) -> f64) -> Option<Series> {
+    let name = format!("{} others", rest.len());
+    let values = rest.into_iter().map(|series| series.values).reduce(|mut all, values| {
+        for (place, value) in all.iter_mut().zip(values) {
+            *place = match (*place, value) {
+                (Some(a), Some(b)) => Some(join(a, b)),
+                (a, b) => a.or(b),
+            };
+        }
+        all
+    })?;
+    Some(Series { name, values })
+}
+
+/// What a plot is about.
+struct About {
+    titles: [&'static str; 2],
+    shape: Shape,
+    top: Option<f64>,
+    value: fn(&UsageDay) -> Option<f64>,
+    join: fn(f64, f64) -> f64,
+    words: fn(f64) -> String,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "drawn, not counted")]
+fn tokens(day: &UsageDay) -> f64 {
+    day.tokens as f64
+}
+
+const ABOUT: &[About] = &[
+    About {
+        titles: ["Tokens by agent", "Tokens by project"],
+        shape: Shape::Bars,
+        top: None,
+        value: |day| Some(tokens(day)),
+        join: |a, b| a + b,
+        words: many,
+    },
+    About {
+        titles: ["Cost by agent", "Cost by project"],
+        shape: Shape::Bars,
+        top: None,
+        value: |day| Some(day.cost_usd),
+        join: |a, b| a + b,
+        words: words::dollars,
+    },
+    About {
+        titles: ["Fullest context by agent", "Fullest context by project"],
+        shape: Shape::Lines,
+        top: Some(1.0),
+        value: |day| day.context_use,
+        join: f64::max,
+        words: percent,
+    },
+];
+
+fn plots(view: &UsageView) -> (Vec<Plot>, usize) {
+    let Some(calendar) = Calendar::of(view) else { return (Vec::new(), 1) };
+    let mut all = Vec::new();
+    for about in ABOUT {
+        let by: [fn(&UsageDay) -> String; 2] =
+            [|day| named(&day.agent), |day| words::last_part(&day.project).to_owned()];
+        for (title, name) in about.titles.into_iter().zip(by) {
+            all.push(Plot::of(&Figure {
+                title,
+                shape: about.shape,
+                days: &calendar.bars,
+                series: series(&calendar, &view.days, name, about.value, about.join),
+                top: about.top,
+                words: about.words,
+            }));
+        }
+    }
+    (all, calendar.each)
+}
+
+async fn page(
+    State(app): State<App>,
+    caller: Caller,
+    Params(fields): Params<Fields>,
+) -> Result<Response, Problem> {
+    let mut view = used(&app, &caller, fields.asked()).await?;
+    let (plots, each) = plots(&view);
+    view.days.sort_by(|a, b| (&b.day, &a.agent, &a.project).cmp(&(&a.day, &b.agent, &b.project)));
+    let sum = |of: fn(&UsageDay) -> u64| view.days.iter().map(of).sum::<u64>();
+    let fullest = view.days.iter().filter_map(|day| day.context_use).reduce(f64::max);
+    frame::page(&Usage {
+        frame: Frame::new("Usage", Nav::Usage, &caller),
+        agents: known(&app)?.into_iter().map(|agent| agent.name).collect(),
+        tokens: words::grouped(sum(|day| day.tokens)),
+        input: words::short(sum(|day| day.input_tokens)),
+        output: words::short(sum(|day| day.output_tokens)),
+        messages: words::grouped(sum(|day| day.messages)),
+        cost: words::dollars(view.days.iter().map(|day| day.cost_usd).sum()),
+        fullest: fullest.map_or_else(|| "–".to_owned(), percent),
+        plots,
+        each,
+        rows: view.days.iter().take(ROWS).map(Row::of).collect(),
+        left_out: view.days.len().saturating_sub(ROWS),
+        from: view.from,
+        to: view.to,
+        fields,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(day: &str, agent: &str, tokens: u64) -> UsageDay {
+        UsageDay {
+            day: day.to_owned(),
+            project: "/p".to_owned(),
+            agent: agent.to_owned(),
+            sessions: 1,
+            messages: 1,
+            tokens,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost_usd: 0.0,
+            context_use: None,
+        }
+    }
+
+    fn calendar(from: &str, to: &str) -> Calendar {
+        let view = UsageView { from: from.to_owned(), to: to.to_owned(), days: Vec::new() };
+        Calendar::of(&view).unwrap()
+    }
+
+    #[test]
+    fn days_become_bars() {
+        let short = calendar("2026-11-01", "2026-11-30");
+        assert_eq!((short.bars.len(), short.bar("2026-11-30")), (30, Some(29)));
+        let long = calendar("2026-01-01", "2026-12-31");
+        assert_eq!((long.each, long.bar("2026-01-08")), (7, Some(1)));
+        assert_eq!(calendar("2026-01-01", "2026-01-01").bars, ["2026-01-01"]);
+    }
+
+    #[test]
+    fn many_names_share_the_last_colour() {
+        let calendar = calendar("2026-11-01", "2026-11-02");
+        let days: Vec<UsageDay> =
+            (1..=10).map(|n| day("2026-11-02", &format!("agent{n}"), n)).collect();
+        let all = series(
+            &calendar,
+            &days,
+            |day| day.agent.clone(),
+            |day| Some(tokens(day)),
+            |a, b| a + b,
+        );
+
+        assert_eq!(all.len(), NAMES + 1);
+        assert_eq!(all[0].name, "agent10");
+        assert_eq!(all[NAMES].name, "3 others");
+        assert_eq!(all[NAMES].values, [None, Some(6.0)]);
+    }
+}
