@@ -124,8 +124,8 @@ pub(crate) fn head(reader: &mut impl BufRead) -> Option<Answer> {
     let mut headers = Vec::new();
     loop {
         let line = line(reader)?;
-        match line.split_once(": ") {
-            Some((name, value)) => headers.push((name.to_lowercase(), value.to_owned())),
+        match line.split_once(':') {
+            Some((name, value)) => headers.push((name.to_lowercase(), value.trim().to_owned())),
             None => break,
         }
     }
