@@ -5,6 +5,8 @@
 //       the content is fetched again when such a thing changes
 //   data-copy="ID"       a button that copies the text of an element
 //   data-confirm="Text"  a form that asks before it is sent
+//   data-say             a text in live content that is told when it changes
+//   data-dialog="ID"     a button that opens a dialog; data-close is one in it that closes it
 'use strict';
 (() => {
   const body = document.body;
@@ -30,7 +32,10 @@
     const focused = element.contains(document.activeElement) ? document.activeElement : null;
     const place = focused && (focused.id ? '#' + CSS.escape(focused.id)
       : focused.getAttribute('href') ? 'a[href="' + CSS.escape(focused.getAttribute('href')) + '"]' : null);
+    const said = () => (element.querySelector('[data-say]') || {}).textContent;
+    const before = said();
     element.innerHTML = html;
+    if (said() !== before) say(said());
     for (const one of all('details[id]', element)) if (open.has(one.id)) one.open = true;
     if (place) {
       const again = element.querySelector(place);
@@ -154,7 +159,7 @@
   };
 
   const wire = (root) => {
-    for (const button of all('button[data-copy]', root)) button.hidden = false;
+    for (const button of all('button[data-copy], button[data-dialog]', root)) button.hidden = false;
     for (const time of all('time[datetime]', root)) {
       const at = new Date(time.dateTime);
       if (!isNaN(at)) time.title = at.toLocaleString();
@@ -179,6 +184,10 @@
   document.addEventListener('click', (event) => {
     const button = event.target.closest('button[data-copy]');
     if (button) copy(button);
+    const opener = event.target.closest('button[data-dialog]');
+    if (opener) $(opener.dataset.dialog).showModal();
+    const closer = event.target.closest('button[data-close]');
+    if (closer) closer.closest('dialog').close();
   });
   document.addEventListener('submit', (event) => {
     const question = event.target.dataset.confirm;

@@ -74,6 +74,16 @@ fn the_settings_in_force_are_shown() {
     max_depth = 4
     output_streams = ""
 
+    [serve]
+    addr = "127.0.0.1:8617"
+    login_hours = 12
+    requests_per_second = 1000
+    max_body_bytes = 8388608
+    max_connections = 1024
+    max_streams = 512
+    max_turns = 16
+    patience_seconds = 15
+
     [model]
     dialect = "openai"
     url = ""

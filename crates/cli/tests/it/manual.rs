@@ -24,6 +24,8 @@ fn the_help_tells_every_command() {
       agents       Show the agents: which are installed, and what they can do
       workflow     Long work by agents that survives its sessions: plans, tasks, pause and resume
       mcp          Let agents remember, and invoke each other, over the Model Context Protocol
+      serve        Serve an API and a dashboard: sessions and workflows in a browser, and for programs
+      login        Log a browser in: print a link into the dashboard that works once, for five minutes
       token        Let programs in over HTTP: make tokens, list and revoke them
       init         Make a folder a workspace, whose sessions live in it
       record       Record a conversation from standard input

@@ -127,8 +127,9 @@ fn answers(operation: &Value) -> Vec<String> {
     let good = all.filter(|(status, _)| status.starts_with(['1', '2', '3']));
     let told = good.map(|(status, answer)| {
         let contents = answer["content"].as_object().into_iter().flatten();
-        let forms: Vec<String> =
-            contents.map(|(form, content)| format!("{} ({form})", kind(&content["schema"]))).collect();
+        let forms: Vec<String> = contents
+            .map(|(form, content)| format!("{} ({form})", kind(&content["schema"])))
+            .collect();
         if forms.is_empty() { status.clone() } else { format!("{status} {}", forms.join(", ")) }
     });
     told.collect()
@@ -165,7 +166,8 @@ async fn reference(caller: Caller) -> Result<Response, Problem> {
     let (_, document) = router::api();
     let document = serde_json::to_value(&document).unwrap_or_default();
     let problems = crate::problem::CODES.iter();
-    let problems = problems.map(|(code, status, title)| Told { code, status: status.as_u16(), title });
+    let problems =
+        problems.map(|(code, status, title)| Told { code, status: status.as_u16(), title });
     page(&Page {
         frame: Frame::new("API", Nav::None, &caller),
         groups: groups(&document),

@@ -56,6 +56,8 @@ pub(crate) fn grouped(count: u64) -> String {
 pub(crate) fn dollars(amount: f64) -> String {
     if amount == 0.0 {
         "$0".to_owned()
+    } else if amount.abs() < 0.000_1 {
+        "<$0.0001".to_owned()
     } else if amount < 1.0 {
         format!("${amount:.4}")
     } else {

@@ -412,7 +412,6 @@ pub(crate) async fn say(
             is_still_asked(app, &workflow, read.as_deref())?;
             // Refused before a command is let run: approval of nothing allows nothing.
             workflow.decide(&Command::Approve).map_err(rethread_engine::Error::from)?;
-            app.engine.approve_question(workflow.id).await?;
             Command::Approve
         }
     };

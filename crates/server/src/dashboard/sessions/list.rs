@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::search::Filter;
+use rethread_domain::search::{Clause, Filter, Query};
 use rethread_domain::{Session, SessionId, Status};
 use rethread_engine::ListFilter;
 use serde::Deserialize;
@@ -117,7 +117,7 @@ pub(super) fn status(session: &Session) -> &'static str {
     if session.deleted_at.is_some() { "deleted" } else { session.status.as_str() }
 }
 
-/// A find, its text cut where it was found: every other part is a find.
+/// A find, its text cut where it was found.
 struct Find {
     place: String,
     title: String,
@@ -128,7 +128,7 @@ struct Find {
 }
 
 impl Find {
-    fn of(app: &App, hit: HitView) -> Self {
+    fn of(app: &App, wanted: &[Query], hit: HitView) -> Self {
         let now = app.engine.clock().now();
         let id = hit.session_id;
         let anchor = hit.seq.map(|seq| format!("?at={seq}#m{seq}")).unwrap_or_default();
@@ -142,14 +142,32 @@ impl Find {
             short: id.parse::<SessionId>().map(|id| id.short()).unwrap_or_default(),
             what,
             at: hit.timestamp.map(|at| (at.to_string(), words::ago(at, now))),
-            parts: parts(&hit.excerpt),
+            parts: parts(&hit.excerpt, wanted),
         }
     }
 }
 
-fn parts(excerpt: &str) -> Vec<(String, bool)> {
-    let parts = excerpt.split("**").enumerate();
-    parts.map(|(index, part)| (part.to_owned(), index % 2 == 1)).collect()
+/// The words that are looked for, each by itself.
+fn wanted(q: &str) -> Vec<Query> {
+    let clauses = Query::parse(q).clauses.into_iter();
+    let each = clauses.flat_map(|Clause { terms, prefix }| {
+        let last = terms.len();
+        (1..).zip(terms).map(move |(at, term)| Query {
+            clauses: vec![Clause { terms: vec![term], prefix: prefix && at == last }],
+            phrases: Vec::new(),
+        })
+    });
+    each.collect()
+}
+
+/// Every find stands between `**`, but what was said may have those too: only what is looked for is marked.
+fn parts(excerpt: &str, wanted: &[Query]) -> Vec<(String, bool)> {
+    let parts = excerpt.split("**").filter(|part| !part.is_empty());
+    let told = parts.map(|part| {
+        let is_find = wanted.iter().any(|word| word.matches(part));
+        (part.to_owned(), is_find)
+    });
+    told.collect()
 }
 
 /// What was found: sessions, or places in them.
@@ -232,8 +250,15 @@ async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, 
         status: asked.status()?,
         ..Filter::default()
     };
-    let hits = app.engine.search(asked.q.trim(), &filter, cursor::USUAL).await?;
-    Ok(hits.iter().map(|hit| Find::of(app, HitView::of(app, hit))).collect())
+    let mut q = asked.q.trim().to_owned();
+    let mut hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
+    // Somebody may be in the middle of a word.
+    if hits.is_empty() && q.ends_with(char::is_alphanumeric) {
+        q.push('*');
+        hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
+    }
+    let wanted = wanted(&q);
+    Ok(hits.iter().map(|hit| Find::of(app, &wanted, HitView::of(app, hit))).collect())
 }
 
 pub(super) async fn page(
@@ -274,11 +299,14 @@ mod tests {
 
     #[test]
     fn finds_are_marked_and_the_rest_is_not() {
-        let told = parts("a **b** c **d**");
-        let marked: Vec<&str> =
-            told.iter().filter(|(_, is_find)| *is_find).map(|(part, _)| part.as_str()).collect();
-        assert_eq!(marked, ["b", "d"]);
-        assert_eq!(parts("none").len(), 1);
+        let marked = |excerpt: &str, q: &str| {
+            let told = parts(excerpt, &wanted(q)).into_iter();
+            told.filter(|(_, is_find)| *is_find).map(|(part, _)| part).collect::<Vec<_>>()
+        };
+        assert_eq!(marked("the **cookie** has no **path**", "cookie path"), ["cookie", "path"]);
+        assert_eq!(marked("**bold** and ****cookies****", "cookie"), ["cookies"]);
+        assert_eq!(marked("an **odd ** and **migration**", "migr*"), ["migration"]);
+        assert_eq!(parts("none", &wanted("cookie")), [("none".to_owned(), false)]);
     }
 
     #[test]

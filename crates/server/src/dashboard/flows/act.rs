@@ -1,0 +1,132 @@
+//! What can be done with a workflow by a form: it works without the script, comes back to the page, and tells there
+//! what came of it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rethread_domain::workflow::Status;
+use serde::Deserialize;
+
+use crate::access::Caller;
+use crate::dashboard::frame::back;
+use crate::dashboard::posted::Posted;
+use crate::dashboard::words;
+use crate::extract::At;
+use crate::problem::Problem;
+use crate::routes::workflows::{self, Paused, Resume, Said, Started};
+use crate::state::App;
+
+/// Back to the workflow's page. What does not fit its state is told there, where its state is seen.
+fn ended(id: &str, done: Result<&str, Problem>) -> Result<Response, Problem> {
+    let place = format!("/workflows/{}", words::encoded(id));
+    match done {
+        Ok(told) => back(&format!("{place}?told={told}")),
+        Err(problem) if is_told_there(&problem) => {
+            back(&format!("{place}?failed={}", problem.code))
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+fn is_told_there(problem: &Problem) -> bool {
+    matches!(problem.status(), StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY)
+        && problem.code != "ambiguous_id"
+}
+
+fn some(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Beginning {
+    #[serde(default)]
+    worktree: String,
+    #[serde(default)]
+    plan: String,
+    #[serde(default)]
+    issue: String,
+    #[serde(default)]
+    agent: String,
+}
+
+pub(super) async fn start(
+    State(app): State<App>,
+    caller: Caller,
+    Posted(begun): Posted<Beginning>,
+) -> Result<Response, Problem> {
+    let started = Started {
+        worktree: some(begun.worktree),
+        plan: some(begun.plan),
+        issue: some(begun.issue),
+        agent: some(begun.agent),
+        ..Started::default()
+    };
+    let workflow = workflows::begin(&app, &caller, None, started).await?;
+    ended(&workflow.id.to_string(), Ok("started"))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Wish {
+    #[serde(default)]
+    reason: String,
+    now: Option<String>,
+}
+
+pub(super) async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(wish): Posted<Wish>,
+) -> Result<Response, Problem> {
+    let paused = Paused { reason: some(wish.reason), now: Some(wish.now.is_some()) };
+    let done = workflows::ask_pause(&app, &caller, &id, paused).await;
+    let told = |status| if status == Status::InProgress { "pausing" } else { "paused" };
+    ended(&id, done.map(|workflow| told(workflow.status)))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Going {
+    #[serde(default)]
+    from: String,
+    #[serde(default)]
+    with: String,
+}
+
+pub(super) async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(going): Posted<Going>,
+) -> Result<Response, Problem> {
+    let resume = Resume { from: some(going.from), with: some(going.with) };
+    let done = workflows::go_on(&app, &caller, &id, resume).await;
+    ended(&id, done.map(|_| "resumed"))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    task: String,
+    question: Option<String>,
+}
+
+/// Cancels, approves, rejects, retries or skips.
+pub(super) async fn say(
+    State(app): State<App>,
+    caller: Caller,
+    At((id, what)): At<(String, String)>,
+    Posted(answer): Posted<Answer>,
+) -> Result<Response, Problem> {
+    let (said, told) = match what.as_str() {
+        "cancel" => (Said::Cancel(some(answer.reason)), "cancelled"),
+        "approve" => (Said::Approve(answer.question), "approved"),
+        "reject" => (Said::Reject(some(answer.reason)), "rejected"),
+        "retry" => (Said::Retry(answer.task), "retried"),
+        "skip" => (Said::Skip(answer.task), "skipped"),
+        _ => return Err(Problem::new("not_found", "a workflow does not know this action")),
+    };
+    let done = workflows::say(&app, &caller, &id, said).await;
+    ended(&id, done.map(|_| told))
+}

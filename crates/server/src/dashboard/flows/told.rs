@@ -1,0 +1,137 @@
+//! Parts of workflows in words that several pages share.
+
+use jiff::Timestamp;
+
+use crate::dashboard::words;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::views::workflow::{TaskView, UsageView};
+
+/// A moment for people and for machines.
+pub(super) struct Moment {
+    pub(super) iso: String,
+    pub(super) words: String,
+}
+
+impl Moment {
+    pub(super) fn of(at: Timestamp, now: Timestamp) -> Self {
+        Self { iso: at.to_string(), words: words::ago(at, now) }
+    }
+
+    /// One that may be to come: the minute.
+    pub(super) fn minute(at: Timestamp) -> Self {
+        Self { iso: at.to_string(), words: words::minute(at) }
+    }
+}
+
+/// A status or a state without the line between its words.
+pub(super) fn plain(word: &str) -> String {
+    word.replace('_', " ")
+}
+
+/// `45 s`, `12 min`, `3 h 5 min`.
+pub(super) fn length(seconds: u64) -> String {
+    match (seconds / 3_600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A task in a table.
+pub(super) struct TaskRow {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) state: String,
+    pub(super) words: String,
+    pub(super) depends_on: String,
+    /// Their ids, whole and short.
+    pub(super) sessions: Vec<(String, String)>,
+    pub(super) attempts: u32,
+    pub(super) note: Option<String>,
+    pub(super) tests: Option<String>,
+    pub(super) tokens: String,
+    pub(super) was_interrupted: bool,
+    pub(super) may_retry: bool,
+    pub(super) may_skip: bool,
+}
+
+impl TaskRow {
+    pub(super) fn of(task: &TaskView, may_answer: bool) -> Self {
+        let tests = task.tests.as_ref().map(|tests| match tests.failing.len() {
+            0 => tests.phase.clone(),
+            failing => format!("{}, {failing} failing", tests.phase),
+        });
+        let state = task.state.as_str();
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            body: task.body.clone(),
+            words: plain(state),
+            depends_on: task.depends_on.join(", "),
+            sessions: task.sessions.iter().map(|id| (id.clone(), short(id))).collect(),
+            attempts: task.attempts,
+            note: task.note.clone(),
+            tests,
+            tokens: words::short(task.used.tokens),
+            was_interrupted: task.was_interrupted,
+            may_retry: may_answer && matches!(state, "failed" | "skipped"),
+            may_skip: may_answer && matches!(state, "failed" | "pending" | "blocked"),
+            state: task.state.clone(),
+        }
+    }
+}
+
+/// The short form of an id, cut from its random part.
+pub(super) fn short(id: &str) -> String {
+    id.get(24..32).unwrap_or(id).to_owned()
+}
+
+/// What work took, a name and a value each.
+pub(super) fn usage(used: &UsageView) -> Vec<(&'static str, String)> {
+    let how = match used.measure.as_str() {
+        "exact" => String::new(),
+        measure => format!(" ({measure})"),
+    };
+    let mut all = vec![("Tokens", format!("{}{how}", words::grouped(used.tokens)))];
+    if let Some(share) = used.context_use {
+        all.push(("Context use", format!("{:.0} %", share * 100.0)));
+    }
+    if let Some(left) = used.remaining {
+        all.push(("Left of the context", format!("{} tokens", words::grouped(left))));
+    }
+    all.push(("Model calls", used.model_calls.to_string()));
+    all.push(("Tool calls", used.tool_calls.to_string()));
+    all.push(("Turns", used.turns.to_string()));
+    all.push(("Cost", used.cost_usd.map_or_else(|| "–".to_owned(), words::dollars)));
+    all.push(("Time", length(used.seconds)));
+    all
+}
+
+/// Agents that can go on with a workflow.
+pub(super) fn agents(app: &App) -> Result<Vec<String>, Problem> {
+    let all = app.program.agents()?.into_iter().filter(|agent| agent.is_installed);
+    Ok(all.map(|agent| agent.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_told_in_words() {
+        for (seconds, told) in
+            [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3_600, "1 h"), (11_100, "3 h 5 min")]
+        {
+            assert_eq!(length(seconds), told);
+        }
+    }
+
+    #[test]
+    fn an_id_is_shortened_to_its_random_part() {
+        assert_eq!(short("0193a1b2-0000-7000-8000-abcdef012345"), "abcdef01");
+        assert_eq!(short("x"), "x");
+    }
+}
