@@ -184,7 +184,8 @@ impl Browser {
     /// What somebody reads in the first element of this kind.
     #[track_caller]
     pub(crate) fn text(&self, css: &str) -> String {
-        let script = "const one = document.querySelector(arguments[0]); return one && one.innerText";
+        let script =
+            "const one = document.querySelector(arguments[0]); return one && one.innerText";
         let text = self.run_with(script, &[json!(css)]);
         text.as_str().unwrap_or_else(|| panic!("no {css} at {}", self.url())).to_owned()
     }

@@ -89,7 +89,9 @@ fn no_message_runs() {
         let mut seen = 0;
         loop {
             seen += look(&visit, &path);
-            visit.browser.run("for (const one of document.querySelectorAll('details')) one.open = true");
+            visit
+                .browser
+                .run("for (const one of document.querySelectorAll('details')) one.open = true");
             look_again(&visit.browser, &path);
             let older = visit.browser.run(
                 "const one = [...document.querySelectorAll('.older a')].find((one) => one.innerText.includes('Older'));
@@ -112,7 +114,8 @@ fn no_title_place_or_search_runs() {
         let folder: String = some[0].replace('/', "∕").chars().take(60).collect();
         let project = env.path("project").join(folder);
         std::fs::create_dir_all(&project).unwrap();
-        let summary = json!({"role": "user", "content": some[0], "conversation": "x <b onclick=__pwned=1>"});
+        let summary =
+            json!({"role": "user", "content": some[0], "conversation": "x <b onclick=__pwned=1>"});
         let args = ["--title", &title, "--project", project.to_str().unwrap(), "--user", "anna"];
         ids.push(env.record(args, &[summary]));
     }

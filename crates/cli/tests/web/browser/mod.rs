@@ -12,7 +12,6 @@ mod sessions;
 mod strangers;
 mod walk;
 
-
 use crate::site::Site;
 
 pub(crate) use driver::Browser;
@@ -61,7 +60,8 @@ impl Visit {
     /// Waits until the browser has got there.
     #[track_caller]
     pub(crate) fn until_at(&self, path: &str) {
-        let there = format!("return location.pathname === {path:?} && document.readyState === 'complete'");
+        let there =
+            format!("return location.pathname === {path:?} && document.readyState === 'complete'");
         self.browser.until(path, &there);
     }
 }

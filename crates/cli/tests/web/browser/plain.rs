@@ -60,6 +60,10 @@ fn a_message_is_sent_without_a_script() {
     browser.until_says("[role=status]", "Sent.");
     world::until("the answer is there", || {
         browser.reload();
-        browser.texts("li.said.assistant").iter().any(|text| text.contains("Good evening.")).then_some(())
+        browser
+            .texts("li.said.assistant")
+            .iter()
+            .any(|text| text.contains("Good evening."))
+            .then_some(())
     });
 }

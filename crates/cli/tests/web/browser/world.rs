@@ -132,7 +132,9 @@ pub(crate) fn sessions(env: &TestEnv) -> String {
         env.record(["--title", title, "--agent", agent, "--kind", kind], &lines);
     }
     let lines = [
-        user("The basket is lost when somebody logs in. Find out **why**, and do not rename the cookie."),
+        user(
+            "The basket is lost when somebody logs in. Find out **why**, and do not rename the cookie.",
+        ),
         json!({"role": "tool", "agent": "claude", "content": "Read src/login.rs\n38  fn log_in(request: &Request) {\n39      let user = check(request);\n40      let basket = find(request.cookie());\n41      cookies.rotate();\n42  }",
             "tool_calls": [{"title": "Read src/login.rs", "kind": "read", "status": "completed", "rawInput": {"path": "src/login.rs"}}]}),
         json!({"role": "assistant", "agent": "claude", "model": "opus", "content":
@@ -140,9 +142,16 @@ pub(crate) fn sessions(env: &TestEnv) -> String {
             "thoughts": "The order of the two lines matters.",
             "usage": {"input_tokens": 18_200, "output_tokens": 640, "cost_usd": 0.0642}}),
         user("Then move both in one transaction."),
-        said("assistant", "Done: the basket moves in the same transaction, and a test holds it.", 9),
+        said(
+            "assistant",
+            "Done: the basket moves in the same transaction, and a test holds it.",
+            9,
+        ),
     ];
-    env.record(["--title", "The basket gets lost at login", "--agent", "claude", "--kind", "debug"], &lines)
+    env.record(
+        ["--title", "The basket gets lost at login", "--agent", "claude", "--kind", "debug"],
+        &lines,
+    )
 }
 
 /// The plan's first two tasks done, with a pause after each; gives the id of the workflow, which rests.
@@ -201,7 +210,9 @@ pub(crate) fn snapshots(site: &Site, flow: &str) -> Vec<String> {
     let items = found["items"].as_array().or(found.as_array()).expect("snapshots");
     let mut all: Vec<(u64, String)> = items
         .iter()
-        .map(|one| (one["session_number"].as_u64().unwrap_or(0), one["id"].as_str().unwrap().to_owned()))
+        .map(|one| {
+            (one["session_number"].as_u64().unwrap_or(0), one["id"].as_str().unwrap().to_owned())
+        })
         .collect();
     all.sort();
     all.into_iter().map(|(_, id)| id).collect()
