@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{PATIENCE, Request};
+use crate::client::Request;
+
+/// How long a page may take to show something.
+pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Under this name WebDriver hands elements about.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -184,7 +187,8 @@ impl Browser {
     /// What somebody reads in the first element of this kind.
     #[track_caller]
     pub(crate) fn text(&self, css: &str) -> String {
-        let script = "const one = document.querySelector(arguments[0]); return one && one.innerText";
+        let script =
+            "const one = document.querySelector(arguments[0]); return one && one.innerText";
         let text = self.run_with(script, &[json!(css)]);
         text.as_str().unwrap_or_else(|| panic!("no {css} at {}", self.url())).to_owned()
     }

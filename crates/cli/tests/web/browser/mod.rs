@@ -6,12 +6,12 @@ mod world;
 mod door;
 mod hostile;
 mod live;
-
+mod pictures;
 mod plain;
 mod sessions;
 mod strangers;
 mod walk;
-
+mod workflows;
 
 use crate::site::Site;
 
@@ -61,7 +61,8 @@ impl Visit {
     /// Waits until the browser has got there.
     #[track_caller]
     pub(crate) fn until_at(&self, path: &str) {
-        let there = format!("return location.pathname === {path:?} && document.readyState === 'complete'");
+        let there =
+            format!("return location.pathname === {path:?} && document.readyState === 'complete'");
         self.browser.until(path, &there);
     }
 }

@@ -37,10 +37,14 @@ fn sessions_are_listed_filtered_and_searched_as_one_types() {
 
     browser.click("details.filter > summary");
     browser.click("#f-agent option[value=codex]");
-    browser.until("only codex", "return document.querySelectorAll('#results .row-top').length === 1");
+    browser
+        .until("only codex", "return document.querySelectorAll('#results .row-top').length === 1");
     assert_eq!(titles(), ["Clocks"]);
     browser.click("input[name=archived]");
-    browser.until("archived too", "return document.querySelectorAll('#results .row-top').length === 2");
+    browser.until(
+        "archived too",
+        "return document.querySelectorAll('#results .row-top').length === 2",
+    );
     browser.reload();
     assert_eq!(titles().len(), 2, "what was chosen stands in the address");
 
@@ -79,12 +83,7 @@ fn a_session_is_read_with_its_roles_tools_and_markdown() {
         ("#m2 .md a[href='https://example.com/a?b=c']", "docs"),
         ("#m4", "Answer in English."),
     ] {
-        assert_eq!(
-            browser.text(css).contains(text),
-            true,
-            "{css}: {}",
-            browser.text(css)
-        );
+        assert_eq!(browser.text(css).contains(text), true, "{css}: {}", browser.text(css));
     }
     let is_shown = "return document.querySelector('#m3 pre').checkVisibility()";
     assert_eq!(browser.run(is_shown), false, "what a tool said is folded");

@@ -136,7 +136,8 @@ fn the_ways_to_the_pages_can_be_used_on_a_phone() {
         [("Workflows", "/workflows"), ("Agents", "/agents"), ("Usage", "/usage"), ("Sessions", "/")]
     {
         let css = format!("nav a[href='{path}']");
-        let box_ = format!("return document.querySelector({css:?}).getBoundingClientRect().toJSON()");
+        let box_ =
+            format!("return document.querySelector({css:?}).getBoundingClientRect().toJSON()");
         let box_ = browser.run(&box_);
         let (width, height) = (box_["width"].as_f64().unwrap(), box_["height"].as_f64().unwrap());
         assert!(width >= 40.0 && height >= 32.0, "{name}: {width} × {height} is hard to hit");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::PATIENCE;
+use super::driver::PATIENCE;
 use crate::env::{TestEnv, user};
 use crate::site::Site;
 
@@ -132,7 +132,9 @@ pub(crate) fn sessions(env: &TestEnv) -> String {
         env.record(["--title", title, "--agent", agent, "--kind", kind], &lines);
     }
     let lines = [
-        user("The basket is lost when somebody logs in. Find out **why**, and do not rename the cookie."),
+        user(
+            "The basket is lost when somebody logs in. Find out **why**, and do not rename the cookie.",
+        ),
         json!({"role": "tool", "agent": "claude", "content": "Read src/login.rs\n38  fn log_in(request: &Request) {\n39      let user = check(request);\n40      let basket = find(request.cookie());\n41      cookies.rotate();\n42  }",
             "tool_calls": [{"title": "Read src/login.rs", "kind": "read", "status": "completed", "rawInput": {"path": "src/login.rs"}}]}),
         json!({"role": "assistant", "agent": "claude", "model": "opus", "content":
@@ -140,29 +142,37 @@ pub(crate) fn sessions(env: &TestEnv) -> String {
             "thoughts": "The order of the two lines matters.",
             "usage": {"input_tokens": 18_200, "output_tokens": 640, "cost_usd": 0.0642}}),
         user("Then move both in one transaction."),
-        said("assistant", "Done: the basket moves in the same transaction, and a test holds it.", 9),
+        said(
+            "assistant",
+            "Done: the basket moves in the same transaction, and a test holds it.",
+            9,
+        ),
     ];
-    env.record(["--title", "The basket gets lost at login", "--agent", "claude", "--kind", "debug"], &lines)
+    env.record(
+        ["--title", "The basket gets lost at login", "--agent", "claude", "--kind", "debug"],
+        &lines,
+    )
 }
 
-/// The plan's first two tasks done, with a pause after each; gives the id of the workflow, which rests.
+/// A plan's first two tasks done, with a pause after each; gives the id of the workflow, which rests.
 #[track_caller]
-pub(crate) fn paused_twice(env: &TestEnv) -> String {
-    let (first, id) = work(env, PLAN);
-    pause_at(env, &id, "lunch", "go1");
+pub(crate) fn paused_twice(env: &TestEnv, plan: &str, reasons: &[&str; 2]) -> String {
+    let (first, id) = work(env, plan);
+    pause_at(env, &id, reasons[0], "go1");
     drop(first);
     let second = Running::of(env.command(["workflow", "resume", &id]));
     until("the second task runs", || {
         let state = env.json(["workflow", "status", &id]);
         (state["tasks"][1]["state"] == "in_progress").then_some(())
     });
-    pause_at(env, &id, "the train leaves", "go2");
+    pause_at(env, &id, reasons[1], "go2");
     drop(second);
     id
 }
 
+/// Pauses it, lets go whoever waits for a file, and waits until it rests.
 #[track_caller]
-fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
+pub(crate) fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
     env.run(["workflow", "pause", id, "--no-wait", "--reason", reason]).succeeded();
     touch(env, file);
     until("it is paused", || (status(env, id) == "paused").then_some(()));
@@ -173,7 +183,7 @@ fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
 pub(crate) fn all() -> (Site, Vec<String>) {
     let env = repository();
     let session = sessions(&env);
-    let flow = paused_twice(&env);
+    let flow = paused_twice(&env, PLAN, &["lunch", "the train leaves"]);
     let site = Site::within(env, &[]);
     let snapshots = snapshots(&site, &flow);
     let paths = [
@@ -201,7 +211,9 @@ pub(crate) fn snapshots(site: &Site, flow: &str) -> Vec<String> {
     let items = found["items"].as_array().or(found.as_array()).expect("snapshots");
     let mut all: Vec<(u64, String)> = items
         .iter()
-        .map(|one| (one["session_number"].as_u64().unwrap_or(0), one["id"].as_str().unwrap().to_owned()))
+        .map(|one| {
+            (one["session_number"].as_u64().unwrap_or(0), one["id"].as_str().unwrap().to_owned())
+        })
         .collect();
     all.sort();
     all.into_iter().map(|(_, id)| id).collect()
