@@ -116,7 +116,8 @@ fn no_title_place_or_search_runs() {
         std::fs::create_dir_all(&project).unwrap();
         let summary =
             json!({"role": "user", "content": some[0], "conversation": "x <b onclick=__pwned=1>"});
-        let args = ["--title", &title, "--project", project.to_str().unwrap(), "--user", "anna"];
+        let title = format!("--title={title}");
+        let args = [title.as_str(), "--project", project.to_str().unwrap(), "--user", "anna"];
         ids.push(env.record(args, &[summary]));
     }
     let mut path = "/?limit=100".to_owned();

@@ -173,7 +173,8 @@ pub(crate) fn paused_twice(env: &TestEnv, plan: &str, reasons: &[&str; 2]) -> St
 /// Pauses it, lets go whoever waits for a file, and waits until it rests.
 #[track_caller]
 pub(crate) fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
-    env.run(["workflow", "pause", id, "--no-wait", "--reason", reason]).succeeded();
+    let reason = format!("--reason={reason}");
+    env.run(["workflow", "pause", id, "--no-wait", &reason]).succeeded();
     touch(env, file);
     until("it is paused", || (status(env, id) == "paused").then_some(()));
 }
