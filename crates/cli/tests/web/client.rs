@@ -93,7 +93,11 @@ impl Request {
 
     /// Sends it and leaves the connection to the test.
     pub(crate) fn begin(&self, to: SocketAddr) -> TcpStream {
-        let mut stream = TcpStream::connect(to).expect("a connection");
+        self.over(TcpStream::connect(to).expect("a connection"), to)
+    }
+
+    /// Sends it over a connection that is there.
+    pub(crate) fn over(&self, mut stream: TcpStream, to: SocketAddr) -> TcpStream {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {

@@ -7,6 +7,13 @@
 mod env;
 mod browser;
 mod client;
+mod routes;
 mod site;
+mod sockets;
 
+mod access;
+mod conformity;
+mod events;
+mod limits;
+mod matrix;
 mod rest;

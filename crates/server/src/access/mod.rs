@@ -72,7 +72,9 @@ impl FromRequestParts<App> for Caller {
 /// What a request needs at least. One place decides.
 pub(crate) fn needed(method: &Method, path: &str) -> Role {
     let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
-    if ["/api/v1/import", "/api/v1/tokens", "/api/v1/store", "/metrics"].into_iter().any(is_below) {
+    // What is imported says whose it is.
+    let for_admins = ["/api/v1/tokens", "/api/v1/store", "/api/v1/import", "/metrics"];
+    if for_admins.into_iter().any(is_below) {
         Role::Admin
     } else if is_read(method) || is_below("/logout") {
         Role::Read

@@ -239,9 +239,11 @@ pub(super) async fn written(
     let handle = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
-        if let Err(error) = handle.block_on(engine.export(id, format, secrets, &mut pipe)) {
+        match handle.block_on(engine.export(id, format, secrets, &mut pipe)) {
+            // The last part is shorter than the others; whoever is gone needs no end.
+            Ok(_) => drop(pipe.flush()),
             // The connection is cut: what came is not taken for the whole.
-            drop(to.blocking_send(Err(std::io::Error::other(error.to_string()))));
+            Err(error) => drop(to.blocking_send(Err(std::io::Error::other(error.to_string())))),
         }
     });
     // What goes wrong at once is told as a problem.

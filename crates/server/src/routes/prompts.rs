@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures::stream;
+use axum::http::StatusCode;
+use axum::response::Response;
 use rethread_engine::agents::Nobody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +15,7 @@ use uuid::Uuid;
 use super::{json, ok};
 use crate::access::Caller;
 use crate::extract::{At, Json, Key};
-use crate::live::stopping;
+use crate::live::{self, stopping};
 use crate::port::Choice;
 use crate::problem::Problem;
 use crate::state::App;
@@ -161,28 +159,5 @@ async fn follow(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let turn = find(&app, &caller, &id)?;
-    let state = (app, turn, 0_usize, false);
-    let events = stream::unfold(state, |(app, turn, from, is_over)| async move {
-        if is_over {
-            return None;
-        }
-        let (texts, is_over) = tokio::select! {
-            steps = turn.steps(from) => steps,
-            () = app.stop.cancelled() => (Vec::new(), true),
-        };
-        let mut frames: String = (from + 1..)
-            .zip(&texts)
-            .map(|(no, text)| format!("id: {no}\nevent: update\ndata: {text}\n\n"))
-            .collect();
-        if is_over {
-            let view = serde_json::to_string(&TurnView::of(&app, &turn)).unwrap_or_default();
-            frames.push_str(&format!("event: over\ndata: {view}\n\n"));
-        }
-        let next = from + texts.len();
-        Some((Ok::<_, std::convert::Infallible>(Bytes::from(frames)), (app, turn, next, is_over)))
-    });
-    let mut response = Body::from_stream(events).into_response();
-    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    live::turn(&app, &caller, turn)
 }
