@@ -38,6 +38,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prompt {
+    #[expect(clippy::struct_field_names, reason = "it is called so by those who send it")]
     #[schema(min_length = 1)]
     prompt: String,
     /// The agent; by default the one that was last talked to

@@ -116,7 +116,8 @@ fn no_title_place_or_search_runs() {
         std::fs::create_dir_all(&project).unwrap();
         let summary =
             json!({"role": "user", "content": some[0], "conversation": "x <b onclick=__pwned=1>"});
-        let args = ["--title", &title, "--project", project.to_str().unwrap(), "--user", "anna"];
+        let title = format!("--title={title}");
+        let args = [title.as_str(), "--project", project.to_str().unwrap(), "--user", "anna"];
         ids.push(env.record(args, &[summary]));
     }
     let mut path = "/?limit=100".to_owned();
@@ -175,4 +176,58 @@ fn nothing_that_arrives_while_the_page_is_open_runs() {
     world::touch(env, "go");
     browser.until_gone(".turn");
     assert!(look_again(browser, "the answer") > 0);
+}
+
+/// A plan whose every text is hostile. Its first two tasks run; the first waits for a file.
+fn plan(payloads: &[String]) -> String {
+    let is_short = |text: &&String| !text.starts_with(['`', '~', '#', '[', '|']);
+    let some: Vec<&String> = payloads.iter().filter(is_short).collect();
+    let decided = |from: usize| -> String {
+        let some = some.iter().skip(from).step_by(12);
+        some.map(|text| format!("do: say: Decided: {text} because {text}\n")).collect()
+    };
+    let mut plan = format!(
+        "# {} {}\n\n{}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
+        some[0],
+        some[8],
+        some[9],
+        some[20],
+        decided(0),
+        some[40],
+        decided(6)
+    );
+    for (n, texts) in some.chunks(8).enumerate() {
+        let title: String = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
+        let title: String = title.chars().take(180).collect();
+        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\n{}\n", texts[0]));
+    }
+    plan
+}
+
+#[test]
+fn no_workflow_runs_what_it_holds() {
+    let env = world::repository();
+    let payloads = payloads();
+    let id = world::paused_twice(&env, &plan(&payloads), &[&payloads[8], &payloads[25]]);
+    let visit = trapped(Site::within(env, &[]));
+    let snapshots = world::snapshots(&visit.site, &id);
+    let (from, to) = (&snapshots[0], &snapshots[1]);
+    for path in [
+        "/workflows".to_owned(),
+        format!("/workflows/{id}"),
+        format!("/workflows/{id}/snapshots/{from}"),
+        format!("/workflows/{id}/snapshots/{to}"),
+        format!("/workflows/{id}/compare?from={from}&to={to}"),
+        format!("/workflows/{id}?failed=%3Cimg%20src=x%20onerror=__pwned=1%3E&told=%3Cb%3E"),
+        "/".to_owned(),
+        "/agents".to_owned(),
+        "/usage".to_owned(),
+    ] {
+        look(&visit, &path);
+        visit
+            .browser
+            .run("for (const one of document.querySelectorAll('details')) one.open = true");
+        let seen = look_again(&visit.browser, &path);
+        assert!(seen > 0 || !path.starts_with("/workflows"), "{path} shows nothing of it");
+    }
 }

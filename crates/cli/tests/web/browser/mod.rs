@@ -6,11 +6,12 @@ mod world;
 mod door;
 mod hostile;
 mod live;
-
+mod pictures;
 mod plain;
 mod sessions;
 mod strangers;
 mod walk;
+mod workflows;
 
 use crate::site::Site;
 

@@ -67,3 +67,38 @@ fn a_message_is_sent_without_a_script() {
             .then_some(())
     });
 }
+
+#[test]
+fn a_workflow_is_read_paused_and_resumed_without_a_script() {
+    let env = world::repository();
+    let (_started, id) = world::work(&env, world::PLAN);
+    let visit = without_script(Site::within(env, &[]));
+    let (browser, env) = (&visit.browser, &visit.site.env);
+    visit.go("/workflows");
+    browser.click("#results .row-top > a");
+    visit.until_at(&format!("/workflows/{id}"));
+    assert!(browser.text("table.tasks").contains("Move the basket with the cookie"));
+
+    // The page is older than the workflow: it was paused meanwhile.
+    world::pause_at(env, &id, "lunch", "go1");
+    browser.write("#plain-reason", "too late");
+    browser.click("noscript form button[type=submit]");
+    browser.until_says(".notice.bad", "Not done");
+    assert!(browser.text("#board").contains("Paused: lunch"), "{}", browser.told());
+
+    browser.click("#resume button");
+    browser.until_says("[role=status]", "It goes on.");
+    world::until("the second task runs", || {
+        let state = env.json(["workflow", "status", &id]);
+        (state["tasks"][1]["state"] == "in_progress").then_some(())
+    });
+    visit.go(&format!("/workflows/{id}"));
+    browser.write("#plain-reason", "the train leaves");
+    browser.click("noscript form button[type=submit]");
+    browser.until_says("[role=status]", "The pause was asked for");
+    world::touch(env, "go2");
+    world::until("it is paused", || (world::status(env, &id) == "paused").then_some(()));
+    visit.go(&format!("/workflows/{id}"));
+    assert!(browser.text("#board").contains("the train leaves"), "{}", browser.told());
+    assert_eq!(browser.count("#timeline > li"), 2);
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::PATIENCE;
+use super::driver::PATIENCE;
 use crate::env::{TestEnv, user};
 use crate::site::Site;
 
@@ -154,25 +154,27 @@ pub(crate) fn sessions(env: &TestEnv) -> String {
     )
 }
 
-/// The plan's first two tasks done, with a pause after each; gives the id of the workflow, which rests.
+/// A plan's first two tasks done, with a pause after each; gives the id of the workflow, which rests.
 #[track_caller]
-pub(crate) fn paused_twice(env: &TestEnv) -> String {
-    let (first, id) = work(env, PLAN);
-    pause_at(env, &id, "lunch", "go1");
+pub(crate) fn paused_twice(env: &TestEnv, plan: &str, reasons: &[&str; 2]) -> String {
+    let (first, id) = work(env, plan);
+    pause_at(env, &id, reasons[0], "go1");
     drop(first);
     let second = Running::of(env.command(["workflow", "resume", &id]));
     until("the second task runs", || {
         let state = env.json(["workflow", "status", &id]);
         (state["tasks"][1]["state"] == "in_progress").then_some(())
     });
-    pause_at(env, &id, "the train leaves", "go2");
+    pause_at(env, &id, reasons[1], "go2");
     drop(second);
     id
 }
 
+/// Pauses it, lets go whoever waits for a file, and waits until it rests.
 #[track_caller]
-fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
-    env.run(["workflow", "pause", id, "--no-wait", "--reason", reason]).succeeded();
+pub(crate) fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
+    let reason = format!("--reason={reason}");
+    env.run(["workflow", "pause", id, "--no-wait", &reason]).succeeded();
     touch(env, file);
     until("it is paused", || (status(env, id) == "paused").then_some(()));
 }
@@ -182,7 +184,7 @@ fn pause_at(env: &TestEnv, id: &str, reason: &str, file: &str) {
 pub(crate) fn all() -> (Site, Vec<String>) {
     let env = repository();
     let session = sessions(&env);
-    let flow = paused_twice(&env);
+    let flow = paused_twice(&env, PLAN, &["lunch", "the train leaves"]);
     let site = Site::within(env, &[]);
     let snapshots = snapshots(&site, &flow);
     let paths = [
