@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+type Take = dyn Fn(&str) + Send + Sync;
+
 /// Where lines go.
 #[derive(Clone)]
-pub struct Log(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Log(Option<Arc<Take>>);
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

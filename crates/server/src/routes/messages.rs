@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use futures::executor::block_on;
 use rethread_domain::SessionId;
 use rethread_engine::exchange::{Format, Secrets};
 use rethread_engine::{Order, Recorder, Span, entry};
@@ -223,7 +224,8 @@ impl Write for Pipe {
     fn flush(&mut self) -> std::io::Result<()> {
         let chunk = std::mem::take(&mut self.chunk);
         let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        self.to.blocking_send(Ok(chunk.into())).map_err(|_| gone())
+        // We are inside of the runtime's own waiting, which does not allow for its own kind of it.
+        block_on(self.to.send(Ok(chunk.into()))).map_err(|_| gone())
     }
 }
 
@@ -247,9 +249,8 @@ pub(super) async fn written(
         }
     });
     // What goes wrong at once is told as a problem.
-    let first = match from.recv().await {
-        Some(Ok(first)) => first,
-        _ => return Err(Problem::new("internal", "the session cannot be written out")),
+    let Some(Ok(first)) = from.recv().await else {
+        return Err(Problem::new("internal", "the session cannot be written out"));
     };
     let rest = futures::stream::unfold(from, |mut from| async {
         from.recv().await.map(|chunk| (chunk, from))
