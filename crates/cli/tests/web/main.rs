@@ -5,6 +5,7 @@
 #[path = "../it/env.rs"]
 #[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
 mod env;
+mod browser;
 mod client;
 mod routes;
 mod site;
