@@ -102,7 +102,7 @@
       if (!source || source.readyState !== EventSource.CLOSED) return;
       disconnect();
       // Refused: the cookie may have ended, which this finds out.
-      fetchText('/agents').catch(() => {});
+      fetchText('/api/v1/sessions?limit=1').catch(() => {});
       retry = setTimeout(connect, 2000);
     };
   };

@@ -83,7 +83,7 @@ impl Server {
         app.log.event("stopping", &[]);
         app.stop.cancel();
         let drain = app.settings.bounds.drain;
-        let turns = app.turns.stop(&app.engine);
+        let turns = app.turns.stop();
         open.close();
         // A client that does not take its answer is not waited for.
         drop(tokio::time::timeout(drain, async { tokio::join!(open.wait(), turns) }).await);

@@ -6,6 +6,7 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{ConnectInfo, Form, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rethread_domain::access::Pass;
 use serde::Deserialize;
 
 use super::{Caller, cookie};
@@ -40,7 +41,7 @@ pub(crate) async fn log_in(
         return Ok(to("/login?refused", None));
     };
     app.log.event("login", &[("user", &token.user), ("token", &token.id.to_string())]);
-    Ok(to("/", Some(&cookie::set(&secret, lasts, app.settings.is_secure))))
+    Ok(to("/", Some(&cookie::set(&secret, lasts, &app.settings))))
 }
 
 fn unfit(rejection: &FormRejection) -> Problem {
@@ -55,7 +56,13 @@ fn unfit(rejection: &FormRejection) -> Problem {
 
 /// The cookie is worth nothing afterwards, wherever it may have got to.
 pub(crate) async fn log_out(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    if caller.token.pass != Pass::Browser {
+        return Err(Problem::new(
+            "forbidden",
+            "only a browser logs out; `rethread token revoke` ends a token",
+        ));
+    }
     app.engine.revoke(&caller.token.id).await?;
     app.log.event("logout", &[("user", caller.user())]);
-    Ok(to("/login?out", Some(&cookie::forget(app.settings.is_secure))))
+    Ok(to("/login?out", Some(&cookie::forget(&app.settings))))
 }

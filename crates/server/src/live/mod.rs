@@ -107,6 +107,8 @@ impl Shared {
                 return Some(upto);
             }
             upto = page.upto;
+            // Reading does not wait by itself: others come in between.
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -210,6 +212,8 @@ impl Follower {
         let user = self.caller.scope();
         // What comes from here on is in the ring, so that nothing falls between the two.
         self.ring = self.app.live.ring.subscribe();
+        // Reading does not wait by itself: others come in between.
+        tokio::task::yield_now().await;
         let page = self.app.engine.feed(self.after, user.as_deref(), PAGE).await?;
         self.is_live = page.upto == self.after;
         self.read = page.events.into_iter();

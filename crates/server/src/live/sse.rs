@@ -36,7 +36,13 @@ pub(crate) async fn stream(
     let follower = Follower::new(app, caller, after).await?;
     // The client learns at once that it is connected, and from where to go on.
     let hello = format!("retry: 1000\n: connected, after {}\n\n", follower.after());
-    let state = State { follower, app: Arc::clone(app), caller: caller.clone(), is_over: false, beat: beat() };
+    let state = State {
+        follower,
+        app: Arc::clone(app),
+        caller: caller.clone(),
+        is_over: false,
+        beat: beat(),
+    };
     let events = stream::unfold(state, |mut state| async move {
         if state.is_over {
             return None;

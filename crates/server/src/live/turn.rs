@@ -41,10 +41,10 @@ impl State {
                 return Bytes::from_static(b": over\n\n");
             }
         };
-        let mut frames: String = (self.sent + 1..)
-            .zip(&texts)
-            .map(|(no, text)| format!("id: {no}\nevent: update\ndata: {text}\n\n"))
-            .collect();
+        let mut frames = String::new();
+        for (no, text) in (self.sent + 1..).zip(&texts) {
+            frames.push_str(&format!("id: {no}\nevent: update\ndata: {text}\n\n"));
+        }
         if is_over {
             let view = TurnView::of(&self.app, &self.turn);
             let view = serde_json::to_string(&view).unwrap_or_default();

@@ -62,7 +62,7 @@ async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: Web
                 if silent > 120 {
                     return;
                 }
-                if silent % 40 == 0 && !write(&app, &mut socket, Message::Ping("".into())).await {
+                if silent.is_multiple_of(40) && !write(&app, &mut socket, Message::Ping("".into())).await {
                     return;
                 }
             }

@@ -38,6 +38,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prompt {
+    #[expect(clippy::struct_field_names, reason = "it is called so by those who send it")]
     #[schema(min_length = 1)]
     prompt: String,
     /// The agent; by default the one that was last talked to
@@ -88,23 +89,26 @@ pub(crate) async fn begin(
     }
     let session = app.session(caller, id).await?;
     session.accepts_messages()?;
+    let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
+    let choice =
+        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
+    // What cannot be sent is told before a key is used up.
+    let mut options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
     let turn = match key {
         Some(key) => {
-            let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
             let scoped = format!("prompt {} {key}", caller.user());
-            let reserved = app.engine.reserve(&scoped, &request).await?;
-            if !reserved.is_new && app.turns.find(reserved.id).is_none() {
-                // It was begun by a server that is no more: whether it was sent is in the session.
-                return Err(Problem::new("key_reused", "a request with this key was begun before the server started anew")
-                    .hint("read the session's messages: what had been said is there, marked as interrupted"));
-            }
-            reserved.id
+            app.engine.reserve(&scoped, &request).await?.id
         }
         None => Uuid::now_v7(),
     };
-    let choice =
-        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
-    let options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
+    let known_as = format!("prompt:{turn}");
+    if app.turns.find(turn).is_none()
+        && app.engine.message_by_id(session.id, &known_as).await?.is_some()
+    {
+        return Err(Problem::new("key_reused", "this was sent before the server started anew")
+            .hint("the session has what was sent, and what came of it"));
+    }
+    options.request_id = Some(known_as);
     app.turns.begin(Request {
         id: turn,
         engine: app.engine.clone(),

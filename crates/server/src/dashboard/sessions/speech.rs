@@ -249,7 +249,7 @@ fn all_calls(app: &App, calls: &Value) -> Vec<Call> {
 
 /// What is known of a call: programs write them in several ways.
 fn call(app: &App, one: &Value) -> Call {
-    let text = |value: &Value| value.as_str().map(|text| app.clean(head(text, 300)));
+    let text = |value: &Value| value.as_str().map(|text| head(&app.clean(text), 300).to_owned());
     let names = ["/title", "/name", "/function/name", "/tool", "/kind", "/id"];
     let name = names.iter().find_map(|path| one.pointer(path).and_then(text));
     let mut masked = one.clone();
