@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -46,18 +47,9 @@ impl Browser {
     /// With more on its command line.
     pub(crate) fn with(more: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the browser");
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").env("TMPDIR", folder.path()).env("HOME", folder.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut driver = command.spawn().expect("chromedriver starts: see `./test`");
-        let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
-        let port = lines.by_ref().find_map(|line| {
-            let line = line.ok()?;
-            line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok()
-        });
-        // What it says afterwards is read, so that it never waits for us.
-        std::thread::spawn(move || lines.for_each(drop));
-        let address = SocketAddr::from(([127, 0, 0, 1], port.expect("a port")));
+        // Two that start at once may choose the same port; one of them ends then.
+        let started = (0..10).find_map(|_| start_driver(folder.path()));
+        let (driver, address) = started.expect("chromedriver starts");
         let mut browser = Self { driver, address, session: String::new(), _folder: folder };
         browser.begin(more);
         browser
@@ -346,6 +338,26 @@ impl Browser {
         drop(writeln!(told, "{}", self.shown()));
         told
     }
+}
+
+/// Starts a driver; gives where it listens, or nothing where it ended at once.
+fn start_driver(folder: &Path) -> Option<(Child, SocketAddr)> {
+    let mut command = Command::new("chromedriver");
+    command.arg("--port=0").env("TMPDIR", folder).env("HOME", folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = command.spawn().expect("chromedriver is installed: see `./test`");
+    let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
+    let port = lines.by_ref().find_map(|line| {
+        let line = line.ok()?;
+        line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok()
+    });
+    let Some(port) = port else {
+        drop(driver.wait());
+        return None;
+    };
+    // What it says afterwards is read, so that it never waits for us.
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, SocketAddr::from(([127, 0, 0, 1], port))))
 }
 
 fn from_base64(text: &str) -> Vec<u8> {

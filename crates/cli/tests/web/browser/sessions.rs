@@ -53,7 +53,7 @@ fn sessions_are_listed_filtered_and_searched_as_one_types() {
     browser.write("#q", "es");
     browser.until_has("#results mark");
     browser.until_says("#results", "for “rotates”");
-    assert_eq!(browser.texts("#results .row-top > a"), ["Baskets"]);
+    assert!(titles().iter().all(|title| title == "Baskets"), "{:?}", titles());
     assert!(browser.texts("#results mark").iter().any(|mark| mark == "rotates"));
     assert!(browser.url().contains("q=rotates"), "{}", browser.url());
     browser.clear("#q");
@@ -93,7 +93,7 @@ fn a_session_is_read_with_its_roles_tools_and_markdown() {
     assert!(browser.text("#m3 pre").contains("cookies.rotate()"));
     assert!(browser.text("#resume").starts_with("rethread resume "), "{}", browser.text("#resume"));
     browser.click("button[data-copy=resume]");
-    browser.until_says("button[data-copy=resume]", "Copied");
+    browser.until_says("#said", "Copied");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_message_is_sent_and_the_answer_streams_in() {
     browser.write("#prompt", "do: say: Half of it.\ndo: wait for: go\ndo: say: The rest.");
     browser.click("#send button[type=submit]");
     browser.until_says(".turn .stream", "Half of it.");
-    assert!(!browser.shown().contains("The rest.\n"), "{}", browser.told());
+    assert!(!browser.text(".turn .stream").contains("The rest."), "{}", browser.told());
     assert_eq!(browser.run("return document.getElementById('prompt').value"), "");
     std::fs::write(env.path("project/go"), "").unwrap();
     browser.until_says("li.said.assistant", "The rest.");
