@@ -182,7 +182,7 @@ fn follow_all(
         if end.lock().unwrap().is_some_and(|end| last >= end) {
             return seen;
         }
-        assert!(begun.elapsed() < Duration::from_secs(240), "{last} of {end:?}");
+        assert!(begun.elapsed() < Duration::from_mins(4), "{last} of {end:?}");
         let to = *place.lock().unwrap();
         // It may be down just now.
         let opened = std::panic::catch_unwind(|| follow(to, token, Some(last), is_socket));

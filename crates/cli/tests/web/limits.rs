@@ -194,7 +194,7 @@ fn pour(site: &Site, path: &str, most: usize) -> (u16, usize) {
     let mut stream = connect(elsewhere(), site.address);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(text.as_bytes()).unwrap();
-    let chunk = [b"10000\r\n".as_slice(), &[b' '; 1 << 16], b"\r\n"].concat();
+    let chunk = [b"10000\r\n".as_slice(), &vec![b' '; 1 << 16], b"\r\n"].concat();
     let mut sent = 0;
     while sent < most && stream.write_all(&chunk).is_ok() {
         sent += 1 << 16;
