@@ -187,7 +187,7 @@ fn plan(payloads: &[String]) -> String {
         some.map(|text| format!("do: say: Decided: {text} because {text}\n")).collect()
     };
     let mut plan = format!(
-        "# {} {}\n\n{}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
+        "# {} {}\n\nx {}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
         some[0],
         some[8],
         some[9],
@@ -199,7 +199,7 @@ fn plan(payloads: &[String]) -> String {
     for (n, texts) in some.chunks(8).enumerate() {
         let title: String = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
         let title: String = title.chars().take(180).collect();
-        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\n{}\n", texts[0]));
+        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\nx {}\n", texts[0]));
     }
     plan
 }
