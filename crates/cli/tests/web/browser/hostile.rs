@@ -129,13 +129,13 @@ fn no_title_place_or_search_runs() {
         let Some(older) = older.as_str() else { break };
         path = older.to_owned();
     }
-    for id in ids.iter().step_by(4) {
+    for id in ids.iter().step_by(8) {
         assert!(look(&visit, &format!("/sessions/{id}")) > 0);
     }
     for text in ["__pwned", "script", "onerror"] {
         look(&visit, &format!("/?q={text}"));
     }
-    for text in payloads.iter().step_by(20) {
+    for text in payloads.iter().step_by(50) {
         let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
         look(&visit, &format!("/?q={encoded}&kind={encoded}&project={encoded}&user={encoded}"));
         look(&visit, &format!("/?told={encoded}"));
