@@ -179,12 +179,12 @@ fn the_first_token_is_in_a_file_for_its_user_alone() {
 fn nothing_but_serve_listens() {
     let env = TestEnv::new();
     env.agent("ref", &[]);
-    let id = env.basket();
+    env.basket();
     // These stay until their input ends: one is talked to, the others wait.
     let staying: [(&[&str], &str); 4] = [
         (&["record"], "{\"role\": \"user\", \"content\": \"x\"}\n"),
         (&["mcp"], "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"),
-        (&["run", "ref", "hang:", "--session", &id], ""),
+        (&["continue", "hang", "--with", "ref"], ""),
         (&["run", "ref"], "say: hello\n"),
     ];
     for (args, input) in staying {

@@ -1,6 +1,6 @@
 //! A client that sends exactly what it is told to, and reads whole answers.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Events: no gap and no repetition, whatever happens to the server, its clients and those who write.
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -199,6 +199,18 @@ fn follow_all(
     }
 }
 
+/// Lets the others end, also when the test fails.
+struct Stop<'a>(&'a AtomicBool, &'a Mutex<Option<u64>>);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+        if let Ok(mut end) = self.1.lock() {
+            end.get_or_insert(0);
+        }
+    }
+}
+
 /// Appends until it is told to stop; what was acknowledged is kept.
 fn append(place: &Mutex<SocketAddr>, token: &str, id: &str, over: &AtomicBool) -> Vec<String> {
     let mut kept = Vec::new();
@@ -235,6 +247,7 @@ fn no_gap_and_no_repetition_over_kills_and_restarts() {
     let (over, end) = (AtomicBool::new(false), Mutex::new(None));
     std::thread::scope(|scope| {
         let (place, token, id, over, end) = (&place, &*token, &*id, &over, &end);
+        let _stop = Stop(over, end);
         let clients: Vec<_> = [true, false, true, false]
             .map(|is_socket| scope.spawn(move || follow_all(place, token, is_socket, end)))
             .into();
@@ -281,10 +294,11 @@ fn no_gap_and_no_repetition_over_kills_and_restarts() {
 fn what_is_revoked_is_cut_off_within_a_second() {
     let site = Site::new();
     let id = site.record("busy", &["x"]);
-    let over = Arc::new(AtomicBool::new(false));
+    let (over, end) = (AtomicBool::new(false), Mutex::default());
     let place = Mutex::new(site.address);
     std::thread::scope(|scope| {
         let (place, over, id, token) = (&place, &over, &id, &site.token);
+        let _stop = Stop(over, &end);
         // Also while something happens all the time.
         for is_busy in [false, true] {
             if is_busy {
@@ -311,7 +325,6 @@ fn what_is_revoked_is_cut_off_within_a_second() {
                 event(&mut kept);
             }
         }
-        over.store(true, Ordering::SeqCst);
     });
 }
 
@@ -321,7 +334,7 @@ fn whoever_follows_a_turn_is_cut_off_with_their_token_too() {
     env.agent("ref", &[]);
     let site = Site::within(env, &[]);
     let id = site.record("x", &["x"]);
-    let prompt = json!({"prompt": "hang:", "agent": "ref"});
+    let prompt = json!({"prompt": "hang", "agent": "ref"});
     let turn = site.post(&format!("/api/v1/sessions/{id}/prompts"), &prompt).is(202).json();
     let lost = site.token_for("anna", "read");
     let newest = site.env.json(["token", "list"])[0]["id"].as_str().unwrap().to_owned();

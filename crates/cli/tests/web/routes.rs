@@ -49,7 +49,7 @@ impl Route {
             ("{id}", id),
             ("{seq}", "1"),
             ("{snapshot}", "latest"),
-            ("{what}", "pause"),
+            ("{what}", if self.path.starts_with("/workflows") { "cancel" } else { "archive" }),
             ("{name}", "x"),
         ] {
             path = path.replace(part, value);
@@ -168,11 +168,12 @@ fn in_source(text: &str) -> Vec<Route> {
             if call.contains(&format!("{method}(")) {
                 let is_form = method != "get";
                 // More fields than one form has: what is unknown to a form is passed over.
-                let fields = "title=x&prompt=x&turn=x&reason=x&code=x&at=&issue=x&task=x&event=1";
+                let fields =
+                    "title=x&prompt=x&turn=x&reason=x&code=x&at=&issue=x&task=&from=&with=";
                 found.push(Route {
                     method: method.to_uppercase(),
                     path: path.to_owned(),
-                    query: String::new(),
+                    query: if path.ends_with("/compare") { "?from=1&to=2" } else { "" }.to_owned(),
                     body: is_form.then(|| fields.to_owned()),
                     kind: "application/x-www-form-urlencoded".to_owned(),
                 });

@@ -193,7 +193,7 @@ pub(crate) struct Imported {
 #[utoipa::path(post, path = "/import", tag = TAG, request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let bytes = body(request, &app).await?;
+    let bytes = body(request, &app, LONGEST_IMPORT).await?;
     let (engine, most) = (app.engine.clone(), app.settings.message_bytes);
     let handle = tokio::runtime::Handle::current();
     // Reading and pricing it takes as long as it is: others are not held up by it.

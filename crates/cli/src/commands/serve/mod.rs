@@ -62,7 +62,7 @@ pub(crate) struct Login {
     /// Open it in the browser
     #[arg(long)]
     open: bool,
-    /// Where the server listens, such as http://127.0.0.1:8617 [default: as the last `serve` said]
+    /// Where the server listens, such as <http://127.0.0.1:8617> [default: as the last `serve` said]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// What the browser may do: read, write or admin
