@@ -221,6 +221,7 @@ impl App {
             rules,
             asker,
             pruning: self.config.pruning(),
+            request_id: None,
             launcher: Arc::new(self.launcher(entry)?),
         })
     }

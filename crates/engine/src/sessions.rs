@@ -1,14 +1,15 @@
 //! Starting, finding, changing and keeping sessions.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use jiff::SignedDuration;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
-use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::search::{self, Filter, Hit, Place, Query};
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
-use rethread_store::{self as store, Command, Health, ListFilter, Span, Usage};
+use rethread_store::{self as store, Command, Health, ListFilter, Order, Span, Usage};
 
 use crate::{Engine, Error, Result};
 
@@ -16,6 +17,8 @@ use crate::{Engine, Error, Result};
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long whoever drives a session has to answer what is asked of it.
 const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long an excerpt is that had to be cut anew.
+const EXCERPT: usize = 160;
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// What a look through the store gave.
@@ -92,6 +95,25 @@ impl Engine {
         Ok(self.store.search(&query, filter, limit).await?)
     }
 
+    /// The text around a find, for whoever is not this user's own terminal. Where there are secrets in the whole text it is
+    /// cut anew, out of what is left without them: one that is cut, or marked as found, is not recognised any more.
+    pub async fn masked_excerpt(&self, query: &Query, hit: &Hit) -> Result<String> {
+        let whole = match hit.place {
+            Place::Message { seq, .. } => {
+                let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
+                let found = self.store.messages(hit.session, span).await?;
+                found.first().map(|message| message.body.head().to_owned())
+            }
+            Place::Title => hit.title.clone(),
+            Place::Summary => None,
+        };
+        let whole = whole.unwrap_or_else(|| hit.excerpt.replace("**", ""));
+        Ok(match self.redactor.redact(&whole).text {
+            Cow::Owned(masked) => search::excerpt(query, &masked, EXCERPT),
+            Cow::Borrowed(_) => hit.excerpt.clone(),
+        })
+    }
+
     /// Changes the status. What a process that drives the session has to know first is asked of it.
     pub async fn shift(&self, id: SessionId, asked: Move) -> Result<Session> {
         let command = match asked {
@@ -133,8 +155,9 @@ impl Engine {
         Ok(self.store.last_agent(id, conversation).await?)
     }
 
-    pub async fn openings(&self) -> Result<Vec<store::OpeningCount>> {
-        Ok(self.store.openings().await?)
+    /// How conversations were opened so far: those of one user, or of all.
+    pub async fn openings(&self, user: Option<&str>) -> Result<Vec<store::OpeningCount>> {
+        Ok(self.store.openings(user).await?)
     }
 
     pub async fn grants(&self) -> Result<Vec<store::Grant>> {

@@ -102,7 +102,7 @@
       if (!source || source.readyState !== EventSource.CLOSED) return;
       disconnect();
       // Refused: the cookie may have ended, which this finds out.
-      fetchText('/agents').catch(() => {});
+      fetchText('/api/v1/sessions?limit=1').catch(() => {});
       retry = setTimeout(connect, 2000);
     };
   };
@@ -176,6 +176,11 @@
     return some(Math.floor(seconds / 86400), 'day');
   };
   setInterval(() => {
+    for (const element of all('[data-stale]')) {
+      if (isBusy(element)) continue;
+      delete element.dataset.stale;
+      refresh(element);
+    }
     for (const time of all('time[datetime]')) {
       if (/^just now$| ago$/.test(time.textContent)) time.textContent = ago(new Date(time.dateTime));
     }
@@ -428,6 +433,10 @@
 
   // ---- the login page -----------------------------------------------------
 
+  if (body.dataset.page === 'login') {
+    // Some paste the whole link.
+    $('login').addEventListener('submit', () => { $('code').value = $('code').value.trim().replace(/^.*#/, ''); });
+  }
   if (body.dataset.page === 'login' && location.hash.length > 1) {
     const code = decodeURIComponent(location.hash.slice(1)).replace(/^code=/, '');
     history.replaceState(null, '', location.pathname);

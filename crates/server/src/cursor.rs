@@ -1,6 +1,7 @@
 //! Where a list goes on: the place of the last row that was given.
 
 use jiff::Timestamp;
+use rethread_domain::Session;
 
 use crate::problem::Problem;
 
@@ -22,6 +23,11 @@ pub(crate) fn limit(given: Option<u32>) -> Result<u32, Problem> {
 
 pub(crate) fn encode(at: Timestamp, id: impl std::fmt::Display) -> String {
     format!("{}.{id}", at.as_microsecond())
+}
+
+/// The place of a session in the list that it is in: deleted ones are listed by when they were.
+pub(crate) fn after(session: &Session) -> String {
+    encode(session.deleted_at.unwrap_or(session.last_active_at), session.id)
 }
 
 pub(crate) fn decode<T: std::str::FromStr>(cursor: &str) -> Result<(Timestamp, T), Problem> {

@@ -43,7 +43,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             return Err(Problem::new("unsupported_media_type", "the body is not said to be JSON")
                 .hint("send it as Content-Type: application/json"));
         }
-        let bytes = body(request, app).await?;
+        let bytes = body(request, app, app.settings.bounds.body_bytes).await?;
+        // A list of the fields' values, without their names, would be taken for them.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::new("bad_input", "the body is not an object"));
+        }
         let parsed = serde_json::from_slice(&bytes).or_else(|error| {
             // 3.0 is a whole number, as JSON Schema has it.
             let mut value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -82,12 +86,21 @@ pub(crate) fn unfit(error: &serde_json::Error) -> Problem {
     Problem::new(code, rethread_domain::quote::safe(&said))
 }
 
-/// A whole body: how long it may be is checked before, where it is read.
-pub(crate) async fn body(request: Request, app: &App) -> Result<Bytes, Problem> {
+fn too_large() -> Problem {
+    Problem::new("body_too_large", "the body has more bytes than are allowed")
+        .hint("send it in parts; the setting serve.max_body_bytes allows more")
+}
+
+/// A whole body. One that is said to have more bytes than `most` is not waited for.
+pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Bytes, Problem> {
+    let told = request.headers().get(header::CONTENT_LENGTH).and_then(|told| told.to_str().ok());
+    let told = told.and_then(|told| told.parse::<usize>().ok());
+    if told.is_some_and(|told| told > most) {
+        return Err(too_large());
+    }
     Bytes::from_request(request, app).await.map_err(|rejection| {
         if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-            Problem::new("body_too_large", "the body has more bytes than are allowed")
-                .hint("send it in parts; the setting serve.max_body_bytes allows more")
+            too_large()
         } else {
             Problem::new("bad_request", "the body broke off or came too slowly")
         }

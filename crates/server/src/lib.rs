@@ -11,6 +11,7 @@ mod limit;
 mod live;
 mod log;
 mod metrics;
+mod patient;
 mod port;
 mod problem;
 mod router;

@@ -1,14 +1,17 @@
 //! What the server tells whoever keeps it: a line of JSON for each request and each event that matters. Never a query,
 //! a body or a header: secrets come in those.
 
-use std::io::Write;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 /// Where lines go.
 #[derive(Clone)]
-pub struct Log(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Log(Option<Write>);
+
+/// Takes a line.
+type Write = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 pub(crate) struct Route {
     pub(crate) method: String,
     /// As the router has it, never as it was asked for.
-    pub(crate) route: String,
+    pub(crate) path: String,
     pub(crate) status: u16,
 }
 

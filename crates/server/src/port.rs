@@ -104,7 +104,7 @@ pub trait Program: Send + Sync + 'static {
         with: Option<String>,
     ) -> Result<Resumed, Fault>;
 
-    /// Says something to a workflow: approve, reject, retry, skip, cancel. Where it waits and nobody runs it, it goes on
+    /// Says something to a workflow, as it was read: approve, reject, retry, skip, cancel. Where it waits and nobody runs it, it goes on
     /// in the background.
-    async fn tell_workflow(&self, id: WorkflowId, command: Command) -> Result<Workflow, Fault>;
+    async fn tell_workflow(&self, read: &Workflow, command: Command) -> Result<Workflow, Fault>;
 }

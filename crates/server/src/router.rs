@@ -49,13 +49,13 @@ pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
         .merge(operations::router());
     let whole: OpenApiRouter<App> =
         OpenApiRouter::with_openapi(Document::openapi()).nest(API, routes);
-    let (router, mut document) = whole.split_for_parts();
-    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let (paths, mut document) = whole.split_for_parts();
+    env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     document::complete(&mut document);
-    (router, document)
+    (paths, document)
 }
 
 /// Everything that is answered.
@@ -70,7 +70,7 @@ pub(crate) fn router(app: &App) -> Router {
         .route("/metrics", get(operations::metrics))
         .route("/login", post(login::log_in))
         .route("/logout", post(login::log_out))
-        .route("/api/v1/openapi.json", get(move || document_text(Arc::clone(&text))));
+        .route("/api/v1/openapi.json", get(move || std::future::ready(document_text(&text))));
     Router::new()
         .merge(api)
         .merge(plain)
@@ -87,8 +87,8 @@ pub(crate) fn router(app: &App) -> Router {
         .with_state(Arc::clone(app))
 }
 
-async fn document_text(text: Arc<str>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text.to_string()).into_response()
+fn document_text(text: &str) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text.to_owned()).into_response()
 }
 
 async fn missing() -> Problem {
@@ -138,7 +138,7 @@ fn count(app: &App, method: &Method, route: &str, begun: Instant, response: &Res
         Method::GET | Method::POST | Method::PATCH | Method::DELETE | Method::HEAD
     );
     let method = if known { method.as_str() } else { "other" }.to_owned();
-    let label = Route { method, route: route.to_owned(), status: response.status().as_u16() };
+    let label = Route { method, path: route.to_owned(), status: response.status().as_u16() };
     app.metrics.requests.get_or_create(&label).inc();
     app.metrics.seconds.observe(begun.elapsed().as_secs_f64());
     if let Some(Code(code)) = response.extensions().get::<Code>() {

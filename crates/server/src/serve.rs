@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::log::Log;
+use crate::patient::{Patient, Upload};
 use crate::port::Program;
 use crate::router::router;
 use crate::settings::Settings;
@@ -82,7 +83,7 @@ impl Server {
         app.log.event("stopping", &[]);
         app.stop.cancel();
         let drain = app.settings.bounds.drain;
-        let turns = app.turns.stop(&app.engine);
+        let turns = app.turns.stop();
         open.close();
         // A client that does not take its answer is not waited for.
         drop(tokio::time::timeout(drain, async { tokio::join!(open.wait(), turns) }).await);
@@ -137,16 +138,17 @@ impl Connection {
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         let Self { app, routes, address } = self;
         let bounds = &app.settings.bounds;
+        let patience = bounds.patience;
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(address));
-            routes.clone().oneshot(request.map(Body::new))
+            routes.clone().oneshot(request.map(|body| Body::new(Upload::new(body, patience))))
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(bounds.patience)
             .max_buf_size(bounds.header_bytes.max(8_192))
             .max_headers(64)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Patient::new(stream, bounds.slowness)), service)
             .with_upgrades();
         tokio::pin!(connection);
         // A client that breaks off harms nobody.

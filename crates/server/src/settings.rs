@@ -15,6 +15,10 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Whether browsers reach it by HTTPS: cookies are then for that alone.
     pub is_secure: bool,
+    /// Whether something stands before it and says who asks.
+    pub is_behind_proxy: bool,
+    /// Where it listens: browsers keep a cookie for each port.
+    pub port: u16,
     /// The folder that new sessions are about, unless another is named.
     pub project: PathBuf,
     pub version: &'static str,
@@ -30,7 +34,6 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct Bounds {
     pub body_bytes: usize,
-    pub import_bytes: usize,
     pub header_bytes: usize,
     pub connections: usize,
     /// Event clients at once, of all and of one token.
@@ -56,7 +59,6 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             body_bytes: 8 << 20,
-            import_bytes: 256 << 20,
             header_bytes: 32 << 10,
             connections: 1_024,
             streams: 512,

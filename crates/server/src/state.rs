@@ -70,7 +70,7 @@ impl Shared {
                 Err(Problem::new("ambiguous_id", "the id may mean several sessions")
                     .hint("give more of it"))
             }
-            _ => Err(Problem::no_session(given)),
+            _ => Err(Problem::no_session(reference.as_str())),
         }
     }
 

@@ -18,9 +18,13 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 
 /// How many that have ended are remembered, for those who ask late.
-const REMEMBERED: usize = 200;
+const REMEMBERED: usize = 100;
 /// How much of what an agent says is kept for those who follow; the log has all of it.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 1 << 20;
+/// How much of an answer is kept for those who ask late.
+const MOST_ANSWER: usize = 1 << 20;
+/// How much text is held back at most until a line ends.
+const MOST_HELD: usize = 16 << 10;
 
 /// How a turn stands.
 #[derive(Debug, Clone)]
@@ -28,6 +32,19 @@ pub(crate) enum Stands {
     Running,
     Ended(Box<Answer>),
     Failed(Problem),
+}
+
+impl Stands {
+    fn of(outcome: Result<Answer, Error>) -> Self {
+        match outcome {
+            Ok(mut answer) => {
+                // The log has all of it.
+                answer.answer.truncate(answer.answer.floor_char_boundary(MOST_ANSWER));
+                Self::Ended(Box::new(answer))
+            }
+            Err(error) => Self::Failed(error.into()),
+        }
+    }
 }
 
 /// One request and what came of it.
@@ -40,6 +57,8 @@ pub(crate) struct Turn {
     pub(crate) conversation: String,
     /// What happened so far, each as a text to be sent.
     steps: Mutex<Steps>,
+    /// What is said until its line ends: half a secret is not recognised.
+    line: Mutex<Option<Update>>,
     /// How many steps there are, and whether it is over.
     progress: watch::Sender<(usize, bool)>,
     stands: Mutex<Stands>,
@@ -68,6 +87,7 @@ impl Turn {
             agent: options.agent.clone(),
             conversation: options.conversation.clone(),
             steps: Mutex::default(),
+            line: Mutex::default(),
             progress: watch::Sender::new((0, false)),
             stands: Mutex::new(Stands::Running),
             cancelled: CancellationToken::new(),
@@ -124,6 +144,8 @@ impl Turn {
 struct Known {
     turns: BTreeMap<Uuid, Arc<Turn>>,
     ended: VecDeque<Uuid>,
+    /// Nothing begins any more.
+    is_stopping: bool,
     /// Who is served first in which session.
     queues: BTreeMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
 }
@@ -177,6 +199,9 @@ impl Turns {
             if let Some(known) = known.turns.get(&request.id) {
                 return Ok(Arc::clone(known));
             }
+            if known.is_stopping {
+                return Err(crate::live::stopping());
+            }
             if *self.running.borrow() >= self.most {
                 let what = format!("{} agents are at work already", self.most);
                 return Err(Problem::new("too_many_turns", what).after(5));
@@ -184,7 +209,7 @@ impl Turns {
             self.running.send_modify(|running| *running += 1);
             known.turns.insert(request.id, Arc::clone(&turn));
         }
-        request.metrics.inc();
+        let slot = Slot::new(self, request.id, request.metrics.clone());
         let (turns, begun) = (Arc::clone(self), Arc::clone(&turn));
         tokio::spawn(async move {
             let queue = turns.queue(begun.session);
@@ -192,13 +217,10 @@ impl Turns {
                 let _first = queue.lock().await;
                 begun.carry_out(&request).await
             };
-            let stands = match outcome {
-                Ok(answer) => Stands::Ended(Box::new(answer)),
-                Err(error) => Stands::Failed(error.into()),
-            };
-            begun.end(stands);
-            request.metrics.dec();
-            turns.ended(begun.id);
+            begun.flush(&request);
+            begun.end(Stands::of(outcome));
+            turns.rest(&request.engine, begun.session).await;
+            drop(slot);
         });
         Ok(turn)
     }
@@ -214,23 +236,51 @@ impl Turns {
         self.running.send_modify(|running| *running -= 1);
     }
 
-    /// Ends what runs, waits until it is saved, and pauses the sessions.
-    pub(crate) async fn stop(&self, engine: &Engine) {
-        let running: Vec<Arc<Turn>> = held(&self.known)
-            .turns
-            .values()
-            .filter(|turn| !turn.progress.borrow().1)
-            .cloned()
-            .collect();
+    /// Ends what runs, and waits until it is saved and its sessions are paused.
+    pub(crate) async fn stop(&self) {
+        let running: Vec<Arc<Turn>> = {
+            let mut known = held(&self.known);
+            known.is_stopping = true;
+            known.turns.values().filter(|turn| !turn.progress.borrow().1).cloned().collect()
+        };
         for turn in &running {
             turn.cancel();
         }
         let mut count = self.running.subscribe();
         drop(count.wait_for(|running| *running == 0).await);
-        for turn in running {
+    }
+
+    /// Pauses the session of a turn that ended because the server does.
+    async fn rest(&self, engine: &Engine, session: SessionId) {
+        if held(&self.known).is_stopping {
             // One that somebody else has ended or deleted needs no pause.
-            drop(engine.settle_as(turn.session, Move::Pause).await);
+            drop(engine.settle_as(session, Move::Pause).await);
         }
+    }
+}
+
+/// One of the turns that run: given back however it ends.
+struct Slot {
+    turns: Arc<Turns>,
+    id: Uuid,
+    metrics: prometheus_client::metrics::gauge::Gauge,
+}
+
+impl Slot {
+    fn new(
+        turns: &Arc<Turns>,
+        id: Uuid,
+        metrics: prometheus_client::metrics::gauge::Gauge,
+    ) -> Self {
+        metrics.inc();
+        Self { turns: Arc::clone(turns), id, metrics }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.metrics.dec();
+        self.turns.ended(self.id);
     }
 }
 
@@ -264,10 +314,37 @@ impl Turn {
         answer
     }
 
+    /// Passes on what is said, in whole lines: a secret that comes in pieces is recognised by none of them.
     fn take(&self, request: &Request, update: &Update) {
+        let mut line = held(&self.line);
+        let mut next = Some(update.clone());
+        if let Some(before) = line.as_mut()
+            && before.join(update)
+        {
+            next = line.take();
+        } else if let Some(before) = line.take() {
+            self.pass(request, &before);
+        }
+        let Some(next) = next else { return };
+        let (whole, rest) = split(next);
+        *line = rest;
+        if let Some(whole) = whole {
+            self.pass(request, &whole);
+        }
+    }
+
+    fn pass(&self, request: &Request, update: &Update) {
         let mut value = serde_json::to_value(update).unwrap_or_default();
         request.engine.redactor().redact_json(&mut value);
         self.step(&value);
+    }
+
+    /// Passes on what was held back.
+    fn flush(&self, request: &Request) {
+        let rest = held(&self.line).take();
+        if let Some(rest) = rest {
+            self.pass(request, &rest);
+        }
     }
 
     async fn ask_elsewhere(&self, request: &Request) -> Result<Answer, Error> {
@@ -292,6 +369,33 @@ impl Turn {
             }
         }
     }
+}
+
+/// Where a text can be cut without cutting a secret: after its last whole line, and before a key that has not ended.
+fn cut(text: &str) -> usize {
+    if text.len() > MOST_HELD {
+        return text.len();
+    }
+    let end = text.rfind('\n').map_or(0, |place| place + 1);
+    match text[..end].rfind("-----BEGIN") {
+        Some(begin) if !text[begin..end].contains("-----END") => begin,
+        _ => end,
+    }
+}
+
+/// What can be passed on of an update, and what has to wait.
+fn split(update: Update) -> (Option<Update>, Option<Update>) {
+    let (text, is_thought) = match update {
+        Update::Text { text } => (text, false),
+        Update::Thought { text } => (text, true),
+        other => return (Some(other), None),
+    };
+    let (whole, rest) = text.split_at(cut(&text));
+    let part = |text: &str| {
+        let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
+        Some(if is_thought { Update::Thought { text } } else { Update::Text { text } })
+    };
+    (part(whole), part(rest))
 }
 
 fn cancelled(options: &OpenOptions) -> Error {

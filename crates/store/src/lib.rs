@@ -157,7 +157,8 @@ pub trait Talks: Send + Sync + 'static {
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
 
     /// How conversations were opened so far.
-    async fn openings(&self) -> Result<Vec<OpeningCount>>;
+    /// Those of one user, or of all.
+    async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>>;
 
     /// The sessions that are active though nothing was said since `before`, the latest first.
     async fn quiet_since(&self, before: jiff::Timestamp, limit: u32) -> Result<Vec<SessionId>>;

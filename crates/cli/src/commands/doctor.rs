@@ -39,7 +39,7 @@ impl Args {
             app.engine.compact().await?;
         }
         let checked = app.engine.check().await?;
-        let openings = app.engine.openings().await.unwrap_or_default();
+        let openings = app.engine.openings(None).await.unwrap_or_default();
         if !checked.health.damage.is_empty() && self.repair {
             output::note(format_args!("The store is damaged: folders are left as they are."));
         }

@@ -157,7 +157,7 @@ impl Tour {
         self.kill(engine, id, &short).await?;
         let answer = self.ask(id, None, QUESTION)?;
         ensure!(answer.contains(&passkey), "{agent} does not know the passkey any more");
-        let openings = engine.openings().await?;
+        let openings = engine.openings(None).await?;
         let is_expected =
             |how: &str| openings.iter().any(|one| one.agent == agent && one.how.as_str() == how);
         ensure!(is_expected(expected), "{agent} was not {expected}");

@@ -3,6 +3,7 @@
 use crate::env::TestEnv;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "every command is one")]
 fn the_help_tells_every_command() {
     let env = TestEnv::new();
     assert_output!(env.run(["--help"]), @"

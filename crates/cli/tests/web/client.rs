@@ -1,6 +1,6 @@
 //! A client that sends exactly what it is told to, and reads whole answers.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -93,7 +93,11 @@ impl Request {
 
     /// Sends it and leaves the connection to the test.
     pub(crate) fn begin(&self, to: SocketAddr) -> TcpStream {
-        let mut stream = TcpStream::connect(to).expect("a connection");
+        self.over(TcpStream::connect(to).expect("a connection"), to)
+    }
+
+    /// Sends it over a connection that is there.
+    pub(crate) fn over(&self, mut stream: TcpStream, to: SocketAddr) -> TcpStream {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -124,8 +128,8 @@ pub(crate) fn head(reader: &mut impl BufRead) -> Option<Answer> {
     let mut headers = Vec::new();
     loop {
         let line = line(reader)?;
-        match line.split_once(": ") {
-            Some((name, value)) => headers.push((name.to_lowercase(), value.to_owned())),
+        match line.split_once(':') {
+            Some((name, value)) => headers.push((name.to_lowercase(), value.trim().to_owned())),
             None => break,
         }
     }

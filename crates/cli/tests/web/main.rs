@@ -5,7 +5,15 @@
 #[path = "../it/env.rs"]
 #[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
 mod env;
+mod browser;
 mod client;
+mod routes;
 mod site;
+mod sockets;
 
+mod access;
+mod conformity;
+mod events;
+mod limits;
+mod matrix;
 mod rest;

@@ -38,33 +38,18 @@ impl Site {
         Self::on(env, "127.0.0.1:0", more)
     }
 
-    /// On a port that was used before.
+    /// On this address.
     pub(crate) fn on(env: TestEnv, address: &str, more: &[&str]) -> Self {
-        let args = ["serve", "--addr", address].into_iter().chain(more.iter().copied());
-        let mut child =
-            env.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
         let said = Arc::new(Mutex::new(String::new()));
-        let address = loop {
-            let mut line = String::new();
-            let read = lines.read_line(&mut line).unwrap();
-            said.lock().unwrap().push_str(&line);
-            assert!(read > 0, "the server ended: {}", said.lock().unwrap());
-            if let Some(url) = line.trim_end().strip_prefix("Listening on ") {
-                break url.split("://").nth(1).unwrap().parse().unwrap();
-            }
-        };
-        let heard = Arc::clone(&said);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
-                heard.lock().unwrap().push_str(&line);
-                line.clear();
-            }
-        });
+        let (child, address) = start(&env, address, more, &said);
         let mut site = Self { env, address, token: String::new(), said, child };
         site.token = site.first_token();
         site
+    }
+
+    /// Starts it anew after its end, on another port.
+    pub(crate) fn restart(&mut self) {
+        (self.child, self.address) = start(&self.env, "127.0.0.1:0", &[], &self.said);
     }
 
     /// The token that was made at the first start.
@@ -120,4 +105,36 @@ impl Site {
         let out = self.env.feed(["record", "--title", title], lines.join("\n"));
         out.succeeded().text().trim().to_owned()
     }
+}
+
+/// Starts a server; gives where it listens.
+fn start(
+    env: &TestEnv,
+    address: &str,
+    more: &[&str],
+    said: &Arc<Mutex<String>>,
+) -> (Child, SocketAddr) {
+    let args = ["serve", "--addr", address].into_iter().chain(more.iter().copied());
+    let mut child = env.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let address = loop {
+        let mut line = String::new();
+        let read = lines.read_line(&mut line).unwrap();
+        said.lock().unwrap().push_str(&line);
+        assert!(read > 0, "the server ended: {}", said.lock().unwrap());
+        if let Some(url) = line.trim_end().strip_prefix("Listening on ") {
+            // Behind a proxy it tells the address of that.
+            let own = || ([127, 0, 0, 1], crate::sockets::listening_port(child.id())).into();
+            break url.split("://").nth(1).unwrap().parse().unwrap_or_else(|_| own());
+        }
+    };
+    let heard = Arc::clone(said);
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+            heard.lock().unwrap().push_str(&line);
+            line.clear();
+        }
+    });
+    (child, address)
 }

@@ -44,6 +44,8 @@ pub struct OpenOptions {
     pub rules: Rules,
     pub asker: Arc<dyn Asker>,
     pub pruning: Pruning,
+    /// The id of the request that is sent, for whoever has to know later whether it was written down.
+    pub request_id: Option<String>,
 }
 
 impl std::fmt::Debug for OpenOptions {

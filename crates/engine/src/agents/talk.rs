@@ -217,7 +217,7 @@ impl Talk {
         let keeps_request = attached.agent.abilities().keeps_request;
         let holding = (attached.is_resumable && keeps_request).then(|| holding(attached));
         let mut request = NewMessage {
-            id: None,
+            id: self.options.request_id.clone(),
             role: Role::User,
             content: prompt.to_owned(),
             at: now,

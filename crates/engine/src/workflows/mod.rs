@@ -184,8 +184,12 @@ impl Engine {
     /// Where a workflow waits for a command to be approved: from now on it may run, as it stands.
     ///
     /// Gives the command.
-    pub async fn approve_question(&self, id: WorkflowId) -> Result<Option<String>> {
-        let workflow = self.store.workflow(id).await?;
+    pub async fn approve_question(&self, read: &Workflow) -> Result<Option<String>> {
+        let workflow = self.store.workflow(read.id).await?;
+        // Who approves a command approves the one that they have read.
+        if workflow.questions.first() != read.questions.first() {
+            return Err(Error::Store(rethread_store::Error::WorkflowConflict(read.id)));
+        }
         match workflow.questions.first() {
             Some(Question::Command { command }) => {
                 self.approve_command(&workflow.charter, command).await?;

@@ -173,7 +173,7 @@ watched! { Talks {
     fn underway(&self) -> Vec<(SessionId, String)>;
     fn holding(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Holding>;
     fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
-    fn openings(&self) -> Vec<OpeningCount>;
+    fn openings(&self, user: Option<&str>) -> Vec<OpeningCount>;
     fn quiet_since(&self, before: Timestamp, limit: u32) -> Vec<SessionId>;
     fn granted(&self, user: &str, project: &str, agent: &str, what: &str) -> Option<bool>;
     fn grants(&self) -> Vec<Grant>;

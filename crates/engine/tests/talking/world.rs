@@ -96,6 +96,7 @@ impl World {
             rules: Rules::default(),
             asker: Arc::new(Nobody),
             pruning: Pruning::default(),
+            request_id: None,
         }
     }
 

@@ -1,10 +1,8 @@
 //! Finding sessions and reading them.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
-use rethread_domain::search::{Filter, Hit, Place, Query};
-use rethread_domain::{Role, Status, search};
+use rethread_domain::search::{Filter, Query};
+use rethread_domain::{Role, Status};
 use rethread_engine::{ContextOptions, ListFilter, Order, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +14,6 @@ use crate::views::{ConversationView, HitView, MessageView, SessionView};
 
 /// The most that one answer lists.
 const MOST: u32 = 200;
-/// About how many characters are shown around a find.
-const EXCERPT: usize = 160;
 
 /// Which sessions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -184,29 +180,10 @@ pub(super) async fn search(
     let query = Query::parse(&args.query);
     let mut views = Vec::with_capacity(hits.len());
     for hit in &hits {
-        let excerpt = excerpt(office, &query, hit).await?;
+        let excerpt = office.engine.masked_excerpt(&query, hit).await?;
         views.push(HitView::of(hit, excerpt, office));
     }
     Ok(Found { hits: views })
-}
-
-/// The text around a find. Where there are secrets in the whole text it is cut anew, out of what is left without them:
-/// one that is cut, or marked as found, is not recognised any more.
-async fn excerpt(office: &Office, query: &Query, hit: &Hit) -> Result<String, Failure> {
-    let whole = match hit.place {
-        Place::Message { seq, .. } => {
-            let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
-            let found = office.engine.messages(hit.session, span).await?;
-            found.first().map(|message| message.body.head().to_owned())
-        }
-        Place::Title => hit.title.clone(),
-        Place::Summary => None,
-    };
-    let whole = whole.unwrap_or_else(|| hit.excerpt.replace("**", ""));
-    Ok(match office.engine.redactor().redact(&whole).text {
-        Cow::Owned(masked) => search::excerpt(query, &masked, EXCERPT),
-        Cow::Borrowed(_) => hit.excerpt.clone(),
-    })
 }
 
 pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Result<Got, Failure> {

@@ -3,16 +3,20 @@
 use axum::http::{HeaderMap, header};
 use jiff::SignedDuration;
 
-/// Behind HTTPS the name itself keeps others from setting it.
-const fn name(is_secure: bool) -> &'static str {
-    if is_secure { "__Host-rethread" } else { "rethread" }
+use crate::settings::Settings;
+
+/// Behind HTTPS the name itself keeps others from setting it. Browsers do not tell ports apart: the name does.
+fn name(settings: &Settings) -> String {
+    let prefix = if settings.is_secure { "__Host-" } else { "" };
+    format!("{prefix}rethread-{}", settings.port)
 }
 
-pub(super) fn read(headers: &HeaderMap, is_secure: bool) -> Option<String> {
+pub(super) fn read(headers: &HeaderMap, settings: &Settings) -> Option<String> {
+    let name = name(settings);
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut found = all.flat_map(|text| text.split(';')).filter_map(|pair| {
         let (key, value) = pair.trim().split_once('=')?;
-        (key == name(is_secure)).then(|| value.to_owned())
+        (key == name).then(|| value.to_owned())
     });
     // Two of them: somebody else has set one.
     match (found.next(), found.next()) {
@@ -22,12 +26,12 @@ pub(super) fn read(headers: &HeaderMap, is_secure: bool) -> Option<String> {
 }
 
 /// What the browser is to keep: out of reach of scripts, sent to nobody else's pages.
-pub(super) fn set(secret: &str, lasts: SignedDuration, is_secure: bool) -> String {
-    let (name, secure) = (name(is_secure), if is_secure { "; Secure" } else { "" });
+pub(super) fn set(secret: &str, lasts: SignedDuration, settings: &Settings) -> String {
+    let (name, secure) = (name(settings), if settings.is_secure { "; Secure" } else { "" });
     let seconds = lasts.as_secs();
     format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
-pub(super) fn forget(is_secure: bool) -> String {
-    set("", SignedDuration::ZERO, is_secure)
+pub(super) fn forget(settings: &Settings) -> String {
+    set("", SignedDuration::ZERO, settings)
 }

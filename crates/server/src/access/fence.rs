@@ -21,15 +21,15 @@ pub(crate) async fn fenced(State(app): State<App>, request: Request, next: Next)
 }
 
 fn wrong_host(request: &Request, hosts: &[String]) -> Option<Problem> {
+    let is_known = |named: &str| hosts.iter().any(|host| host.eq_ignore_ascii_case(named));
     let mut given = request.headers().get_all(header::HOST).iter();
-    let named = match (given.next(), given.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        // In HTTP/2 it stands in the address.
-        (None, _) => request.uri().authority().map(axum::http::uri::Authority::as_str),
-        _ => None,
+    let is_named = match (given.next(), given.next()) {
+        (Some(host), None) => host.to_str().is_ok_and(is_known),
+        _ => false,
     };
-    let is_ours =
-        named.is_some_and(|named| hosts.iter().any(|host| host.eq_ignore_ascii_case(named)));
+    // A name in the address itself may differ from the header: neither may be another's.
+    let is_addressed = request.uri().authority().is_none_or(|own| is_known(own.as_str()));
+    let is_ours = is_named && is_addressed;
     (!is_ours).then(|| {
         Problem::new("wrong_host", "this server is not called so")
             .hint("`rethread serve --host NAME` gives it another name")

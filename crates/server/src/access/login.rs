@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
+use axum::extract::rejection::FormRejection;
 use axum::extract::{ConnectInfo, Form, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rethread_domain::access::Pass;
 use serde::Deserialize;
 
 use super::{Caller, cookie};
@@ -17,9 +19,9 @@ pub(crate) struct Login {
     code: String,
 }
 
-fn to(place: &'static str, cookie: &str) -> Response {
+fn to(place: &'static str, cookie: Option<&str>) -> Response {
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response();
-    if let Ok(value) = HeaderValue::from_str(cookie) {
+    if let Some(Ok(value)) = cookie.map(HeaderValue::from_str) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }
     response
@@ -29,21 +31,38 @@ fn to(place: &'static str, cookie: &str) -> Response {
 pub(crate) async fn log_in(
     State(app): State<App>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
-    Form(login): Form<Login>,
+    form: Result<Form<Login>, FormRejection>,
 ) -> Result<Response, Problem> {
     app.limiter.login(&address.ip().to_string())?;
+    let Form(login) = form.map_err(|rejection| unfit(&rejection))?;
     let lasts = app.settings.bounds.login;
     let Some((token, secret)) = app.engine.redeem(login.code.trim(), lasts).await? else {
         app.log.event("login_refused", &[("address", &address.ip().to_string())]);
-        return Ok(to("/login?refused", ""));
+        return Ok(to("/login?refused", None));
     };
     app.log.event("login", &[("user", &token.user), ("token", &token.id.to_string())]);
-    Ok(to("/", &cookie::set(&secret, lasts, app.settings.is_secure)))
+    Ok(to("/", Some(&cookie::set(&secret, lasts, &app.settings))))
+}
+
+fn unfit(rejection: &FormRejection) -> Problem {
+    let code = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+        StatusCode::UNPROCESSABLE_ENTITY => "bad_input",
+        _ => "bad_request",
+    };
+    Problem::new(code, "this is not what the login page sends")
 }
 
 /// The cookie is worth nothing afterwards, wherever it may have got to.
 pub(crate) async fn log_out(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    if caller.token.pass != Pass::Browser {
+        return Err(Problem::new(
+            "forbidden",
+            "only a browser logs out; `rethread token revoke` ends a token",
+        ));
+    }
     app.engine.revoke(&caller.token.id).await?;
     app.log.event("logout", &[("user", caller.user())]);
-    Ok(to("/login?out", &cookie::forget(app.settings.is_secure)))
+    Ok(to("/login?out", Some(&cookie::forget(&app.settings))))
 }

@@ -72,7 +72,9 @@ impl FromRequestParts<App> for Caller {
 /// What a request needs at least. One place decides.
 pub(crate) fn needed(method: &Method, path: &str) -> Role {
     let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
-    if ["/api/v1/import", "/api/v1/tokens", "/api/v1/store", "/metrics"].into_iter().any(is_below) {
+    // What is imported says whose it is.
+    let for_admins = ["/api/v1/tokens", "/api/v1/store", "/api/v1/import", "/metrics"];
+    if for_admins.into_iter().any(is_below) {
         Role::Admin
     } else if is_read(method) || is_below("/logout") {
         Role::Read
@@ -88,9 +90,12 @@ pub(crate) fn is_open(path: &str) -> bool {
 /// Lets in whoever has a valid credential whose role allows it, at a bounded pace.
 pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let address = address(&request);
+    let address = address(&app, &request);
     if is_open(&path) {
-        return match app.limiter.stranger(&address) {
+        // Whoever watches over the server is not told to come again.
+        let is_health = path == "/healthz" || path == "/readyz";
+        let may = if is_health { Ok(()) } else { app.limiter.stranger(&address) };
+        return match may {
             Err(problem) => problem.into_response(),
             Ok(()) => next.run(request).await,
         };
@@ -131,7 +136,13 @@ pub(crate) struct Who {
     pub(crate) token: String,
 }
 
-fn address(request: &Request) -> String {
+/// Who asks. Something that stands before us says it last.
+fn address(app: &App, request: &Request) -> String {
+    let passed = request.headers().get_all("x-forwarded-for").iter().next_back();
+    let passed = passed.filter(|_| app.settings.is_behind_proxy).and_then(|all| all.to_str().ok());
+    if let Some(last) = passed.and_then(|all| all.rsplit(',').next()) {
+        return last.trim().to_owned();
+    }
     let info = request.extensions().get::<ConnectInfo<SocketAddr>>();
     info.map_or_else(|| "?".to_owned(), |ConnectInfo(address)| address.ip().to_string())
 }
@@ -156,7 +167,7 @@ async fn identify(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, Prob
     let (secret, by_cookie) = match bearer(headers) {
         Given::One(secret) => (secret.to_owned(), false),
         Given::Nonsense => return Ok(None),
-        Given::Nothing => match cookie::read(headers, app.settings.is_secure) {
+        Given::Nothing => match cookie::read(headers, &app.settings) {
             Some(secret) => (secret, true),
             None => return Ok(None),
         },

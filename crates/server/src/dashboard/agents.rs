@@ -123,7 +123,7 @@ async fn page(State(app): State<App>, caller: Caller) -> Result<Response, Proble
         frame: Frame::new("Agents", Nav::Agents, &caller),
         installed,
         others,
-        opened: grouped(counted(&app).await?),
+        opened: grouped(counted(&app, &caller).await?),
         ways: WAYS,
     })
 }

@@ -59,7 +59,12 @@ pub(crate) fn dollars(amount: f64) -> String {
     } else if amount.abs() < 0.000_1 {
         "<$0.0001".to_owned()
     } else if amount < 1.0 {
-        format!("${amount:.4}")
+        let mut text = format!("${amount:.4}");
+        // Two digits after the point stay.
+        while text.ends_with('0') && text.len() > "$0.00".len() {
+            text.pop();
+        }
+        text
     } else {
         format!("${amount:.2}")
     }
@@ -103,6 +108,21 @@ mod tests {
     fn digits_stand_in_threes() {
         for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn small_amounts_have_more_digits() {
+        let cases = [
+            (0.0, "$0"),
+            (0.000_001, "<$0.0001"),
+            (0.012_34, "$0.0123"),
+            (0.5, "$0.50"),
+            (0.25, "$0.25"),
+            (12.345, "$12.35"),
+        ];
+        for (amount, text) in cases {
+            assert_eq!(dollars(amount), text);
         }
     }
 

@@ -2,15 +2,18 @@
 //! Whoever falls behind reads the log by themselves until they are there again; nothing is kept for them.
 
 mod sse;
+mod turn;
 mod ws;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rethread_domain::access::TokenId;
 use rethread_domain::feed::FeedEvent;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::access::Caller;
 use crate::problem::Problem;
@@ -18,6 +21,7 @@ use crate::state::{App, Shared};
 use crate::views::EventView;
 
 pub(crate) use sse::stream as sse;
+pub(crate) use turn::follow as turn;
 pub(crate) use ws::upgrade as ws;
 
 /// How often is looked whether something happened, here or in another process.
@@ -27,7 +31,14 @@ const RING: usize = 1_024;
 /// How many events are read from the log at once.
 const PAGE: u32 = 256;
 /// How often an open stream is told that it lives, and its credential looked at.
-pub(crate) const BEAT: Duration = Duration::from_millis(500);
+const BEAT: Duration = Duration::from_millis(500);
+
+/// The beat of one stream, which begins after the first pause.
+fn beat() -> Interval {
+    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beat
+}
 
 /// An event with the text that every client is sent.
 #[derive(Debug)]
@@ -96,6 +107,8 @@ impl Shared {
                 return Some(upto);
             }
             upto = page.upto;
+            // Reading does not wait by itself: others come in between.
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -111,28 +124,18 @@ pub(crate) struct Follower {
     read: std::vec::IntoIter<FeedEvent>,
     /// Whether the ring goes on where the log was read up to.
     is_live: bool,
+    _seat: Seat,
 }
 
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.app.live.clients.fetch_sub(1, Ordering::SeqCst);
-        self.app.limiter.leave(&self.caller.token.id);
-        self.app.metrics.streams.dec();
-    }
+/// A place among those who follow something: there are so many, and so many for one token.
+struct Seat {
+    app: App,
+    token: TokenId,
 }
 
-impl Follower {
-    /// Begins after event `after`; without it, with what happens from now on.
-    pub(crate) async fn new(
-        app: &App,
-        caller: &Caller,
-        after: Option<u64>,
-    ) -> Result<Self, Problem> {
+impl Seat {
+    fn take(app: &App, caller: &Caller) -> Result<Self, Problem> {
         let bounds = &app.settings.bounds;
-        let after = match after {
-            Some(after) => after,
-            None => app.engine.feed_head().await?,
-        };
         let clients = app.live.clients.fetch_add(1, Ordering::SeqCst);
         if clients >= bounds.streams || !app.limiter.enter(&caller.token.id, bounds.streams_each) {
             app.live.clients.fetch_sub(1, Ordering::SeqCst);
@@ -145,7 +148,32 @@ impl Follower {
             .after(5));
         }
         app.metrics.streams.inc();
+        Ok(Self { app: Arc::clone(app), token: caller.token.id.clone() })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.app.live.clients.fetch_sub(1, Ordering::SeqCst);
+        self.app.limiter.leave(&self.token);
+        self.app.metrics.streams.dec();
+    }
+}
+
+impl Follower {
+    /// Begins after event `after`; without it, with what happens from now on.
+    pub(crate) async fn new(
+        app: &App,
+        caller: &Caller,
+        after: Option<u64>,
+    ) -> Result<Self, Problem> {
+        let seat = Seat::take(app, caller)?;
+        let after = match after {
+            Some(after) => after,
+            None => app.engine.feed_head().await?,
+        };
         Ok(Self {
+            _seat: seat,
             ring: app.live.ring.subscribe(),
             app: Arc::clone(app),
             caller: caller.clone(),
@@ -184,6 +212,8 @@ impl Follower {
         let user = self.caller.scope();
         // What comes from here on is in the ring, so that nothing falls between the two.
         self.ring = self.app.live.ring.subscribe();
+        // Reading does not wait by itself: others come in between.
+        tokio::task::yield_now().await;
         let page = self.app.engine.feed(self.after, user.as_deref(), PAGE).await?;
         self.is_live = page.upto == self.after;
         self.read = page.events.into_iter();

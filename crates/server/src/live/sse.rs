@@ -6,8 +6,9 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
+use tokio::time::Interval;
 
-use super::{BEAT, Follower, Told};
+use super::{Follower, Told, beat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -17,6 +18,8 @@ struct State {
     app: App,
     caller: Caller,
     is_over: bool,
+    /// Goes on however much there is to send: a credential is looked at in time.
+    beat: Interval,
 }
 
 fn frame(told: &Arc<Told>) -> Bytes {
@@ -33,7 +36,13 @@ pub(crate) async fn stream(
     let follower = Follower::new(app, caller, after).await?;
     // The client learns at once that it is connected, and from where to go on.
     let hello = format!("retry: 1000\n: connected, after {}\n\n", follower.after());
-    let state = State { follower, app: Arc::clone(app), caller: caller.clone(), is_over: false };
+    let state = State {
+        follower,
+        app: Arc::clone(app),
+        caller: caller.clone(),
+        is_over: false,
+        beat: beat(),
+    };
     let events = stream::unfold(state, |mut state| async move {
         if state.is_over {
             return None;
@@ -41,7 +50,7 @@ pub(crate) async fn stream(
         let chunk = tokio::select! {
             told = state.follower.next() => told.ok().map(|told| frame(&told)),
             () = state.app.stop.cancelled() => None,
-            () = tokio::time::sleep(BEAT) => {
+            _ = state.beat.tick() => {
                 let is_valid = state.caller.is_valid(&state.app).await;
                 is_valid.then(|| Bytes::from_static(b": alive\n\n"))
             }

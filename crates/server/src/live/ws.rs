@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 
-use super::{BEAT, Follower, Told};
+use super::{Follower, Told, beat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -36,7 +36,7 @@ pub(crate) async fn upgrade(
 }
 
 async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: WebSocket) {
-    let mut beat = tokio::time::interval(BEAT);
+    let mut beat = beat();
     let mut silent = 0_u32;
     let end = loop {
         tokio::select! {
@@ -62,7 +62,7 @@ async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: Web
                 if silent > 120 {
                     return;
                 }
-                if silent % 40 == 0 && !write(&app, &mut socket, Message::Ping("".into())).await {
+                if silent.is_multiple_of(40) && !write(&app, &mut socket, Message::Ping("".into())).await {
                     return;
                 }
             }

@@ -72,8 +72,8 @@ pub(crate) struct OpeningCount {
     pub(crate) most_ms: u64,
 }
 
-pub(crate) async fn counted(app: &App) -> Result<Vec<OpeningCount>, Problem> {
-    let counts = app.engine.openings().await?.into_iter();
+pub(crate) async fn counted(app: &App, caller: &Caller) -> Result<Vec<OpeningCount>, Problem> {
+    let counts = app.engine.openings(caller.scope().as_deref()).await?.into_iter();
     let views = counts.map(|one| OpeningCount {
         agent: one.agent,
         how: one.how.as_str().to_owned(),
@@ -87,8 +87,8 @@ pub(crate) async fn counted(app: &App) -> Result<Vec<OpeningCount>, Problem> {
 
 /// How conversations were opened so far, by agent, way and reason
 #[utoipa::path(get, path = "/agents/openings", tag = TAG, responses((status = 200, body = OpeningsView)))]
-async fn openings(State(app): State<App>, _caller: Caller) -> Result<Response, Problem> {
-    ok(&OpeningsView { openings: counted(&app).await? })
+async fn openings(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    ok(&OpeningsView { openings: counted(&app, &caller).await? })
 }
 
 /// Which days, and of what

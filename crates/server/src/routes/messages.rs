@@ -3,7 +3,7 @@
 use std::io::{BufReader, Write};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::SessionId;
@@ -26,14 +26,15 @@ use crate::views::{Appended, MessageView, Page, SessionView};
 const TAG: &str = "messages";
 /// How many messages one request may bring.
 const MOST: usize = 1_000;
+/// The longest import, in bytes.
+const LONGEST_IMPORT: usize = 64 << 20;
 /// How many bytes of an export wait to be sent.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list, append))
-        .routes(routes!(purge))
-        .routes(routes!(import))
+    OpenApiRouter::new().routes(routes!(list, append)).routes(routes!(purge)).merge(
+        OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(LONGEST_IMPORT)),
+    )
 }
 
 /// Which messages
@@ -209,7 +210,7 @@ pub(crate) struct Imported {
 #[utoipa::path(post, path = "/import", tag = TAG, request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let bytes = body(request, &app).await?;
+    let bytes = body(request, &app, LONGEST_IMPORT).await?;
     if bytes.is_empty() {
         return Err(Problem::new("bad_input", "there is nothing to take in")
             .hint("send what GET /sessions/{id}/export gave"));
@@ -229,7 +230,7 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
 /// Sends what is written to it, and waits while nobody reads.
 struct Pipe {
     chunk: Vec<u8>,
-    to: tokio::sync::mpsc::Sender<Result<Bytes, Problem>>,
+    to: tokio::sync::mpsc::Sender<Result<Bytes, rethread_engine::Error>>,
 }
 
 impl Write for Pipe {
@@ -257,22 +258,25 @@ pub(super) async fn written(
 ) -> Result<Body, Problem> {
     let (to, mut from) = tokio::sync::mpsc::channel(4);
     let engine = app.engine.clone();
-    let handle = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
-        if let Err(error) = handle.block_on(engine.export(id, format, secrets, &mut pipe)) {
-            drop(to.blocking_send(Err(error.into())));
+        // Not on tokio: there nobody may wait for a reader.
+        match futures::executor::block_on(engine.export(id, format, secrets, &mut pipe)) {
+            // The last part is shorter than the others; whoever is gone needs no end.
+            Ok(_) => drop(pipe.flush()),
+            Err(error) => drop(to.blocking_send(Err(error))),
         }
     });
     // What goes wrong at once is told as a problem.
     let first = match from.recv().await {
-        Some(first) => first?,
+        Some(Ok(first)) => first,
+        Some(Err(error)) => return Err(error.into()),
         None => return Err(Problem::new("internal", "the session cannot be written out")),
     };
     let rest = futures::stream::unfold(from, |mut from| async {
-        // Where it fails later the connection is cut: what came is not taken for the whole.
+        // The connection is cut: what came is not taken for the whole.
         let chunk = from.recv().await?;
-        Some((chunk.map_err(|problem| std::io::Error::other(problem.detail)), from))
+        Some((chunk.map_err(|error| std::io::Error::other(error.to_string())), from))
     });
     let whole = futures::StreamExt::chain(futures::stream::once(async { Ok(first) }), rest);
     Ok(Body::from_stream(whole))

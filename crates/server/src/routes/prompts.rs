@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures::stream;
+use axum::http::StatusCode;
+use axum::response::Response;
 use rethread_engine::agents::Nobody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +15,7 @@ use uuid::Uuid;
 use super::{json, ok};
 use crate::access::Caller;
 use crate::extract::{At, Json, Key};
-use crate::live::stopping;
+use crate::live::{self, stopping};
 use crate::port::Choice;
 use crate::problem::Problem;
 use crate::state::App;
@@ -40,6 +38,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prompt {
+    #[expect(clippy::struct_field_names, reason = "it is called so by those who send it")]
     #[schema(min_length = 1)]
     prompt: String,
     /// The agent; by default the one that was last talked to
@@ -90,23 +89,26 @@ pub(crate) async fn begin(
     }
     let session = app.session(caller, id).await?;
     session.accepts_messages()?;
+    let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
+    let choice =
+        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
+    // What cannot be sent is told before a key is used up.
+    let mut options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
     let turn = match key {
         Some(key) => {
-            let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
             let scoped = format!("prompt {} {key}", caller.user());
-            let reserved = app.engine.reserve(&scoped, &request).await?;
-            if !reserved.is_new && app.turns.find(reserved.id).is_none() {
-                // It was begun by a server that is no more: whether it was sent is in the session.
-                return Err(Problem::new("key_reused", "a request with this key was begun before the server started anew")
-                    .hint("read the session's messages: what had been said is there, marked as interrupted"));
-            }
-            reserved.id
+            app.engine.reserve(&scoped, &request).await?.id
         }
         None => Uuid::now_v7(),
     };
-    let choice =
-        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
-    let options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
+    let known_as = format!("prompt:{turn}");
+    if app.turns.find(turn).is_none()
+        && app.engine.message_by_id(session.id, &known_as).await?.is_some()
+    {
+        return Err(Problem::new("key_reused", "this was sent before the server started anew")
+            .hint("the session has what was sent, and what came of it"));
+    }
+    options.request_id = Some(known_as);
     app.turns.begin(Request {
         id: turn,
         engine: app.engine.clone(),
@@ -161,28 +163,5 @@ async fn follow(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let turn = find(&app, &caller, &id)?;
-    let state = (app, turn, 0_usize, false);
-    let events = stream::unfold(state, |(app, turn, from, is_over)| async move {
-        if is_over {
-            return None;
-        }
-        let (texts, is_over) = tokio::select! {
-            steps = turn.steps(from) => steps,
-            () = app.stop.cancelled() => (Vec::new(), true),
-        };
-        let mut frames: String = (from + 1..)
-            .zip(&texts)
-            .map(|(no, text)| format!("id: {no}\nevent: update\ndata: {text}\n\n"))
-            .collect();
-        if is_over {
-            let view = serde_json::to_string(&TurnView::of(&app, &turn)).unwrap_or_default();
-            frames.push_str(&format!("event: over\ndata: {view}\n\n"));
-        }
-        let next = from + texts.len();
-        Some((Ok::<_, std::convert::Infallible>(Bytes::from(frames)), (app, turn, next, is_over)))
-    });
-    let mut response = Body::from_stream(events).into_response();
-    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    live::turn(&app, &caller, turn)
 }

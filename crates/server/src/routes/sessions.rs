@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::search::Filter;
+use rethread_domain::search::{Filter, Hit, Query};
 use rethread_domain::session::{Beginning, FactRecord, Move};
 use rethread_domain::{Fact, Role, Session, SessionId, Status};
 use rethread_engine::exchange::{Format, Secrets};
@@ -121,7 +121,7 @@ async fn list(
     let is_more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let last = found.last().filter(|_| is_more);
-    let next = last.map(|session| cursor::encode(session.last_active_at, session.id));
+    let next = last.map(cursor::after);
     let items = found.iter().map(|session| SessionView::of(&app, session)).collect();
     ok(&Page { items, next })
 }
@@ -456,7 +456,18 @@ async fn search(
         until: moment(sought.until.as_deref())?,
     };
     let hits = app.engine.search(&sought.q, &filter, limit).await?;
-    ok(&Page { items: hits.iter().map(|hit| HitView::of(&app, hit)).collect(), next: None })
+    ok(&Page { items: found(&app, &sought.q, &hits).await?, next: None })
+}
+
+/// What was found, without secrets.
+pub(crate) async fn found(app: &App, words: &str, hits: &[Hit]) -> Result<Vec<HitView>, Problem> {
+    let query = Query::parse(words);
+    let mut views = Vec::with_capacity(hits.len());
+    for hit in hits {
+        let excerpt = app.engine.masked_excerpt(&query, hit).await?;
+        views.push(HitView::of(app, hit, excerpt));
+    }
+    Ok(views)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -1,6 +1,6 @@
 //! Workflows: start, list, read, and what people say to them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -204,7 +204,7 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
     Ok(Order {
         id: None,
         user: caller.user().to_owned(),
-        plan: plan.map(|path| worktree.join(Path::new(path))),
+        plan: plan.map(|path| within(&worktree, path)).transpose()?,
         worktree,
         issue: issue.map(str::to_owned),
         agent: filled(started.agent.as_deref()).map(str::to_owned),
@@ -214,6 +214,13 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
         max_tokens: started.max_tokens,
         max_cost_usd: started.max_cost_usd,
     })
+}
+
+/// A file in the worktree, and nowhere else.
+fn within(worktree: &Path, path: &str) -> Result<PathBuf, Problem> {
+    let outside = || Problem::new("bad_input", "plan: there is no such file in the worktree");
+    let whole = std::fs::canonicalize(worktree.join(path)).map_err(|_| outside())?;
+    if whole.starts_with(worktree) { Ok(whole) } else { Err(outside()) }
 }
 
 fn filled(given: Option<&str>) -> Option<&str> {
@@ -415,7 +422,7 @@ pub(crate) async fn say(
             Command::Approve
         }
     };
-    Ok(app.program.tell_workflow(workflow.id, command).await?)
+    Ok(app.program.tell_workflow(&workflow, command).await?)
 }
 
 /// Who approves a command approves the one that they have read.

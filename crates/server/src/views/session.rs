@@ -258,7 +258,8 @@ pub(crate) struct HitView {
 }
 
 impl HitView {
-    pub(crate) fn of(app: &App, hit: &Hit) -> Self {
+    /// With an excerpt that was masked before it was cut.
+    pub(crate) fn of(app: &App, hit: &Hit, excerpt: String) -> Self {
         let (kind, seq, role, timestamp) = match &hit.place {
             Place::Message { seq, role, at } => {
                 ("message", Some(*seq), Some(role.as_str().to_owned()), Some(*at))
@@ -270,7 +271,7 @@ impl HitView {
             session_id: hit.session.to_string(),
             title: app.clean_some(hit.title.as_deref()),
             kind: kind.to_owned(),
-            excerpt: app.clean(&hit.excerpt),
+            excerpt,
             score: hit.score,
             seq,
             role,

@@ -247,8 +247,8 @@ impl Talks for SqliteStore {
         })
     }
 
-    async fn openings(&self) -> Result<Vec<OpeningCount>> {
-        self.read(talks::openings)
+    async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>> {
+        self.read(|connection| talks::openings(connection, user))
     }
 
     async fn quiet_since(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>> {

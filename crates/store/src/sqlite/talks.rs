@@ -218,12 +218,13 @@ pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Hold
     found.iter().map(|what| from_json(what)).collect()
 }
 
-pub(super) fn openings(connection: &Connection) -> Result<Vec<OpeningCount>> {
+pub(super) fn openings(connection: &Connection, user: Option<&str>) -> Result<Vec<OpeningCount>> {
     let mut statement = connection.prepare_cached(
-        r#"select what from fact where substr(what, 1, 18) = '{"what":"attached"'"#,
+        r#"select what from fact where substr(what, 1, 18) = '{"what":"attached"'
+            and (?1 is null or session in (select no from session where user = ?1))"#,
     )?;
     let mut times: BTreeMap<(String, How, Option<String>), Vec<u64>> = BTreeMap::new();
-    let mut found = statement.query([])?;
+    let mut found = statement.query([user])?;
     while let Some(row) = found.next()? {
         let what: String = row.get(0)?;
         // One of a newer version is of a kind that cannot be counted yet.

@@ -28,7 +28,7 @@ fn count(agent: &str, how: How, why: Option<&str>, numbers: (u64, u64, u64)) -> 
 #[test]
 fn openings_are_counted_by_agent_way_and_reason() {
     on_each(async |store| {
-        assert_eq!(store.openings().await.unwrap(), []);
+        assert_eq!(store.openings(None).await.unwrap(), []);
         let (id, other) = (store.begin().await, store.begin().await);
         let gone = Some("session_gone");
         for ms in [900, 5, 7] {
@@ -49,15 +49,15 @@ fn openings_are_counted_by_agent_way_and_reason() {
             count("codex", How::Retold, None, (1, 20, 20)),
             count("codex", How::Retold, gone, (2, 30, 30)),
         ];
-        assert_eq!(store.openings().await.unwrap(), expected);
+        assert_eq!(store.openings(None).await.unwrap(), expected);
         store.rebuild().await.unwrap();
-        assert_eq!(store.openings().await.unwrap(), expected);
+        assert_eq!(store.openings(None).await.unwrap(), expected);
         for target in TestStore::each().await {
             target.take_in(dump(store, id).await).await.unwrap();
-            assert_eq!(target.openings().await.unwrap(), expected[1..3]);
+            assert_eq!(target.openings(None).await.unwrap(), expected[1..3]);
         }
         store.erase(id).await.unwrap();
-        assert_eq!(store.openings().await.unwrap(), [expected[0].clone(), expected[3].clone()]);
+        assert_eq!(store.openings(None).await.unwrap(), [expected[0].clone(), expected[3].clone()]);
         store.expect_sound().await;
     });
 }
@@ -73,7 +73,7 @@ fn an_opening_of_a_newer_version_does_not_hide_the_others() {
         store.note(id, newer).await;
         store.note(id, attached("codex", How::Fresh, None, 3)).await;
         let expected = [count("codex", How::Fresh, None, (1, 3, 3))];
-        assert_eq!(store.openings().await.unwrap(), expected);
+        assert_eq!(store.openings(None).await.unwrap(), expected);
     });
 }
 

@@ -137,7 +137,7 @@ impl Program for Host {
         Ok(Resumed { workflow, snapshot: resumption.snapshot, diverged: resumption.diverged })
     }
 
-    async fn tell_workflow(&self, id: WorkflowId, command: Command) -> Result<Workflow, Fault> {
-        workflow::tell(&self.app, id, command).await.map_err(told)
+    async fn tell_workflow(&self, read: &Workflow, command: Command) -> Result<Workflow, Fault> {
+        workflow::tell(&self.app, read, command).await.map_err(told)
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct Login {
     /// Open it in the browser
     #[arg(long)]
     open: bool,
-    /// Where the server listens, such as http://127.0.0.1:8617 [default: as the last `serve` said]
+    /// Where the server listens, such as <http://127.0.0.1:8617> [default: as the last `serve` said]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// What the browser may do: read, write or admin
@@ -241,6 +241,8 @@ impl Args {
             hosts,
             origins,
             is_secure,
+            is_behind_proxy: self.behind_proxy,
+            port,
             project,
             version: env!("CARGO_PKG_VERSION"),
             context: app.config.limits(),
@@ -251,7 +253,7 @@ impl Args {
                 body_bytes: serve.max_body_bytes,
                 connections: serve.max_connections,
                 streams: serve.max_streams,
-                streams_each: serve.max_streams,
+                streams_each: (serve.max_streams / 2).max(1),
                 requests: serve.requests_per_second,
                 turns: serve.max_turns,
                 patience: Duration::from_secs(serve.patience_seconds),

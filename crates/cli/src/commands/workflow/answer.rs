@@ -111,7 +111,8 @@ pub(crate) struct Approve {
 impl Approve {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[Status::Blocked]).await?;
-        if let Some(command) = app.engine.approve_question(id).await?
+        let read = app.engine.workflow(id).await?;
+        if let Some(command) = app.engine.approve_question(&read).await?
             && !app.json
         {
             output::note(format_args!("Approved: {}", safe(&command)));
@@ -226,9 +227,10 @@ impl Then {
 
 /// Says something to a workflow for whoever is not at this terminal. Where it waits and nobody runs it, it goes on in
 /// the background.
-pub(crate) async fn tell(app: &App, id: WorkflowId, command: Command) -> anyhow::Result<Workflow> {
+pub(crate) async fn tell(app: &App, read: &Workflow, command: Command) -> anyhow::Result<Workflow> {
+    let id = read.id;
     if command == Command::Approve {
-        app.engine.approve_question(id).await?;
+        app.engine.approve_question(read).await?;
     }
     let workflow = app.engine.workflow(id).await?;
     let is_end = matches!(command, Command::Cancel { .. });

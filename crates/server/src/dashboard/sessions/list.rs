@@ -234,10 +234,8 @@ async fn listed(
     let mut found = app.engine.list(&filter).await?;
     let is_more = found.len() > cursor::USUAL as usize;
     found.truncate(cursor::USUAL as usize);
-    let older = found.last().filter(|_| is_more).map(|last| {
-        let at = last.deleted_at.unwrap_or(last.last_active_at);
-        format!("/?{}", asked.query(&cursor::encode(at, last.id)))
-    });
+    let last = found.last().filter(|_| is_more);
+    let older = last.map(|last| format!("/?{}", asked.query(&cursor::after(last))));
     Ok((found.iter().map(|session| Row::of(app, session)).collect(), older))
 }
 
@@ -257,8 +255,9 @@ async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, 
         q.push('*');
         hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
     }
+    let views = crate::routes::sessions::found(app, &q, &hits).await?;
     let wanted = wanted(&q);
-    Ok(hits.iter().map(|hit| Find::of(app, &wanted, HitView::of(app, hit))).collect())
+    Ok(views.into_iter().map(|view| Find::of(app, &wanted, view)).collect())
 }
 
 pub(super) async fn page(

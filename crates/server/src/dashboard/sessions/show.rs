@@ -186,12 +186,18 @@ impl Talk {
             Some(after) => (after.saturating_add(1), last.min(after.saturating_add(PAGE))),
             None => part(asked, last),
         };
-        let order = Order::OldestFirst;
-        let messages = if from <= to {
+        // Where they are long, fewer come than were asked for: the newest, or those that follow.
+        let order = if asked.after.is_some() { Order::OldestFirst } else { Order::NewestFirst };
+        let mut messages = if from <= to {
             app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?
         } else {
             Vec::new()
         };
+        if order == Order::NewestFirst {
+            messages.reverse();
+        }
+        let from = messages.first().map_or(from, |first| first.seq);
+        let to = messages.last().map_or(to, |last| last.seq);
         let now = app.engine.clock().now();
         let openings = speech::openings(&app.engine.facts(id).await?, now);
         let is_whole = asked.after.is_none();

@@ -93,6 +93,8 @@ pub(super) struct Said {
     pub(super) usage: Option<String>,
     pub(super) is_interrupted: bool,
     pub(super) error: Option<String>,
+    /// Why the agent stopped before it was done.
+    pub(super) stop: Option<String>,
     pub(super) purged: Option<String>,
 }
 
@@ -182,7 +184,10 @@ impl Said {
             (false, true) => (Some(markdown::html(&shown)), None),
             (false, false) => (None, Some(shown)),
         };
-        let stop = noted("stop").map(|reason| format!("The agent stopped early: {reason}."));
+        let stop = noted("stop").map(|reason| match reason {
+            "cancelled" => "This answer was cancelled.".to_owned(),
+            reason => format!("The agent stopped early: {}.", reason.replace('_', " ")),
+        });
         let failed = noted("error").map(|why| format!("The agent failed: {why}"));
         Self {
             seq: message.seq,
@@ -211,7 +216,8 @@ impl Said {
                 format!("{taken} in, {given} out{cost}")
             }),
             is_interrupted: other.contains_key(INTERRUPTED),
-            error: failed.or(stop).map(|text| app.clean(&text)),
+            error: failed.map(|text| app.clean(&text)),
+            stop: stop.map(|text| app.clean(&text)),
             purged: message.purged_at.map(words::minute),
         }
     }
@@ -243,7 +249,7 @@ fn all_calls(app: &App, calls: &Value) -> Vec<Call> {
 
 /// What is known of a call: programs write them in several ways.
 fn call(app: &App, one: &Value) -> Call {
-    let text = |value: &Value| value.as_str().map(|text| app.clean(head(text, 300)));
+    let text = |value: &Value| value.as_str().map(|text| head(&app.clean(text), 300).to_owned());
     let names = ["/title", "/name", "/function/name", "/tool", "/kind", "/id"];
     let name = names.iter().find_map(|path| one.pointer(path).and_then(text));
     let mut masked = one.clone();

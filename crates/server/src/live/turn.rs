@@ -1,0 +1,75 @@
+//! A turn with an agent as it goes on, as server-sent events.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use tokio::time::Interval;
+
+use super::{Seat, beat};
+use crate::access::Caller;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::turns::Turn;
+use crate::views::TurnView;
+
+struct State {
+    app: App,
+    caller: Caller,
+    turn: Arc<Turn>,
+    /// How many steps were sent.
+    sent: usize,
+    is_over: bool,
+    /// Goes on however much there is to send: a credential is looked at in time.
+    beat: Interval,
+    _seat: Seat,
+}
+
+impl State {
+    /// What is sent next: steps, the end of the turn, or only that it goes on.
+    async fn next(&mut self) -> Bytes {
+        let (texts, is_over) = tokio::select! {
+            steps = self.turn.steps(self.sent) => steps,
+            () = self.app.stop.cancelled() => (Vec::new(), true),
+            _ = self.beat.tick() => {
+                if self.caller.is_valid(&self.app).await {
+                    return Bytes::from_static(b": alive\n\n");
+                }
+                self.is_over = true;
+                return Bytes::from_static(b": over\n\n");
+            }
+        };
+        let mut frames = String::new();
+        for (no, text) in (self.sent + 1..).zip(&texts) {
+            frames.push_str(&format!("id: {no}\nevent: update\ndata: {text}\n\n"));
+        }
+        if is_over {
+            let view = TurnView::of(&self.app, &self.turn);
+            let view = serde_json::to_string(&view).unwrap_or_default();
+            frames.push_str(&format!("event: over\ndata: {view}\n\n"));
+        }
+        self.sent += texts.len();
+        self.is_over = is_over;
+        frames.into()
+    }
+}
+
+/// Sends what an agent says and does until the turn is over, the credential ends or the server stops.
+pub(crate) fn follow(app: &App, caller: &Caller, turn: Arc<Turn>) -> Result<Response, Problem> {
+    let seat = Seat::take(app, caller)?;
+    let (app, caller) = (Arc::clone(app), caller.clone());
+    let state = State { app, caller, turn, sent: 0, is_over: false, beat: beat(), _seat: seat };
+    let events = stream::unfold(state, |mut state| async move {
+        if state.is_over {
+            return None;
+        }
+        let chunk = state.next().await;
+        Some((Ok::<_, std::convert::Infallible>(chunk), state))
+    });
+    let mut response = Body::from_stream(events).into_response();
+    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
