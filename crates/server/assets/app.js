@@ -436,12 +436,16 @@
   if (body.dataset.page === 'login') {
     // Some paste the whole link.
     $('login').addEventListener('submit', () => { $('code').value = $('code').value.trim().replace(/^.*#/, ''); });
-  }
-  if (body.dataset.page === 'login' && location.hash.length > 1) {
-    const code = decodeURIComponent(location.hash.slice(1)).replace(/^code=/, '');
-    history.replaceState(null, '', location.pathname);
-    $('code').value = code;
-    $('login').requestSubmit();
+    const follow = () => {
+      if (location.hash.length < 2) return;
+      const code = decodeURIComponent(location.hash.slice(1)).replace(/^code=/, '');
+      history.replaceState(null, '', location.pathname);
+      $('code').value = code;
+      $('login').requestSubmit();
+    };
+    // Whoever opens the link where this page is already shown does not load it again.
+    addEventListener('hashchange', follow);
+    follow();
   }
 
   if (body.dataset.page === 'sessions') searchAsYouType();

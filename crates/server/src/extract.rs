@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::problem::Problem;
 use crate::state::App;
@@ -47,8 +48,30 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         if bytes.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::new("bad_input", "the body is not an object"));
         }
-        let parsed = serde_json::from_slice(&bytes);
+        let parsed = serde_json::from_slice(&bytes).or_else(|error| {
+            // 3.0 is a whole number, as JSON Schema has it.
+            let mut value = serde_json::from_slice(&bytes).unwrap_or_default();
+            make_whole(&mut value);
+            serde_json::from_value(value).map_err(|_| error)
+        });
         parsed.map(Self).map_err(|error| unfit(&error))
+    }
+}
+
+/// Writes numbers that are whole as such, wherever they stand.
+pub(crate) fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            // Beyond this, not all whole numbers can be told apart.
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+            if let (true, Some(whole)) = (number.is_f64(), whole) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => (),
     }
 }
 

@@ -6,6 +6,7 @@ mod cursor;
 mod dashboard;
 mod document;
 mod extract;
+mod forms;
 mod limit;
 mod live;
 mod log;

@@ -61,7 +61,7 @@ pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
 /// Everything that is answered.
 pub(crate) fn router(app: &App) -> Router {
     let (api, document) = api();
-    let text: Arc<str> = document.to_json().unwrap_or_default().into();
+    let text: Arc<str> = crate::forms::text(&document).into();
     let pages = dashboard::router();
     let bounds = &app.settings.bounds;
     let plain = Router::new()

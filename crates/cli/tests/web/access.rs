@@ -57,6 +57,11 @@ impl Site {
         set.split(['=', ';']).nth(1).unwrap().to_owned()
     }
 
+    /// A secret as a browser sends it.
+    pub(crate) fn as_cookie(&self, secret: &str) -> String {
+        format!("rethread-{}={secret}", self.address.port())
+    }
+
     /// Changes the store behind the server's back.
     pub(crate) fn change_store(&self, sql: &str) {
         let script = "import sqlite3, sys\nstore = sqlite3.connect(sys.argv[1], timeout=30)\n\
@@ -81,7 +86,8 @@ fn a_link_logs_one_browser_in_once() {
     let set = answer.header("set-cookie").unwrap();
     let (pair, rest) = set.split_once("; ").unwrap();
     assert_eq!(rest, "Path=/; HttpOnly; SameSite=Strict; Max-Age=43200");
-    assert!(pair.starts_with("rethread=rtk_") && pair.len() == 77, "{pair}");
+    let secret = pair.strip_prefix(&site.as_cookie("rtk_")).unwrap_or_else(|| panic!("{pair}"));
+    assert_eq!(secret.len(), 64, "{pair}");
     page(&site, pair).is(200);
 
     let again = site.log_in(&code).is(303);
@@ -116,15 +122,16 @@ fn a_link_that_expired_or_never_was_lets_nobody_in() {
 fn a_cookie_is_worth_nothing_after_the_logout() {
     let site = Site::new();
     let (mine, other) = (site.cookie(), site.cookie());
-    let out = Request::new("POST", "/logout").header("Cookie", &format!("rethread={mine}"));
+    let (mine, other) = (site.as_cookie(&mine), site.as_cookie(&other));
+    let out = Request::new("POST", "/logout").header("Cookie", &mine);
     let answer = out.send(site.address).is(303);
     assert_eq!(answer.header("location"), Some("/login?out"));
     let set = answer.header("set-cookie").unwrap();
-    assert!(set.starts_with("rethread=; ") && set.contains("Max-Age=0"), "{set}");
-    page(&site, &format!("rethread={mine}")).is(401);
-    page(&site, &format!("rethread={other}")).is(200);
+    assert!(set.starts_with(&site.as_cookie("; ")) && set.contains("Max-Age=0"), "{set}");
+    page(&site, &mine).is(401);
+    page(&site, &other).is(200);
     // Somebody may have set a second one: neither counts.
-    page(&site, &format!("rethread={other}; rethread={other}")).is(401);
+    page(&site, &format!("{other}; {other}")).is(401);
     // A person who comes without one is shown the way in.
     let lost = Request::new("GET", "/").header("Accept", "text/html");
     let answer = lost.send_from(elsewhere(), site.address).is(303);
@@ -267,7 +274,16 @@ fn behind_a_proxy_it_answers_to_the_name_it_was_given() {
     let request = Request::new("POST", "/login").header("Host", "rethread.example");
     let answer = request.form(&format!("code={code}")).send(site.address).is(303);
     let set = answer.header("set-cookie").unwrap();
-    assert!(set.starts_with("__Host-rethread=rtk_") && set.ends_with("; Secure"), "{set}");
+    let name = format!("__Host-{}", site.as_cookie("rtk_"));
+    assert!(set.starts_with(&name) && set.ends_with("; Secure"), "{set}");
+    // Who asks is what the proxy says last: one who guesses does not hold up the others.
+    let guess = |from: &str| {
+        let request = Request::new("POST", "/login").header("Host", "rethread.example");
+        let request = request.header("X-Forwarded-For", &format!("192.0.2.7, {from}"));
+        request.form("code=x").send(site.address).status
+    };
+    assert!((0..100).any(|_| guess("198.51.100.1") == 429));
+    assert_eq!(guess("198.51.100.2"), 303);
 }
 
 #[test]

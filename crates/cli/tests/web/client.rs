@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Nothing takes longer, however busy the machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An answer. Header names are in small letters.
 #[derive(Debug, Clone)]

@@ -78,7 +78,7 @@ fn the_log_tells_no_secret() {
     site.get(&format!("/api/v1/nowhere/hush-path?token={}", site.token)).is(404);
     let made = site.post("/api/v1/tokens", &json!({"name": "hush-name", "role": "read"})).is(201);
     let secret = made.json()["secret"].as_str().unwrap().to_owned();
-    let page = Request::new("GET", "/?q=hush-page").header("Cookie", &format!("rethread={cookie}"));
+    let page = Request::new("GET", "/?q=hush-page").header("Cookie", &site.as_cookie(&cookie));
     page.send(site.address).is(200);
     Request::new("GET", "/").header("Authorization", "Bearer hush-bearer").send(site.address);
     Request::new("POST", "/login").form("code=hush-code").send(site.address).is(303);

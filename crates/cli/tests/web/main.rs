@@ -14,6 +14,8 @@ mod sockets;
 mod access;
 mod conformity;
 mod events;
+mod kills;
 mod limits;
 mod matrix;
 mod rest;
+mod schema;

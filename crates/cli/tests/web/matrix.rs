@@ -11,7 +11,7 @@ use crate::sockets::{elsewhere, raw, until};
 /// Secrets that let nobody in, and the headers in which they are given.
 fn wrong_credentials(site: &Site) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     let bearer = |secret: &str| ("Authorization", format!("Bearer {secret}"));
-    let cookie = |secret: &str| ("Cookie", format!("rethread={secret}"));
+    let cookie = |secret: &str| ("Cookie", site.as_cookie(secret));
     let (expired, revoked) = (site.token_for("anna", "admin"), site.token_for("anna", "admin"));
     let known = site.env.json(["token", "list"]);
     // The newest come first.
@@ -172,7 +172,7 @@ const KINDS: [(&str, &str); 4] = [
 #[test]
 fn pages_of_other_sites_get_no_answer() {
     let site = Site::new();
-    let (cookie, port) = (site.cookie(), site.address.port().to_string());
+    let (cookie, port) = (site.as_cookie(&site.cookie()), site.address.port().to_string());
     let (mut cells, mut begun) = (0, 0);
     for host in HOSTS {
         for origin in ORIGINS {
@@ -187,7 +187,7 @@ fn pages_of_other_sites_get_no_answer() {
                             text += &format!("{name}: {value}\r\n");
                         }
                     }
-                    text += &format!("Cookie: rethread={cookie}\r\n{rest}");
+                    text += &format!("Cookie: {cookie}\r\n{rest}");
                     let is_good = HOSTS[..4].contains(&host)
                         && [ORIGINS[0], ORIGINS[2]].contains(&origin)
                         && SITES[..3].contains(&from);

@@ -102,7 +102,7 @@ impl Stream {
         match u16::try_from(content.len()).unwrap() {
             length @ 0..126 => frame.push(0x80 | u8::try_from(length).unwrap()),
             length => {
-                frame.push(0x80 | 126);
+                frame.push(0x80 | 0x7e);
                 frame.extend(length.to_be_bytes());
             }
         }
@@ -143,7 +143,8 @@ impl Stream {
                 let Some(data) = data else { continue };
                 let data: Value = serde_json::from_str(data).unwrap();
                 if let Some(no) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
-                    assert!(data["no"].is_null() || data["no"].to_string() == no, "{event}");
+                    let same = data["no"].as_u64().is_none_or(|own| no.parse() == Ok(own));
+                    assert!(same, "{event}");
                 }
                 return Some(Heard::Event(data));
             }

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use axum::extract::rejection::FormRejection;
 use axum::extract::{ConnectInfo, Form, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rethread_domain::access::Pass;
 use serde::Deserialize;
 
-use super::{Caller, cookie};
+use super::{Caller, address, cookie};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -30,14 +30,16 @@ fn to(place: &'static str, cookie: Option<&str>) -> Response {
 /// Turns a code into a cookie, once.
 pub(crate) async fn log_in(
     State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    ConnectInfo(connected): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
     form: Result<Form<Login>, FormRejection>,
 ) -> Result<Response, Problem> {
-    app.limiter.login(&address.ip().to_string())?;
+    let address = address(&app, &headers, Some(connected.ip()));
+    app.limiter.login(&address)?;
     let Form(login) = form.map_err(|rejection| unfit(&rejection))?;
     let lasts = app.settings.bounds.login;
     let Some((token, secret)) = app.engine.redeem(login.code.trim(), lasts).await? else {
-        app.log.event("login_refused", &[("address", &address.ip().to_string())]);
+        app.log.event("login_refused", &[("address", &address)]);
         return Ok(to("/login?refused", None));
     };
     app.log.event("login", &[("user", &token.user), ("token", &token.id.to_string())]);

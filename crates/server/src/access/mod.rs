@@ -4,7 +4,7 @@ mod cookie;
 mod fence;
 pub(crate) mod login;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -90,7 +90,7 @@ pub(crate) fn is_open(path: &str) -> bool {
 /// Lets in whoever has a valid credential whose role allows it, at a bounded pace.
 pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let address = address(&app, &request);
+    let address = address(&app, request.headers(), connected(&request));
     if is_open(&path) {
         // Whoever watches over the server is not told to come again.
         let is_health = path == "/healthz" || path == "/readyz";
@@ -136,15 +136,20 @@ pub(crate) struct Who {
     pub(crate) token: String,
 }
 
-/// Who asks. Something that stands before us says it last.
-fn address(app: &App, request: &Request) -> String {
-    let passed = request.headers().get_all("x-forwarded-for").iter().next_back();
-    let passed = passed.filter(|_| app.settings.is_behind_proxy).and_then(|all| all.to_str().ok());
-    if let Some(last) = passed.and_then(|all| all.rsplit(',').next()) {
-        return last.trim().to_owned();
-    }
+fn connected(request: &Request) -> Option<IpAddr> {
     let info = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    info.map_or_else(|| "?".to_owned(), |ConnectInfo(address)| address.ip().to_string())
+    info.map(|ConnectInfo(address)| address.ip())
+}
+
+/// Who asks. Something that stands before us says it last.
+fn address(app: &App, headers: &HeaderMap, connected: Option<IpAddr>) -> String {
+    let passed = headers.get_all("x-forwarded-for").iter().next_back();
+    let passed = passed.filter(|_| app.settings.is_behind_proxy).and_then(|all| all.to_str().ok());
+    match passed.and_then(|all| all.rsplit(',').next()) {
+        // No address is longer: what is remembered of it is bounded.
+        Some(last) => last.trim().chars().take(64).collect(),
+        None => connected.map_or_else(|| "?".to_owned(), |address| address.to_string()),
+    }
 }
 
 /// A person is shown the way in; a program is told.

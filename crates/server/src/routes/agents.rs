@@ -124,6 +124,7 @@ pub(crate) struct UsageDay {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsageByDay)]
 pub(crate) struct UsageView {
     #[schema(format = Date)]
     pub(crate) from: String,

@@ -101,13 +101,27 @@ pub(crate) struct NewMessage {
     role: super::sessions::Role_,
     content: String,
     /// The id that its writer knows it by: the same id twice is one message
-    #[schema(max_length = 200)]
     id: Option<String>,
     #[schema(format = DateTime)]
     timestamp: Option<String>,
     conversation: Option<String>,
     agent: Option<String>,
     model: Option<String>,
+    /// What the agent did with tools, in its own form
+    tool_calls: Option<Value>,
+    usage: Option<NewUsage>,
+}
+
+/// What a message took
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes the form; the engine reads it")]
+pub(crate) struct NewUsage {
+    #[schema(maximum = 1_125_899_906_842_624_i64)]
+    input_tokens: Option<u64>,
+    #[schema(maximum = 1_125_899_906_842_624_i64)]
+    output_tokens: Option<u64>,
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    cost_usd: Option<f64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -148,6 +162,9 @@ async fn append(
             && !fields.contains_key("id")
         {
             fields.insert("id".to_owned(), format!("key:{reserved}:{index}").into());
+        }
+        if let Some(usage) = fields.get_mut("usage") {
+            crate::extract::make_whole(usage);
         }
         let text = Value::Object(fields).to_string();
         let parsed = entry::parse(text.as_bytes(), now, app.settings.message_bytes);
@@ -194,6 +211,10 @@ pub(crate) struct Imported {
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let bytes = body(request, &app, LONGEST_IMPORT).await?;
+    if bytes.is_empty() {
+        return Err(Problem::new("bad_input", "there is nothing to take in")
+            .hint("send what GET /sessions/{id}/export gave"));
+    }
     let (engine, most) = (app.engine.clone(), app.settings.message_bytes);
     let handle = tokio::runtime::Handle::current();
     // Reading and pricing it takes as long as it is: others are not held up by it.

@@ -76,6 +76,7 @@ async fn list(State(app): State<App>, _caller: Caller) -> Result<Response, Probl
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = TokenRole)]
 pub(crate) enum Role_ {
     Read,
     Write,
@@ -86,7 +87,6 @@ pub(crate) enum Role_ {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Made {
-    #[schema(min_length = 1, max_length = 100)]
     name: String,
     role: Role_,
     /// Whose sessions it is for; by default the caller's

@@ -14,7 +14,8 @@ fn the_first_visit_leads_to_the_list_and_the_link_works_once() {
     visit.site.record(TITLE, &["Find out why."]);
     let browser = &visit.browser;
     visit.go("/");
-    assert!(browser.has("a[href='/login']"), "{}", browser.told());
+    visit.until_at("/login");
+    assert!(browser.has("#code"), "{}", browser.told());
     assert!(!browser.shown().contains(TITLE));
 
     let link = visit.link();

@@ -129,13 +129,13 @@ fn no_title_place_or_search_runs() {
         let Some(older) = older.as_str() else { break };
         path = older.to_owned();
     }
-    for id in ids.iter().step_by(4) {
+    for id in ids.iter().step_by(8) {
         assert!(look(&visit, &format!("/sessions/{id}")) > 0);
     }
     for text in ["__pwned", "script", "onerror"] {
         look(&visit, &format!("/?q={text}"));
     }
-    for text in payloads.iter().step_by(20) {
+    for text in payloads.iter().step_by(50) {
         let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
         look(&visit, &format!("/?q={encoded}&kind={encoded}&project={encoded}&user={encoded}"));
         look(&visit, &format!("/?told={encoded}"));
@@ -187,7 +187,7 @@ fn plan(payloads: &[String]) -> String {
         some.map(|text| format!("do: say: Decided: {text} because {text}\n")).collect()
     };
     let mut plan = format!(
-        "# {} {}\n\n{}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
+        "# {} {}\n\nx {}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
         some[0],
         some[8],
         some[9],
@@ -199,7 +199,7 @@ fn plan(payloads: &[String]) -> String {
     for (n, texts) in some.chunks(8).enumerate() {
         let title: String = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
         let title: String = title.chars().take(180).collect();
-        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\n{}\n", texts[0]));
+        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\nx {}\n", texts[0]));
     }
     plan
 }
