@@ -1,6 +1,5 @@
-//! A real Chromium, told what to do over WebDriver.
+//! A real Chromium, told what to do over `WebDriver`.
 
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::client::Request;
 /// How long a page may take to show something.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Under this name WebDriver hands elements about.
+/// Under this name `WebDriver` hands elements about.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser with a profile of its own.
@@ -73,10 +72,11 @@ impl Browser {
         }}});
         let request = Request::new("POST", "/session").json(&wanted);
         let answer = request.send(self.address).is(200).json();
-        self.session = answer["value"]["sessionId"].as_str().expect("a session").to_owned();
+        let session = answer["value"]["sessionId"].as_str();
+        session.expect("a session").clone_into(&mut self.session);
     }
 
-    /// One command; what it gives, or what WebDriver calls the error.
+    /// One command; what it gives, or what `WebDriver` calls the error.
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let mut request = Request::new(method, &format!("/session/{}{path}", self.session));
         if let Some(body) = body {
@@ -265,20 +265,6 @@ impl Browser {
         self.post("/actions", &json!({"actions": [keys]}));
     }
 
-    /// Answers the question that the browser asks; gives what it asked.
-    #[track_caller]
-    pub(crate) fn accept(&self) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Ok(text) = self.request("GET", "/alert/text", None) {
-                self.post("/alert/accept", &json!({}));
-                return text.as_str().unwrap_or_default().to_owned();
-            }
-            assert!(Instant::now() < end, "nothing was asked");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Whether the browser shows a dialog.
     pub(crate) fn asks(&self) -> bool {
         self.request("GET", "/alert/text", None).is_ok()
@@ -294,10 +280,10 @@ impl Browser {
     #[track_caller]
     pub(crate) fn resize(&self, (width, height): (u32, u32)) {
         let is_phone = width < 500;
-        let with = json!({
+        let metrics = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone,
         });
-        self.tool("Emulation.setDeviceMetricsOverride", &with);
+        self.tool("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
     /// Opens a tab and goes there; gives the name of the one before.
@@ -334,9 +320,7 @@ impl Browser {
 
     /// What the page says of itself, for a test that fails.
     pub(crate) fn told(&self) -> String {
-        let mut told = format!("{}\n", self.url());
-        drop(writeln!(told, "{}", self.shown()));
-        told
+        format!("{}\n{}", self.url(), self.shown())
     }
 }
 

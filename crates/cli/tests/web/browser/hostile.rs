@@ -136,7 +136,8 @@ fn no_title_place_or_search_runs() {
         look(&visit, &format!("/?q={text}"));
     }
     for text in payloads.iter().step_by(50) {
-        let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded.concat();
         look(&visit, &format!("/?q={encoded}&kind={encoded}&project={encoded}&user={encoded}"));
         look(&visit, &format!("/?told={encoded}"));
         look(&visit, &format!("/nowhere/{encoded}"));
@@ -184,7 +185,8 @@ fn plan(payloads: &[String]) -> String {
     let some: Vec<&String> = payloads.iter().filter(is_short).collect();
     let decided = |from: usize| -> String {
         let some = some.iter().skip(from).step_by(12);
-        some.map(|text| format!("do: say: Decided: {text} because {text}\n")).collect()
+        let lines = some.map(|text| format!("do: say: Decided: {text} because {text}\n"));
+        lines.collect::<Vec<_>>().concat()
     };
     let mut plan = format!(
         "# {} {}\n\nx {}\n\n## Task T1: {}\n\n{}do: wait for: go1\n\n## Task T2: {}\n- depends on: T1\n\n{}do: wait for: go2\n",
@@ -199,7 +201,8 @@ fn plan(payloads: &[String]) -> String {
     for (n, texts) in some.chunks(8).enumerate() {
         let title: String = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
         let title: String = title.chars().take(180).collect();
-        plan.push_str(&format!("\n## Task X{n}: {title}\n- depends on: T2\n\nx {}\n", texts[0]));
+        let task = format!("\n## Task X{n}: {title}\n- depends on: T2\n\nx {}\n", texts[0]);
+        plan.push_str(&task);
     }
     plan
 }

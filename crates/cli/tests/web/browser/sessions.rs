@@ -83,7 +83,7 @@ fn a_session_is_read_with_its_roles_tools_and_markdown() {
         ("#m2 .md a[href='https://example.com/a?b=c']", "docs"),
         ("#m4", "Answer in English."),
     ] {
-        assert_eq!(browser.text(css).contains(text), true, "{css}: {}", browser.text(css));
+        assert!(browser.text(css).contains(text), "{css}: {}", browser.text(css));
     }
     let is_shown = "return document.querySelector('#m3 pre').checkVisibility()";
     assert_eq!(browser.run(is_shown), false, "what a tool said is folded");
