@@ -113,7 +113,8 @@ schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 
 /// Asks, and gives how many cases there were.
 fn asked(site: &Site, folder: &Path, more: &[&str]) -> u64 {
-    let seed = std::env::var("RETHREAD_SEED").unwrap_or_else(|_| SEED.to_owned());
+    let seed = std::env::var_os("RETHREAD_SEED").and_then(|seed| seed.into_string().ok());
+    let seed = seed.unwrap_or_else(|| SEED.to_owned());
     let examples = EXAMPLES.to_string();
     let begun = Instant::now();
     let output = Command::new(schemathesis())
@@ -132,7 +133,7 @@ fn asked(site: &Site, folder: &Path, more: &[&str]) -> u64 {
     let report = std::fs::read(folder.join("report.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("a report");
     let cases = report["test_cases"]["generated"].as_u64().expect("a count");
-    println!("seed {seed}: {cases} cases in {:?}", begun.elapsed());
+    eprintln!("seed {seed}: {cases} cases in {:?}", begun.elapsed());
     cases
 }
 
