@@ -81,6 +81,7 @@ impl Bench {
             rules: Rules { consent: Consent::Deny, ..Rules::default() },
             asker: Arc::new(Nobody),
             pruning: Pruning::default(),
+            request_id: None,
         }
     }
 }
