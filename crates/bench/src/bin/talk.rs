@@ -124,6 +124,7 @@ fn options(session: SessionId, flags: &[&str]) -> Result<OpenOptions> {
         rules: Rules { consent: Consent::Deny, ..Rules::default() },
         asker: Arc::new(Nobody),
         pruning: Pruning::default(),
+        request_id: None,
     })
 }
 
