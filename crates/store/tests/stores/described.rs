@@ -8,7 +8,7 @@ pub(crate) async fn described(store: &dyn Store) -> Value {
     json!({
         "sessions": sessions(store).await,
         "underway": underway(store).await,
-        "openings": store.openings().await.unwrap(),
+        "openings": store.openings(None).await.unwrap(),
         "grants": store.grants().await.unwrap(),
     })
 }
