@@ -252,7 +252,7 @@ fn what_cannot_be_understood_is_told() {
     --- stderr
     error: unrecognized subcommand 'resumee'
 
-      tip: some similar subcommands exist: 'restore', 'rename', 'rehome', 'resume'
+      tip: some similar subcommands exist: 'serve', 'restore', 'rename', 'rehome', 'resume'
 
     Usage: rethread [OPTIONS] <COMMAND>
 
