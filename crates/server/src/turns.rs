@@ -32,16 +32,19 @@ pub(crate) enum Stands {
     Running,
     Ended(Box<Answer>),
     Failed(Problem),
+    /// Somebody did not want it any more, and the agent had not answered.
+    Cancelled,
 }
 
 impl Stands {
-    fn of(outcome: Result<Answer, Error>) -> Self {
+    fn of(outcome: Result<Answer, Error>, is_cancelled: bool) -> Self {
         match outcome {
             Ok(mut answer) => {
                 // The log has all of it.
                 answer.answer.truncate(answer.answer.floor_char_boundary(MOST_ANSWER));
                 Self::Ended(Box::new(answer))
             }
+            Err(Error::Agent { .. }) if is_cancelled => Self::Cancelled,
             Err(error) => Self::Failed(error.into()),
         }
     }
@@ -218,7 +221,7 @@ impl Turns {
                 begun.carry_out(&request).await
             };
             begun.flush(&request);
-            begun.end(Stands::of(outcome));
+            begun.end(Stands::of(outcome, begun.cancelled.is_cancelled()));
             turns.rest(&request.engine, begun.session).await;
             drop(slot);
         });

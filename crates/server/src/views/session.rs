@@ -287,7 +287,7 @@ pub(crate) struct TurnView {
     session_id: String,
     agent: String,
     conversation: String,
-    /// `running`, `ended` or `failed`
+    /// `running`, `ended`, `cancelled` or `failed`
     pub(crate) status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
@@ -327,6 +327,7 @@ impl TurnView {
                 view.upto = Some(answer.upto);
                 view.stop_reason = Some(answer.stop);
             }
+            Stands::Cancelled => "cancelled".clone_into(&mut view.status),
             Stands::Failed(problem) => {
                 "failed".clone_into(&mut view.status);
                 view.error = Some(app.clean(&problem.detail));

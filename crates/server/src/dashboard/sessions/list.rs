@@ -165,6 +165,8 @@ fn parts(excerpt: &str, wanted: &[Query]) -> Vec<(String, bool)> {
     let parts = excerpt.split("**").filter(|part| !part.is_empty());
     let told = parts.map(|part| {
         let is_find = wanted.iter().any(|word| word.matches(part));
+        // Stars of the text itself stand beside ours.
+        let part = if is_find { part.trim_matches('*') } else { part };
         (part.to_owned(), is_find)
     });
     told.collect()
