@@ -23,6 +23,8 @@ const REMEMBERED: usize = 100;
 const MOST_BYTES: usize = 1 << 20;
 /// How much of an answer is kept for those who ask late.
 const MOST_ANSWER: usize = 1 << 20;
+/// How often a cancel is said until the turn has ended.
+const SAID_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 /// How much text is held back at most until a line ends.
 const MOST_HELD: usize = 16 << 10;
 
@@ -309,10 +311,19 @@ impl Turn {
             self.step(&json!({"is": "opened", "how": opening.how, "why": opening.why}));
         }
         *held(&self.canceller) = Some(canceller.clone());
-        if self.cancelled.is_cancelled() {
-            canceller.cancel();
-        }
-        let answer = talk.send(&request.prompt, &mut |update| self.take(request, update)).await;
+        let mut view = |update: &Update| self.take(request, update);
+        let answer = {
+            let sent = talk.send(&request.prompt, &mut view);
+            tokio::pin!(sent);
+            loop {
+                tokio::select! {
+                    answer = &mut sent => break answer,
+                    // A cancel that comes before the agent has the request reaches nobody: it is said again.
+                    () = tokio::time::sleep(SAID_AGAIN), if self.cancelled.is_cancelled() => canceller.cancel(),
+                    () = self.cancelled.cancelled(), if !self.cancelled.is_cancelled() => canceller.cancel(),
+                }
+            }
+        };
         talk.end().await?;
         answer
     }
