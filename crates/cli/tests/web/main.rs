@@ -18,4 +18,3 @@ mod kills;
 mod limits;
 mod matrix;
 mod rest;
-mod schema;
