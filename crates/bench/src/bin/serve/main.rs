@@ -216,11 +216,8 @@ fn follow(door: Door) -> Following {
         let mut follower = Follower::open(&door).await?;
         let mut came = Vec::new();
         loop {
-            let text = match follower.next().await {
-                Ok(text) => text,
-                // It ends with the server; who was cut off before that has missed something, which is counted.
-                Err(_) => return Ok(came),
-            };
+            // It ends with the server; who was cut off before that has missed something, which is counted.
+            let Ok(text) = follower.next().await else { return Ok(came) };
             let at = Instant::now();
             let event: Value = serde_json::from_str(&text)?;
             if event["type"] == "MESSAGES_APPENDED" {
