@@ -340,7 +340,7 @@ mod tests {
         let git = GitState { commit: Some(commit.clone()), ..GitState::default() };
         let session = SessionId::generate();
         let source = Source { by: "rules".into(), session: Some(session), messages: vec![4] };
-        let secret = format!("AKIA{}", "Z7Q4M2X9K1P8W3TN");
+        let secret = format!("AKIA{}", "Z7Q4M2X5K3P6W3TN");
         let row = SnapshotRowView {
             id: SnapshotId::generate().to_string(),
             session_number: 2,

@@ -79,10 +79,12 @@ impl Follower {
     pub(crate) async fn open(door: &Door) -> Result<Self> {
         let mut stream = BufReader::new(TcpStream::connect(door.address).await?);
         let Door { address, token } = door;
+        // Any 16 bytes do.
+        let nonce = format!("{}==", "A".repeat(22));
         let request = format!(
             "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
              Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+             Sec-WebSocket-Key: {nonce}\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).await?;
         let (status, _) = head(&mut stream).await?;
