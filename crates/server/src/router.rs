@@ -39,6 +39,7 @@ struct Document;
 pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
     let routes = OpenApiRouter::new()
         .merge(sessions::router())
+        .merge(crate::routes::search::router())
         .merge(messages::router())
         .merge(prompts::router())
         .merge(agents::router())

@@ -98,7 +98,7 @@ pub(crate) struct Said {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "it describes the form; the engine reads it")]
 pub(crate) struct NewMessage {
-    role: super::sessions::Role_,
+    role: super::search::Role_,
     content: String,
     /// The id that its writer knows it by: the same id twice is one message
     id: Option<String>,

@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod messages;
 pub(crate) mod operations;
 pub(crate) mod prompts;
+pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
 pub(crate) mod tokens;

@@ -1,3 +1,5 @@
+//! What the renderer lets through, and what it does not.
+
 use super::*;
 
 /// Every tag that may come out, with its attributes.

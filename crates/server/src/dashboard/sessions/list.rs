@@ -257,7 +257,7 @@ async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, 
         q.push('*');
         hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
     }
-    let views = crate::routes::sessions::found(app, &q, &hits).await?;
+    let views = crate::routes::search::found(app, &q, &hits).await?;
     let wanted = wanted(&q);
     Ok(views.into_iter().map(|view| Find::of(app, &wanted, view)).collect())
 }
