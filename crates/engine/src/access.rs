@@ -100,14 +100,14 @@ impl Engine {
         Ok(self.store.revoke_token(id, self.clock.now()).await?)
     }
 
-    /// Notes that somebody came in with a token, at most once a minute.
-    pub async fn seen(&self, id: &TokenId) -> Result<()> {
-        let now = self.clock.now();
-        let used = self.store.token(id).await?.used_at;
-        if used.is_some_and(|used| now.duration_since(used) < NOTED_EVERY) {
-            return Ok(());
-        }
-        Ok(self.store.touch_token(id, now).await?)
+    /// Whether it is to be noted that somebody came in with a token, as it was read: at most once a minute.
+    pub fn is_use_new(&self, token: &Token) -> bool {
+        token.used_at.is_none_or(|used| self.clock.now().duration_since(used) >= NOTED_EVERY)
+    }
+
+    /// Notes that somebody came in with a token.
+    pub async fn note_use(&self, id: &TokenId) -> Result<()> {
+        Ok(self.store.touch_token(id, self.clock.now()).await?)
     }
 }
 

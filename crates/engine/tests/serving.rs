@@ -48,9 +48,12 @@ fn that_it_was_used_is_noted_once_a_minute() {
     block_on(async {
         let store = TestStore::sqlite().await;
         let (token, _) = store.engine().issue(new(Pass::Token)).await.unwrap();
-        for (minute, noted) in [(1, 1), (1, 1), (2, 2)] {
-            engine_at(&store, minute).await.seen(&token.id).await.unwrap();
-            assert_eq!(store.token(&token.id).await.unwrap().used_at, Some(at(noted)));
+        for (minute, is_new) in [(1, true), (1, false), (2, true)] {
+            let engine = engine_at(&store, minute).await;
+            let token = store.token(&token.id).await.unwrap();
+            assert_eq!(engine.is_use_new(&token), is_new, "{minute}");
+            engine.note_use(&token.id).await.unwrap();
+            assert_eq!(store.token(&token.id).await.unwrap().used_at, Some(at(minute)));
         }
     });
 }

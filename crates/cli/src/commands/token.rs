@@ -8,6 +8,7 @@ use rethread_domain::quote::one_line;
 use rethread_engine::NewToken;
 use serde_json::json;
 
+use super::serve;
 use crate::cli::App;
 use crate::error::BadInput;
 use crate::output::{self, table, time};
@@ -16,9 +17,10 @@ const NONE: &str = "No tokens. `rethread token create --name NAME` makes one.";
 /// A hundred years: whoever wants more wants no end.
 const MOST_DAYS: i64 = 36_500;
 
-/// Let programs in over HTTP: make tokens, list and revoke them
+/// Let programs in over HTTP: make tokens, show, list and revoke them
 ///
 /// A token stands for a user and a role. Its secret is printed once, when it is made; the store keeps only a hash of it.
+/// The one that `serve` makes for you can be shown again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,6 +30,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Create(Create),
+    Show(Show),
     List(List),
     Revoke(Revoke),
 }
@@ -49,6 +52,10 @@ struct Create {
     days: Option<i64>,
 }
 
+/// Print the secret of your own token, which `serve` makes at its first start and keeps in a file that only you can read
+#[derive(Debug, clap::Args)]
+struct Show {}
+
 /// List tokens, the newest first
 #[derive(Debug, clap::Args)]
 struct List {}
@@ -65,6 +72,7 @@ impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Create(create) => create.run(app).await?,
+            Command::Show(show) => show.run(app).await?,
             Command::List(list) => list.run(app).await?,
             Command::Revoke(revoke) => revoke.run(app).await?,
         }
@@ -109,6 +117,20 @@ fn lasting(days: i64) -> anyhow::Result<SignedDuration> {
     }
     let hint = format!("give 1 to {MOST_DAYS}; without --days it is good until it is revoked");
     Err(BadInput::new(format!("--days cannot be {days}"), hint).into())
+}
+
+impl Show {
+    async fn run(self, app: &App) -> anyhow::Result<()> {
+        let file = serve::own_token(app).await?;
+        let secret = std::fs::read_to_string(&file)?.trim().to_owned();
+        if app.json {
+            output::json(&json!({ "file": file, "secret": secret }));
+            return Ok(());
+        }
+        output::data(&format!("{secret}\n"));
+        output::note(format_args!("It is kept in {}.", file.display()));
+        Ok(())
+    }
 }
 
 impl List {

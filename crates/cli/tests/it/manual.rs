@@ -27,7 +27,7 @@ fn the_help_tells_every_command() {
       mcp          Let agents remember, and invoke each other, over the Model Context Protocol
       serve        Serve an API and a dashboard: sessions and workflows in a browser, and for programs
       login        Log a browser in: print a link into the dashboard that works once, for five minutes
-      token        Let programs in over HTTP: make tokens, list and revoke them
+      token        Let programs in over HTTP: make tokens, show, list and revoke them
       init         Make a folder a workspace, whose sessions live in it
       record       Record a conversation from standard input
       list         List sessions, the most recent first

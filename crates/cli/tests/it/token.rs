@@ -32,6 +32,21 @@ fn programs_get_token_and_secret_together() {
 }
 
 #[test]
+fn ones_own_token_is_made_once_and_shown_again() {
+    let env = TestEnv::new();
+    let first = env.json(["token", "show"]);
+    let secret = first["secret"].as_str().unwrap();
+    assert_eq!(env.data(["token", "show"]), format!("{secret}\n"));
+    assert_eq!(env.json(["token", "list"]).as_array().unwrap().len(), 1);
+    let file = first["file"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(file).unwrap().trim(), secret);
+    // One that was revoked is of no use to anybody.
+    let id = env.json(["token", "list"])[0]["id"].as_str().unwrap().to_owned();
+    env.run(["token", "revoke", &id]).succeeded();
+    assert_ne!(env.json(["token", "show"])["secret"], secret);
+}
+
+#[test]
 fn a_token_is_revoked_and_stays_so() {
     let env = TestEnv::new();
     let made = env.json(["token", "create", "--name", "ci", "--user", "anna"]);

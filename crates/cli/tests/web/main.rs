@@ -18,3 +18,4 @@ mod kills;
 mod limits;
 mod matrix;
 mod rest;
+mod schema;

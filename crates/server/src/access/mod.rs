@@ -123,9 +123,11 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     response
         .extensions_mut()
         .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });
-    // Nobody waits for the note that it was used.
-    let (engine, id) = (app.engine.clone(), caller.token.id);
-    tokio::spawn(async move { engine.seen(&id).await });
+    if app.engine.is_use_new(&caller.token) {
+        // Nobody waits for the note.
+        let (engine, id) = (app.engine.clone(), caller.token.id);
+        tokio::spawn(async move { engine.note_use(&id).await });
+    }
     response
 }
 

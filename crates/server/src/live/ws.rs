@@ -31,6 +31,8 @@ pub(crate) async fn upgrade(
     let upgrade = upgrade
         .max_message_size(LONGEST)
         .max_frame_size(LONGEST)
+        // It is filled with zeros for each look at what came.
+        .read_buffer_size(LONGEST)
         .max_write_buffer_size(MOST_WAITING);
     Ok(upgrade.on_upgrade(move |socket| serve(app, caller, follower, socket)))
 }

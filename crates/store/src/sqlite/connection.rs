@@ -77,6 +77,8 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     be_patient(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A statement is planned once, whatever it is given: otherwise most are planned anew each time they are used.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }

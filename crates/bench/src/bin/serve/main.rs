@@ -2,6 +2,7 @@
 //!
 //! `cargo build --release && cargo run --release -p rethread-bench --bin serve [seconds]`
 
+mod crowd;
 mod wire;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use rethread_bench::{Dice, fill, open, start, text};
 use rethread_domain::SessionId;
 use rethread_engine::{ContextOptions, Engine};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinHandle;
 use wire::{Door, Follower, Line};
 
@@ -38,17 +39,21 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The middle, all but a hundredth, and the worst, in milliseconds.
-fn spread(mut times: Vec<Duration>) -> String {
+/// What so many of a hundred do not exceed.
+fn percentile(mut times: Vec<Duration>, part: usize) -> Duration {
     times.sort_unstable();
-    let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1)));
-    let ms = |part| millis(at(part).copied().unwrap_or_default());
+    let at = (times.len() * part / 100).min(times.len().saturating_sub(1));
+    times.get(at).copied().unwrap_or_default()
+}
+
+/// The middle, all but a hundredth, and the worst, in milliseconds.
+fn spread(times: &[Duration]) -> String {
+    let ms = |part| millis(percentile(times.to_vec(), part));
     format!("p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms", ms(50), ms(99), ms(100))
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+fn median(times: Vec<Duration>) -> Duration {
+    percentile(times, 50)
 }
 
 /// The program beside this one, serving a store.
@@ -65,7 +70,11 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(folder: &Path) -> Result<Self> {
+    /// With these settings.
+    fn start(folder: &Path, settings: &str) -> Result<Self> {
+        let config = folder.join(".config/rethread");
+        std::fs::create_dir_all(&config)?;
+        std::fs::write(config.join("config.toml"), settings)?;
         let program = std::env::current_exe()?.with_file_name("rethread");
         ensure!(program.exists(), "build the program first: cargo build --release");
         let store = folder.join("bench.db");
@@ -74,6 +83,7 @@ impl Server {
             .args(["--store", &format!("sqlite:{}", store.display())])
             .args(["serve", "--addr", "127.0.0.1:0"])
             .env("HOME", folder)
+            .env_remove("XDG_CONFIG_HOME")
             .current_dir(folder)
             .stdout(Stdio::null())
             .stderr(log)
@@ -99,6 +109,15 @@ impl Server {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
         Ok(kilobytes.parse::<f64>()? / 1024.0)
+    }
+
+    /// For how many seconds it has had a core.
+    fn worked(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').context("no name")?.1.split_whitespace();
+        // In ticks of a hundredth: as a user, and in the system for it.
+        let ticks = fields.skip(11).take(2).map(str::parse::<f64>).sum::<Result<f64, _>>()?;
+        Ok(ticks / 100.0)
     }
 }
 
@@ -211,9 +230,11 @@ struct Came {
 
 type Following = JoinHandle<Result<Vec<Came>>>;
 
-fn follow(door: Door) -> Following {
+fn follow(door: Door, all_are_there: Arc<Barrier>) -> Following {
     tokio::spawn(async move {
-        let mut follower = Follower::open(&door).await?;
+        let follower = Follower::open(&door).await;
+        all_are_there.wait().await;
+        let mut follower = follower?;
         let mut came = Vec::new();
         loop {
             // It ends with the server; who was cut off before that has missed something, which is counted.
@@ -268,8 +289,10 @@ async fn context(door: &Door, engine: &Engine, session: SessionId) -> Result<()>
 /// The requests of all seconds, each begun when it is due.
 async fn load(server: &Server, sessions: Vec<SessionId>, seconds: u64) -> Result<()> {
     let door = &server.door;
-    let followers: Vec<_> = (0..CLIENTS).map(|_| follow(door.clone())).collect();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let all_are_there = Arc::new(Barrier::new(CLIENTS + 1));
+    let followers = (0..CLIENTS).map(|_| follow(door.clone(), Arc::clone(&all_are_there)));
+    let followers: Vec<_> = followers.collect();
+    all_are_there.wait().await;
     let tally = Arc::new(Mutex::new(Tally::default()));
     let (send, jobs) = mpsc::unbounded_channel();
     let (jobs, sessions) = (Arc::new(tokio::sync::Mutex::new(jobs)), Arc::new(sessions));
@@ -280,6 +303,7 @@ async fn load(server: &Server, sessions: Vec<SessionId>, seconds: u64) -> Result
     let lines: Vec<_> = (0..LINES).map(carry).collect();
     let count = RATE * u32::try_from(seconds)?;
     let (begun, mut memory) = (Instant::now(), vec![server.memory()?]);
+    let worked = server.worked()?;
     for number in 0..count {
         let due = begun + Duration::from_secs(1) * number / RATE;
         tokio::time::sleep_until(due.into()).await;
@@ -293,22 +317,24 @@ async fn load(server: &Server, sessions: Vec<SessionId>, seconds: u64) -> Result
         line.await??;
     }
     memory.push(server.memory()?);
+    let worked = (server.worked()? - worked) / begun.elapsed().as_secs_f64();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let tally = std::mem::take(&mut *tally.lock().unwrap_or_else(PoisonError::into_inner));
     told(&tally, &memory);
+    say(&format!("the server used {:.0} % of one core", worked * 100.0));
     events(followers, &tally, server.child.id()).await
 }
 
 fn told(tally: &Tally, memory: &[f64]) {
     let all: Vec<Duration> = tally.times.values().flatten().copied().collect();
-    say(&format!("{} requests, {} errors: {}", all.len(), tally.errors.len(), spread(all)));
+    say(&format!("{} requests, {} errors: {}", all.len(), tally.errors.len(), spread(&all)));
     for error in tally.errors.iter().take(5) {
         say(&format!("  error: {error}"));
     }
     let mut kinds: Vec<_> = tally.times.iter().collect();
     kinds.sort_by_key(|(kind, _)| **kind);
     for (kind, times) in kinds {
-        say(&format!("  {kind:?}: {} requests, {}", times.len(), spread(times.clone())));
+        say(&format!("  {kind:?}: {} requests, {}", times.len(), spread(times)));
     }
     let memory: Vec<String> = memory.iter().map(|megabytes| format!("{megabytes:.1}")).collect();
     say(&format!("memory from begin to end: {} MB", memory.join(" ")));
@@ -335,7 +361,7 @@ async fn events(followers: Vec<Following>, tally: &Tally, server: u32) -> Result
     say(&format!(
         "{} appended messages to {CLIENTS} clients, {missed} missed: {} from the request to the client",
         tally.sent.len(),
-        spread(times)
+        spread(&times)
     ));
     Ok(())
 }
@@ -362,12 +388,16 @@ fn main() -> Result<()> {
     rethread_domain::tokens::count("warm");
     let (engine, sessions) = filled(folder.path())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let server = Server::start(folder.path())?;
+    let server = Server::start(folder.path(), "")?;
     say(&format!(
         "{CLIENTS} event clients, {RATE} requests a second for {seconds} s, {SESSIONS} sessions of {MESSAGES} messages"
     ));
     runtime.block_on(async {
         context(&server.door, &engine, sessions[0]).await?;
-        load(&server, sessions, seconds).await
+        load(&server, sessions.clone(), seconds).await?;
+        drop(server);
+        let limited = format!("[serve]\nrequests_per_second = {}\n", crowd::LIMIT);
+        let server = Server::start(folder.path(), &limited)?;
+        crowd::measure(&server.door, sessions[0]).await
     })
 }

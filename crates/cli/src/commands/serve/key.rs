@@ -28,7 +28,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Makes a token at the first start; gives the file that it is in, which only its user can read.
-pub(super) async fn ensure(app: &App) -> anyhow::Result<PathBuf> {
+pub(in crate::commands) async fn ensure(app: &App) -> anyhow::Result<PathBuf> {
     let path = beside(&app.url, ".token");
     if let Ok(known) = std::fs::read_to_string(&path) {
         if std::fs::metadata(&path)?.permissions().mode() & 0o077 != 0 {

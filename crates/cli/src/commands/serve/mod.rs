@@ -21,6 +21,8 @@ use crate::error::BadInput;
 use crate::{output, workspace};
 use host::Host;
 
+pub(super) use key::ensure as own_token;
+
 /// How long a link into the dashboard can be used.
 const LINK_LASTS: SignedDuration = SignedDuration::from_mins(5);
 
