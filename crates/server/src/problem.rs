@@ -37,6 +37,7 @@ pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[
     ("session_exists", StatusCode::CONFLICT, "The session is there already"),
     ("id_taken", StatusCode::CONFLICT, "The message id is taken"),
     ("key_reused", StatusCode::CONFLICT, "The idempotency key stands for another request"),
+    ("events_ahead", StatusCode::CONFLICT, "The events have not come so far"),
     ("conflict", StatusCode::CONFLICT, "Somebody else was quicker"),
     ("conversation_busy", StatusCode::CONFLICT, "Another process talks in the conversation"),
     ("workflow_busy", StatusCode::CONFLICT, "Another process runs the workflow"),

@@ -13,9 +13,24 @@ use serde_json::{Value, json};
 use crate::client::{Answer, PATIENCE, Request, head, read};
 use crate::site::Site;
 
-const CLIENTS: usize = 30;
-const WORKERS: usize = 10;
-/// How often each worker asks: together a hundred times a second.
+/// How much there is to do.
+struct Size {
+    clients: usize,
+    workers: usize,
+    /// One of so many requests appends.
+    each: u32,
+}
+
+/// A hundred requests a second, half of which append.
+const USUAL: Size = Size { clients: 30, workers: 10, each: 2 };
+/// Five hundred, of which nine of ten read: `RETHREAD_LOAD=full cargo test --test web kills`.
+const FULL: Size = Size { clients: 200, workers: 50, each: 10 };
+
+fn size() -> Size {
+    if std::env::var_os("RETHREAD_LOAD").is_some_and(|load| load == "full") { FULL } else { USUAL }
+}
+
+/// How often each worker asks.
 const EVERY: Duration = Duration::from_millis(100);
 const KILLS: u32 = 3;
 const BETWEEN: Duration = Duration::from_secs(5);
@@ -27,6 +42,7 @@ type Acknowledged = BTreeMap<(String, u64), String>;
 
 /// Where everybody asks, and what they share.
 struct Load<'a> {
+    each: u32,
     to: SocketAddr,
     token: &'a str,
     sessions: &'a [String],
@@ -72,7 +88,7 @@ impl Load<'_> {
             }
             let session = &self.sessions[(worker + number as usize) % self.sessions.len()];
             let path = format!("/api/v1/sessions/{session}/messages");
-            if number % 2 == 1 {
+            if number % self.each != 0 {
                 self.insist("GET", &path, "none", "").is(200);
                 continue;
             }
@@ -223,7 +239,9 @@ fn a_killed_server_loses_nothing_that_it_acknowledged_and_no_event() {
     let titles = ["one", "two", "three"];
     let sessions: Vec<String> = titles.iter().map(|title| site.record(title, &["begin"])).collect();
     let (address, token) = (site.address, site.token.clone());
+    let size = size();
     let load = Load {
+        each: size.each,
         to: address,
         token: &token,
         sessions: &sessions,
@@ -231,10 +249,10 @@ fn a_killed_server_loses_nothing_that_it_acknowledged_and_no_event() {
         last: AtomicU64::new(0),
     };
     scope(|threads| {
-        let clients: Vec<_> = (0..CLIENTS).map(|_| threads.spawn(|| load.follow())).collect();
+        let clients: Vec<_> = (0..size.clients).map(|_| threads.spawn(|| load.follow())).collect();
         let load = &load;
         let workers: Vec<_> =
-            (0..WORKERS).map(|worker| threads.spawn(move || load.work(worker))).collect();
+            (0..size.workers).map(|worker| threads.spawn(move || load.work(worker))).collect();
         sleep(BETWEEN);
         site.kill();
         let mut server = again(&site);
@@ -272,6 +290,7 @@ fn a_killed_server_loses_nothing_that_it_acknowledged_and_no_event() {
         }
         assert_eq!(count, acknowledged.len());
         assert!(count > 200, "only {count} messages were acknowledged");
+        eprintln!("{count} messages and {last} events, {KILLS} kills");
         drop(server);
     });
 }

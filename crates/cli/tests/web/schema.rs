@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 use crate::site::Site;
+use crate::sockets::until;
 
 const VERSION: &str = "4.32.5";
 /// Other seeds ask other things: `RETHREAD_SEED=123 cargo test --test web schema`.
 const SEED: &str = "8617";
 /// Cases for each operation, beside those that the document's bounds give by themselves.
-const EXAMPLES: u32 = 150;
+const EXAMPLES: u32 = 100;
 const LEAST_CASES: u64 = 10_000;
 
 /// schemathesis, in an environment of its own that is made once.
@@ -37,34 +38,48 @@ fn succeeded(output: &Output, what: &str) {
     assert!(output.status.success(), "{what}\n{}", text());
 }
 
-/// A server that nobody slows down, and on which no agent can be started: none has the name that is the default.
+/// A server that nobody slows down. An agent is only started for what is there before: none has the name that is the default.
 fn site() -> Site {
     let env = TestEnv::new();
     env.set("serve", "requests_per_second = 100000\nmax_body_bytes = 1000000");
+    env.agent("ref", &[]);
     env.set("workflow", "agent = \"nobody\"");
     env.set("agents.nobody", "command = [\"/nowhere/agent\"]");
     Site::within(env, &[])
 }
 
-/// What is there to be asked for: so that requests get further than to a 404.
+/// What is there to be asked for: so that requests get further than to a 404. Some of it is deleted, so there is enough.
 fn known(site: &Site) -> Value {
-    let mut sessions = Vec::new();
-    for title in ["one", "two", "three", "four", "five", "six"] {
-        sessions.push(site.record(title, &["The heron has an egg.", "Why?", "It is spring."]));
-    }
-    let made = |path: &str, body: &Value| {
+    let made = |path: &str, body: &Value, id: &str| {
         let made = site.post(path, body).is(201).json();
-        made["id"].as_str().unwrap().to_owned()
+        made[id].as_str().unwrap().to_owned()
     };
+    let sessions = (0..60).map(|number| {
+        let session =
+            made("/api/v1/sessions", &json!({"title": format!("{number}")}), "session_id");
+        let said = |text: &str| json!({"role": "user", "content": text});
+        let said = json!({"messages": [said("The heron has an egg."), said("Why?")]});
+        site.post(&format!("/api/v1/sessions/{session}/messages"), &said).is(201);
+        session
+    });
+    let sessions: Vec<String> = sessions.collect();
     let token = json!({"name": "t", "role": "read"});
-    let tokens: Vec<String> = (0..4).map(|_| made("/api/v1/tokens", &token)).collect();
-    let workflows: Vec<String> = (0..3)
-        .map(|number| {
-            let folder = repository(site, number);
-            let order = json!({"worktree": folder, "plan": format!("{folder}/PLAN.md")});
-            made("/api/v1/workflows", &order)
-        })
-        .collect();
+    let tokens: Vec<String> = (0..8).map(|_| made("/api/v1/tokens", &token, "id")).collect();
+    let workflows = (0..2).map(|number| {
+        let folder = repository(site, number);
+        let order =
+            json!({"worktree": folder, "plan": format!("{folder}/PLAN.md"), "agent": "ref"});
+        made("/api/v1/workflows", &order, "id")
+    });
+    let workflows: Vec<String> = workflows.collect();
+    for id in &workflows {
+        until("the workflow rests", || {
+            let workflow = site.get(&format!("/api/v1/workflows/{id}")).is(200).json();
+            (workflow["is_running"] == false).then_some(())
+        });
+        let snapshots = site.get(&format!("/api/v1/workflows/{id}/snapshots")).is(200).json();
+        assert_ne!(snapshots["items"], json!([]));
+    }
     json!({"sessions": sessions, "tokens": tokens, "workflows": workflows})
 }
 
@@ -97,6 +112,8 @@ values = {sessions}
 values = {tokens}
 [dictionaries.workflows]
 values = {workflows}
+[dictionaries.snapshots]
+values = ["latest"]
 
 # What was answered is not asked for again: among it are the tokens, and the one that is used would be revoked.
 [phases.fuzzing]
@@ -110,7 +127,7 @@ parameters = {{ "path.id" = {{ dictionary = "sessions", probability = 0.7 }} }}
 
 [[operations]]
 include-path-regex = "/workflows/\\{{id\\}}"
-parameters = {{ "path.id" = {{ dictionary = "workflows", probability = 0.7 }} }}
+parameters = {{ "path.id" = {{ dictionary = "workflows", probability = 0.7 }}, "path.snapshot" = {{ dictionary = "snapshots", probability = 0.7 }} }}
 
 [[operations]]
 include-path-regex = "/tokens/\\{{id\\}}"
@@ -119,13 +136,8 @@ parameters = {{ "path.id" = {{ dictionary = "tokens", probability = 0.5 }} }}
 # A text of the right form may still name a folder, a plan or an agent that is not there; a file of sessions, and which
 # of two days is the first, cannot be told by a schema.
 [[operations]]
-include-path-regex = "/(sessions|workflows|import|usage|prompts|fork)$"
+include-path-regex = "/(sessions|workflows|import|usage|prompts|fork|resume)$"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "403", "404", "409", "422", "429"]
-
-# A body of text is one whatever is written there: no other type can be sent.
-[[operations]]
-include-path = "/api/v1/import"
-checks.negative_data_rejection.enabled = false
 "#,
         sessions = ids("sessions"),
         tokens = ids("tokens"),
@@ -146,22 +158,31 @@ fn seed() -> String {
 }
 
 /// Asks, and gives how many cases there were.
-fn asked(site: &Site, folder: &Path, seed: &str, more: &[&str]) -> u64 {
-    let examples = EXAMPLES.to_string();
+fn asked(site: &Site, name: &str, seed: &str, more: &[&str]) -> u64 {
+    let (examples, folder) = (EXAMPLES.to_string(), site.env.path("schema"));
+    let report = folder.join(format!("{name}.json"));
     let output = Command::new(schemathesis())
         .args(["--config-file", "schemathesis.toml", "run", "openapi.json"])
         .args(["--url", &format!("http://{}", site.address)])
-        .args(["--checks", "all", "--phases", "examples,coverage,fuzzing", "--workers", "2"])
+        .args([
+            "--checks",
+            "all",
+            "--phases",
+            "examples,coverage,fuzzing,stateful",
+            "--workers",
+            "1",
+        ])
         .args(["--seed", seed, "--max-examples", &examples, "--continue-on-failure"])
         // They do not end: whoever asks for them waits for ever. They have tests of their own.
         .args(["--exclude-path", "/api/v1/events", "--exclude-path", "/api/v1/turns/{id}/events"])
-        .args(["--report", "json", "--report-json-path", "report.json"])
+        .args(["--report", "json", "--report-json-path"])
+        .arg(&report)
         .args(more)
-        .current_dir(folder)
+        .current_dir(&folder)
         .output()
         .expect("schemathesis");
-    succeeded(&output, &format!("schemathesis, seed {seed}"));
-    let report = std::fs::read(folder.join("report.json")).expect("a report");
+    succeeded(&output, &format!("schemathesis {name} a token, seed {seed}"));
+    let report = std::fs::read(report).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("a report");
     report["test_cases"]["generated"].as_u64().expect("a count")
 }
@@ -177,17 +198,12 @@ fn nothing_that_the_document_names_fails_or_surprises() {
     std::fs::write(folder.join("hooks.py"), HOOKS).unwrap();
     let (seed, begun) = (seed(), Instant::now());
     let bearer = format!("Authorization: Bearer {}", site.token);
-    let with = asked(&site, &folder, &seed, &["--header", &bearer]);
-    // Without a token everything is told to bring one: there is nothing to accept, and no method to be wrong.
-    let without = asked(
-        &site,
-        &folder,
-        &seed,
-        &[
-            "--exclude-checks",
-            "unsupported_method,allow_header_conformance,positive_data_acceptance",
-        ],
-    );
+    let (with, without) = std::thread::scope(|scope| {
+        // Without a token everything is told to bring one: there is nothing to accept, and no method to be wrong.
+        let checks = "unsupported_method,allow_header_conformance,positive_data_acceptance";
+        let without = scope.spawn(|| asked(&site, "without", &seed, &["--exclude-checks", checks]));
+        (asked(&site, "with", &seed, &["--header", &bearer]), without.join().unwrap())
+    });
     eprintln!("seed {seed}: {with} and {without} cases in {:?}", begun.elapsed());
     assert!(with + without >= LEAST_CASES, "only {with} and {without} cases");
     let said = site.said.lock().unwrap().clone();

@@ -168,10 +168,13 @@ impl Follower {
         after: Option<u64>,
     ) -> Result<Self, Problem> {
         let seat = Seat::take(app, caller)?;
-        let after = match after {
-            Some(after) => after,
-            None => app.engine.feed_head().await?,
-        };
+        let newest = app.engine.feed_head().await?;
+        let after = after.unwrap_or(newest);
+        if after > newest {
+            let what = format!("there is no event {after}: the newest is {newest}");
+            return Err(Problem::new("events_ahead", what)
+                .hint("the number is of another store, or of a newer one: read anew, and begin without it"));
+        }
         Ok(Self {
             _seat: seat,
             ring: app.live.ring.subscribe(),

@@ -211,10 +211,6 @@ pub(crate) struct Imported {
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let bytes = body(request, &app, LONGEST_IMPORT).await?;
-    if bytes.is_empty() {
-        return Err(Problem::new("bad_input", "there is nothing to take in")
-            .hint("send what GET /sessions/{id}/export gave"));
-    }
     let (engine, most) = (app.engine.clone(), app.settings.message_bytes);
     let handle = tokio::runtime::Handle::current();
     // Reading and pricing it takes as long as it is: others are not held up by it.
@@ -223,6 +219,10 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         handle.block_on(engine.import(&mut input, most))
     });
     let taken = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
+    if taken.is_empty() {
+        return Err(Problem::new("bad_input", "there is nothing to take in")
+            .hint("send what GET /sessions/{id}/export gave"));
+    }
     let sessions = taken.iter().map(|session| SessionView::of(&app, session)).collect();
     json(StatusCode::CREATED, &Imported { sessions })
 }

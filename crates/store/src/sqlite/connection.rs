@@ -141,3 +141,26 @@ pub(super) fn check_file(path: &Path) -> Result<bool> {
 pub(super) fn not_a_store(path: &Path, why: &str) -> Error {
     Error::NotAStore { path: path.display().to_string(), why: why.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::sqlite::schema;
+
+    #[test]
+    fn a_statement_is_planned_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        create(&path).unwrap();
+        schema::migrate(&path, schema::STEPS).unwrap();
+        let reader = reader(&path).unwrap();
+        let text = "select no from session where user = ?1 and deleted_at is null limit ?2";
+        for limit in 1..10 {
+            let mut statement = reader.prepare_cached(text).unwrap();
+            assert!(!statement.exists((format!("user {limit}"), limit)).unwrap());
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        }
+    }
+}
