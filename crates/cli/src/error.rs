@@ -324,7 +324,9 @@ fn how_to_install(agent: &str, program: &str) -> String {
     let entry = known.and_then(|mut known| known.remove(agent));
     let own = entry.filter(|entry| entry.command.first().is_some_and(|own| own == program));
     match own.and_then(|entry| entry.install) {
-        Some(install) => format!("to install it: {install}"),
+        Some(install) => format!(
+            "to install it: {install}; to go on in another: --with AGENT (`rethread agents` lists them)"
+        ),
         None => "check the command in `rethread config show`".to_owned(),
     }
 }

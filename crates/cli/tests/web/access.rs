@@ -159,6 +159,51 @@ fn guessing_codes_is_slow() {
         .is(200);
 }
 
+/// Starts another server of the same store; gives where it listens.
+fn another(site: &Site) -> (crate::site::Running, String) {
+    let command = site.env.command(["serve", "--addr", "127.0.0.1:0"]);
+    let said = std::sync::Arc::default();
+    let (child, address) = crate::site::begin(command, &said);
+    (crate::site::Running(child), format!("http://{address}"))
+}
+
+#[test]
+fn a_browser_is_led_to_a_server_that_runs() {
+    let mut site = Site::new();
+    let leads_to = || {
+        let link = site.env.json(["login"])["url"].as_str().unwrap().to_owned();
+        link.split("/login").next().unwrap().to_owned()
+    };
+    let first = format!("http://{}", site.address);
+    assert_eq!(leads_to(), first);
+    let (other, second) = another(&site);
+    assert_eq!(leads_to(), second);
+    // Killed: it has no time to say so.
+    drop(other);
+    assert_eq!(leads_to(), first);
+    site.kill();
+    let refused = site.env.run(["login"]);
+    assert!(refused.stderr.contains("no server runs on this store"), "{refused}");
+}
+
+#[test]
+fn where_it_runs_already_is_told() {
+    let site = Site::new();
+    let address = site.address.to_string();
+    let refused = site.env.run(["serve", "--addr", &address]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let told = format!(
+        "hint: Rethread serves this store at http://{address} already: `rethread login --open`"
+    );
+    assert!(refused.stderr.contains(&told), "{refused}");
+    // Whoever wants to see it is led there. There is no browser here, so the link is printed.
+    let opened = site.env.run(["serve", "--open", "--addr", &address]).succeeded();
+    assert!(opened.stderr.contains(&format!("http://{address}/login#rtk_")), "{opened}");
+    let elsewhere = crate::env::TestEnv::new();
+    let refused = elsewhere.run(["serve", "--addr", &address]);
+    assert!(refused.stderr.contains("--addr 127.0.0.1:0 takes a free port"), "{refused}");
+}
+
 #[test]
 fn the_first_token_is_in_a_file_for_its_user_alone() {
     use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, PATIENCE, Request, head, read};
-use crate::site::Site;
+use crate::site::{Running, Site};
 
 /// How much there is to do.
 struct Size {
@@ -174,16 +174,6 @@ fn event(socket: &mut BufReader<TcpStream>) -> Heard {
         1 => Heard::Event(serde_json::from_slice(&text).unwrap()),
         8 => Heard::End,
         _ => Heard::Nothing,
-    }
-}
-
-/// A server that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -115,7 +115,22 @@ fn start(
     said: &Arc<Mutex<String>>,
 ) -> (Child, SocketAddr) {
     let args = ["serve", "--addr", address].into_iter().chain(more.iter().copied());
-    let mut child = env.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    begin(env.command(args), said)
+}
+
+/// A server that does not outlive its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Starts a server by this command; gives where it listens.
+pub(crate) fn begin(mut command: Command, said: &Arc<Mutex<String>>) -> (Child, SocketAddr) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let address = loop {
         let mut line = String::new();

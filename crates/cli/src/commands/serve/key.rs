@@ -1,7 +1,7 @@
 //! What a server leaves beside its store: a token for programs of the same user, and where it listens.
 
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rethread_domain::access::{Pass, Role};
@@ -56,33 +56,69 @@ pub(in crate::commands) async fn ensure(app: &App) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Where a server of this store listens.
-pub(super) fn address(url: &StoreUrl) -> Option<String> {
-    let text = std::fs::read_to_string(beside(url, ".server")).ok()?;
-    Some(text.trim().to_owned()).filter(|text| text.starts_with("http"))
+/// Where servers of this store listen, the one that was started last first. Those that have ended are forgotten.
+pub(super) fn addresses(url: &StoreUrl) -> Vec<String> {
+    let prefix = beside(url, ".server.");
+    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else {
+        return Vec::new();
+    };
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let own = files
+        .filter(|file| file.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
+    let mut found: Vec<_> = own.filter_map(|file| living(&file.path())).collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, address)| address).collect()
+}
+
+/// The address in a note, and since when it is there, if whoever wrote it still runs: then it has the file locked.
+fn living(path: &Path) -> Option<(std::time::SystemTime, String)> {
+    let file = std::fs::File::open(path).ok()?;
+    if file.try_lock_shared().is_ok() {
+        drop(std::fs::remove_file(path));
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    Some((file.metadata().ok()?.modified().ok()?, text.trim().to_owned()))
 }
 
 /// Says where the server listens, as long as it does.
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
-    text: String,
+    /// Locked as long as this process lives, however it ends.
+    _file: std::fs::File,
 }
 
 impl Place {
-    pub(super) fn write(url: &StoreUrl, base: &str) -> std::io::Result<Self> {
-        let path = beside(url, ".server");
-        let text = format!("{base}\n");
-        write(&path, &text)?;
-        Ok(Self { path, text })
+    pub(super) fn write(url: &StoreUrl, port: u16, base: &str) -> std::io::Result<Self> {
+        let path = beside(url, &format!(".server.{port}"));
+        let mut file = Self::own(&path)?;
+        file.set_len(0)?;
+        writeln!(file, "{base}")?;
+        Ok(Self { path, _file: file })
     }
+
+    /// A file that is locked, and still there: between the two somebody may have taken it for an old one.
+    fn own(path: &Path) -> std::io::Result<std::fs::File> {
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        loop {
+            let file = options.open(path)?;
+            file.lock()?;
+            let is_there = |there: std::fs::Metadata| Some(there.ino()) == inode(&file);
+            if std::fs::metadata(path).is_ok_and(is_there) {
+                return Ok(file);
+            }
+        }
+    }
+}
+
+fn inode(file: &std::fs::File) -> Option<u64> {
+    file.metadata().ok().map(|own| own.ino())
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Another server may have come after us.
-        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
-            drop(std::fs::remove_file(&self.path));
-        }
+        drop(std::fs::remove_file(&self.path));
     }
 }

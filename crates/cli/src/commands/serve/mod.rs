@@ -64,7 +64,7 @@ pub(crate) struct Login {
     /// Open it in the browser
     #[arg(long)]
     open: bool,
-    /// Where the server listens, such as <http://127.0.0.1:8617> [default: as the last `serve` said]
+    /// Where the server listens, such as <http://127.0.0.1:8617> [default: the one of this store that was started last]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// What the browser may do: read, write or admin
@@ -76,7 +76,7 @@ impl Login {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let known = match &self.url {
             Some(url) => Some(url.trim_end_matches('/').to_owned()),
-            None => key::address(&app.url),
+            None => key::addresses(&app.url).into_iter().next(),
         };
         let base = known.ok_or_else(|| {
             BadInput::new("no server runs on this store", "start one: `rethread serve --open`")
@@ -128,13 +128,10 @@ impl Args {
         let app = App { engine: app.engine.with_workspace(workspace), ..app };
         let address = self.address(&app)?;
         let tls = self.certificate()?;
-        let listener = tokio::net::TcpListener::bind(address).await.map_err(|error| {
-            let what = format!("cannot listen on {address}: {error}");
-            BadInput::new(
-                what,
-                "another server may run there; --addr 127.0.0.1:0 takes a free port",
-            )
-        })?;
+        let listener = match tokio::net::TcpListener::bind(address).await {
+            Ok(listener) => listener,
+            Err(error) => return self.is_taken(&app, address, &error).await,
+        };
         let bound = listener.local_addr()?;
         // A request that fails is told to whoever asked; the others are served on.
         std::panic::set_hook(Box::new(|panic| {
@@ -142,18 +139,51 @@ impl Args {
         }));
         let settings = self.settings(&app, bound, project, tls.is_some());
         let base = self.base(bound, tls.is_some());
-        let _place = key::Place::write(&app.url, &base)?;
+        let _place = key::Place::write(&app.url, bound.port(), &base)?;
         let token = key::ensure(&app).await?;
         output::note(format_args!("Listening on {base}"));
-        output::note(format_args!("A token for programs is in {}", token.display()));
         self.greet(&app, &base).await?;
+        output::note(format_args!("A token for programs is in {}", token.display()));
         tokio::spawn(super::workflow::at_start(app.clone()));
         let engine = app.engine.clone();
-        let log = if self.logs()? { Log::stderr() } else { Log::none() };
+        let logs = self.logs()?;
+        let log = if logs { Log::stderr() } else { Log::none() };
         let program = Arc::new(Host::new(app));
         let server = Server { engine, program, settings, log, tls };
         server.run(listener, asked_to_end()).await?;
+        if !logs {
+            output::note(format_args!("Stopped."));
+        }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Somebody listens there. Where it is a server of this store, that is the one to go to.
+    async fn is_taken(
+        &self,
+        app: &App,
+        address: SocketAddr,
+        error: &std::io::Error,
+    ) -> anyhow::Result<ExitCode> {
+        let port = format!(":{}", address.port());
+        let own = key::addresses(&app.url).into_iter().find(|base| base.ends_with(&port));
+        let what = format!("cannot listen on {address}: {error}");
+        match own {
+            Some(base) if self.open => {
+                output::note(format_args!("Rethread serves this store at {base} already."));
+                self.greet(app, &base).await?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Some(base) => {
+                let hint = format!(
+                    "Rethread serves this store at {base} already: `rethread login --open`"
+                );
+                Err(BadInput::new(what, hint).into())
+            }
+            None => {
+                let hint = "another program may listen there; --addr 127.0.0.1:0 takes a free port";
+                Err(BadInput::new(what, hint).into())
+            }
+        }
     }
 
     async fn greet(&self, app: &App, base: &str) -> anyhow::Result<()> {
