@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use rethread_bench::{Dice, fill, open, start, text};
+use rethread_bench::{Dice, fill, millis, open, program, say, start, text};
 use rethread_domain::SessionId;
 use rethread_engine::{ContextOptions, Engine};
 use serde_json::{Value, json};
@@ -28,15 +28,6 @@ const SESSIONS: usize = 100;
 const MESSAGES: u32 = 200;
 const LONG: u32 = 5_000;
 const CALLS: usize = 500;
-
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
 
 /// The middle, all but a hundredth, and the worst, in milliseconds.
 fn spread(mut times: Vec<Duration>) -> String {
@@ -66,8 +57,7 @@ impl Drop for Server {
 
 impl Server {
     fn start(folder: &Path) -> Result<Self> {
-        let program = std::env::current_exe()?.with_file_name("rethread");
-        ensure!(program.exists(), "build the program first: cargo build --release");
+        let program = program("rethread")?;
         let store = folder.join("bench.db");
         let log = std::fs::File::create(folder.join("log"))?;
         let child = Command::new(program)
