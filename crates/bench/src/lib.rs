@@ -1,10 +1,12 @@
-//! What the benchmarks share: stores that go away, text like that of agents, and tables.
+//! What the benchmarks share: stores that go away, an agent, text like that of agents, and times.
 
-use std::path::Path;
+mod agent;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use jiff::Timestamp;
 use rethread_domain::message::{Extras, NewMessage, Role};
 use rethread_domain::price::Price;
@@ -12,6 +14,20 @@ use rethread_domain::session::Beginning;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::{Clock, Engine};
 use rethread_store::{Append, Store, StoreUrl};
+
+pub use agent::options;
+
+#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
+pub fn say(line: &str) {
+    println!("{line}");
+}
+
+/// A program that was built beside this one.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    ensure!(path.exists(), "{name} is not built: cargo build --release --workspace");
+    Ok(path)
+}
 
 /// A store in a folder, with the use cases on it.
 pub fn open(folder: &Path) -> Result<(Arc<dyn Store>, Engine)> {
@@ -158,6 +174,10 @@ impl Times {
     pub fn best(&self) -> Duration {
         self.0[0]
     }
+}
+
+pub fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 pub fn ratio(a: Duration, b: Duration) -> f64 {

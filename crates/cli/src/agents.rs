@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rethread_acp::{AcpLauncher, Entry, Shell, ToolServer};
 use rethread_domain::opening::{Policy, Settings};
-use rethread_domain::{Conversation, Session, conversation, tokens};
+use rethread_domain::{Session, tokens};
 use rethread_engine::agents::{Asker, OpenOptions, Rules};
 
 use crate::cli::App;
@@ -39,13 +39,9 @@ impl How {
         Self { permissions, ..Self::default() }
     }
 
-    /// As the server was asked to.
-    pub(crate) fn for_server(model: Option<String>, conversation: Option<String>) -> Self {
+    /// As a door was asked to.
+    pub(crate) fn for_door(model: Option<String>, conversation: Option<String>) -> Self {
         Self { model, conversation, ..Self::default() }
-    }
-
-    pub(crate) fn conversation(&self) -> Option<&str> {
-        self.conversation.as_deref()
     }
 
     /// Whether anything was said of how to talk, beside in which conversation.
@@ -110,54 +106,24 @@ impl App {
         })
     }
 
-    /// The conversation that is meant: the one that is named, or the one that was last spoken in.
-    pub(crate) async fn conversation(
-        &self,
-        session: &Session,
-        asked: Option<&str>,
-    ) -> anyhow::Result<String> {
-        let known = self.engine.conversations(session.id).await?;
-        match asked {
-            // One more than there are: at most so many names are taken.
-            Some("new") => Ok((2..=known.len() + 2)
-                .map(|n| format!("conversation-{n}"))
-                .find(|name| !known.iter().any(|one| one.name == *name))
-                .unwrap_or_default()),
-            Some(name) => {
-                rethread_domain::id::check_conversation(name)
-                    .map_err(rethread_engine::Error::from)?;
-                Ok(name.to_owned())
-            }
-            None => {
-                let last = known.iter().max_by_key(|one| one.turn);
-                Ok(last.map_or_else(|| conversation::DEFAULT.to_owned(), |one| one.name.clone()))
-            }
-        }
-    }
-
-    /// The agent that goes on with a conversation, unless another is asked for.
+    /// The agent that goes on with a session, unless another is asked for.
     pub(crate) async fn agent_of(
         &self,
         session: &Session,
-        conversation: &str,
+        how: &How,
         asked: Option<&str>,
     ) -> anyhow::Result<String> {
         if let Some(name) = asked {
             return Ok(name.to_owned());
         }
-        let known: Vec<Conversation> = self.engine.conversations(session.id).await?;
-        // Who spoke last, or who last ended a turn, or whom the session was started with.
-        let own = known.into_iter().find(|one| one.name == conversation);
-        let held = self.engine.last_agent(session.id, conversation).await?;
-        own.and_then(|one| one.running).or(held).or_else(|| session.agent.clone()).ok_or_else(
-            || {
-                BadInput::new(
-                    format!("session {} has no agent yet", session.id.short()),
-                    "say which one goes on with it: --with AGENT",
-                )
-                .into()
-            },
-        )
+        let agent = self.engine.agent_of(session, how.conversation.as_deref()).await?;
+        agent.ok_or_else(|| {
+            BadInput::new(
+                format!("session {} has no agent yet", session.id.short()),
+                "say which one goes on with it: --with AGENT",
+            )
+            .into()
+        })
     }
 
     /// Everything that an open needs.
@@ -184,7 +150,8 @@ impl App {
         std::thread::spawn(|| tokens::count(""));
         entry.env.extend(config::lineage_of(session));
         let agent = entry.name.clone();
-        let conversation = self.conversation(session, how.conversation.as_deref()).await?;
+        let named = how.conversation.as_deref();
+        let conversation = self.engine.meant_conversation(session.id, named).await?;
         let instructions = self.instructions(session);
         let system_prompt = match &how.system_prompt {
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {

@@ -146,11 +146,6 @@ pub(crate) fn code_and_hint(failure: &anyhow::Error) -> (&'static str, Option<St
     (report.code, report.hint)
 }
 
-/// What to do next, where there is something.
-pub(crate) fn hint(failure: &anyhow::Error) -> Option<String> {
-    classify(failure).hint
-}
-
 fn classify(failure: &anyhow::Error) -> Report {
     if let Some(bad) = failure.downcast_ref::<BadInput>() {
         return Report { code: "bad_input", exit: BAD_INPUT, hint: bad.hint.clone() };

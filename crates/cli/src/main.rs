@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod error;
+mod host;
 mod notices;
 mod output;
 mod summariser;

@@ -14,6 +14,7 @@ mod feed;
 pub mod folders;
 mod idle;
 mod prepare;
+pub mod program;
 mod pruning;
 mod recorder;
 mod repository;

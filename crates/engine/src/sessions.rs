@@ -150,11 +150,6 @@ impl Engine {
         self.sum_up(session).await
     }
 
-    /// The agent that a conversation was last opened in.
-    pub async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>> {
-        Ok(self.store.last_agent(id, conversation).await?)
-    }
-
     /// How conversations were opened so far: those of one user, or of all.
     pub async fn openings(&self, user: Option<&str>) -> Result<Vec<store::OpeningCount>> {
         Ok(self.store.openings(user).await?)

@@ -5,9 +5,12 @@ use rethread_domain::quote;
 use rethread_domain::session::Refusal;
 use rethread_engine::Error;
 use rethread_engine::agents::Trouble;
+use rethread_engine::program::Fault;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::server::Office;
+
+const LOOK_CLOSER: &str = "`rethread doctor` looks closer";
 
 /// Why a tool did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +80,17 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Engine(error) => error.into(),
+            Fault::Refused { message, hint, .. } => {
+                Self::new(message, hint.unwrap_or_else(|| LOOK_CLOSER.to_owned()))
+            }
+        }
+    }
+}
+
 fn hint(error: &Error) -> String {
     let text = match error {
         Error::NotFound(_) => "list_sessions shows those that there are",
@@ -108,7 +122,10 @@ fn hint(error: &Error) -> String {
         Error::NoToken(_) => "`rethread token list` shows what there is",
         Error::KeyReused => "each request needs a key of its own",
         Error::Folder(_) => "`rethread doctor` looks through the folders of a workspace",
-        Error::Import { .. } | Error::Store(_) => "`rethread doctor` looks closer",
+        Error::Store(_) if error.code() == "worktree_taken" => {
+            "one workflow works in a folder at a time: wait until it is over (workflow_status), or give another worktree"
+        }
+        Error::Import { .. } | Error::Store(_) => LOOK_CLOSER,
     };
     text.to_owned()
 }

@@ -7,6 +7,7 @@ use rethread_domain::Session;
 use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::session::Beginning;
 use rethread_engine::agents::{Answer, OpenOptions, Progress, Talk};
+use rethread_engine::program::Choice;
 use rethread_engine::{Error, ListFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +15,6 @@ use serde_json::json;
 
 use crate::error::Failure;
 use crate::jobs::{Job, Outcome};
-use crate::port::Asked;
 use crate::restrict::Restriction;
 use crate::server::Office;
 use crate::views::{Invoked, OpeningView};
@@ -88,7 +88,8 @@ struct Run {
     job: Arc<Job>,
     session: Session,
     is_new: bool,
-    asked: Asked,
+    choice: Choice,
+    max_turns: Option<u32>,
     restriction: Restriction,
     /// The tools as the caller named them.
     named: (Vec<String>, Vec<String>),
@@ -109,14 +110,15 @@ impl Office {
         };
         let job = Job::new(session.id, &agent, !is_new);
         let (allowed, disallowed) = restriction.lists();
-        let asked = Asked { agent, allowed, disallowed, max_turns: args.max_turns };
+        let choice = Choice { agent: Some(agent), allowed, disallowed, ..Choice::default() };
         let office = Arc::clone(self);
         let run = Run {
             office,
             job: Arc::clone(&job),
             session,
             is_new,
-            asked,
+            choice,
+            max_turns: args.max_turns,
             restriction,
             named: (list(args.allowed_tools), list(args.disallowed_tools)),
             prompt: args.prompt,
@@ -126,7 +128,7 @@ impl Office {
     }
 
     fn known_agent(&self, name: &str, restriction: &Restriction) -> Result<String, Failure> {
-        let all = self.host.agents()?;
+        let all = self.program.agents()?;
         let Some(agent) = all.iter().find(|agent| agent.name == name) else {
             let what = format!("There is no agent {:?}", one_line(name, 60));
             return Err(Failure::new(what, "list_agents names those that there are"));
@@ -153,16 +155,15 @@ impl Office {
             return Ok(None);
         };
         session.accepts_messages()?;
-        if let Some(folder) = &args.cwd {
-            let folder = self.host.project(folder)?;
-            if folder != std::path::Path::new(&session.project) {
-                return Err(Failure::new(
-                    format!("Session {} works in {}", session.id, session.project),
-                    "leave cwd away to go on with it",
-                ));
-            }
+        if args.cwd.is_some()
+            && self.project(args.cwd.as_deref())? != std::path::Path::new(&session.project)
+        {
+            return Err(Failure::new(
+                format!("Session {} works in {}", session.id, session.project),
+                "leave cwd away to go on with it",
+            ));
         }
-        let held = self.host.agent_of(&session).await?;
+        let held = self.engine.agent_of(&session, None).await?;
         match held.filter(|held| held != agent) {
             Some(held) if args.agent_change != Some(true) => Err(Failure::new(
                 format!(
@@ -189,7 +190,7 @@ impl Office {
             if session.accepts_messages().is_err() {
                 continue;
             }
-            let held = self.host.agent_of(&session).await?;
+            let held = self.engine.agent_of(&session, None).await?;
             if args.agent_change == Some(true) || held.as_deref() == Some(agent) {
                 return Ok(session);
             }
@@ -202,7 +203,7 @@ impl Office {
 
     async fn begin(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
         let folder = self.project(args.cwd.as_deref())?;
-        self.host.may_record(&folder)?;
+        self.program.may_record(&folder)?;
         let beginning = Beginning {
             agent: Some(agent.to_owned()),
             ..self.beginning(folder.to_string_lossy().into_owned())
@@ -231,10 +232,10 @@ impl Run {
         if self.job.cancelled.is_cancelled() {
             return Err(self.cancelled_early());
         }
-        let (options, is_native) = office.host.options(&self.session, &self.asked).await?;
+        let (options, is_native) = office.program.options(&self.session, &self.choice).await?;
         let log = office.streams.log(id).ok();
         let means = (office.engine.clock(), office.engine.redactor().clone());
-        let mut watch = Watch::new(self.restriction.clone(), self.asked.max_turns, means, log);
+        let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log);
         watch.note("PROMPT", &self.prompt);
         self.note_restriction(&mut watch, is_native);
         let answer = self.send(&options, &mut watch).await;
@@ -272,7 +273,7 @@ impl Run {
     /// Sends the prompt: here, or by whoever has the conversation open, if no rules have to be held.
     async fn send(&self, options: &OpenOptions, watch: &mut Watch) -> Result<Answer, Error> {
         let engine = &self.office.engine;
-        let is_free = self.restriction.is_empty() && self.asked.max_turns.is_none();
+        let is_free = self.restriction.is_empty() && self.max_turns.is_none();
         loop {
             let opened = tokio::select! {
                 opened = Talk::open(engine, options.clone()) => opened,

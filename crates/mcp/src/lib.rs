@@ -1,7 +1,7 @@
 //! The Model Context Protocol: agents remember, and invoke each other, by themselves.
 //!
 //! [`Server`] answers one client; [`Office`] is what all clients of a process share: the engine, whoever starts
-//! agents ([`Host`]), and the invocations that run. The way of a call: `stdio` or `http` → `server` → `tools` →
+//! agents (`Program`), and the invocations that run. The way of a call: `stdio` or `http` → `server` → `tools` →
 //! the engine. A user's mistake is answered by a tool error that says what to do ([`Failure`]), never by one of the
 //! protocol.
 
@@ -13,7 +13,7 @@ mod id;
 mod invoke;
 mod jobs;
 mod oversized;
-mod port;
+mod place;
 mod prompts;
 mod resources;
 mod restrict;
@@ -26,7 +26,7 @@ mod watch;
 
 pub use error::Failure;
 pub use http::{HttpOptions, serve_http};
-pub use port::{AgentInfo, Asked, Host, Kind, Limits, Order, Place, Resumed};
+pub use place::{Limits, Place};
 pub use server::{Office, Server};
 pub use stdio::serve_stdio;
 pub use streams::{Streams, Synced};

@@ -1,6 +1,7 @@
 //! Prompts, which clients show as slash commands: taking a session up again, ending one, and one for each kind.
 
 use rethread_domain::quote::one_line;
+use rethread_engine::folders::Kind;
 use rethread_engine::{ContextOptions, ListFilter};
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -36,9 +37,9 @@ pub(crate) fn list(office: &Office) -> Vec<Prompt> {
             ]),
         ),
     ];
-    all.extend(office.host.kinds().into_iter().map(|kind| {
+    all.extend(kinds(office).into_iter().map(|kind| {
         let topic = vec![argument("topic", "What it is about")];
-        Prompt::new(kind.name, Some(kind.description), Some(topic))
+        Prompt::new(kind.name, Some(kind.title), Some(topic))
     }));
     all
 }
@@ -67,8 +68,14 @@ pub(crate) async fn get(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]))
 }
 
+/// The kinds of sessions there are. Files that are none are told by `rethread doctor`.
+fn kinds(office: &Office) -> Vec<Kind> {
+    let workspace = office.engine.workspace();
+    workspace.and_then(|workspace| workspace.kinds().ok()).unwrap_or_default()
+}
+
 fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Failure> {
-    let Some(kind) = office.host.kinds().into_iter().find(|kind| kind.name == name) else {
+    let Some(kind) = kinds(office).into_iter().find(|kind| kind.name == name) else {
         let what = format!("There is no prompt {:?}", one_line(name, 60));
         return Err(Failure::new(what, "prompts/list names those that there are"));
     };

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rethread_domain::Session;
 use rethread_domain::session::Beginning;
 use rethread_engine::Engine;
+use rethread_engine::program::Program;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
@@ -19,7 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::error::Failure;
 use crate::invoke::is_of;
 use crate::jobs::{Job, Jobs};
-use crate::port::{Host, Limits, Place};
+use crate::place::{Limits, Place};
 use crate::streams::Streams;
 use crate::{id, prompts, resources, tools};
 
@@ -35,7 +36,7 @@ const TIDY_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
 /// What all clients of a process share.
 pub struct Office {
     pub(crate) engine: Engine,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) program: Arc<dyn Program>,
     pub(crate) place: Place,
     pub(crate) limits: Limits,
     pub(crate) streams: Streams,
@@ -52,14 +53,22 @@ impl std::fmt::Debug for Office {
 impl Office {
     pub fn new(
         engine: Engine,
-        host: Arc<dyn Host>,
+        program: Arc<dyn Program>,
         place: Place,
         limits: Limits,
         streams: Streams,
         version: &str,
     ) -> Arc<Self> {
         let jobs = Arc::default();
-        Arc::new(Self { engine, host, place, limits, streams, jobs, version: version.to_owned() })
+        Arc::new(Self {
+            engine,
+            program,
+            place,
+            limits,
+            streams,
+            jobs,
+            version: version.to_owned(),
+        })
     }
 
     /// The session that an id means, if it is the caller's.
@@ -81,7 +90,11 @@ impl Office {
 
     /// The folder that is meant.
     pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
-        given.map_or_else(|| Ok(self.place.project.clone()), |folder| self.host.project(folder))
+        let Some(folder) = given else { return Ok(self.place.project.clone()) };
+        self.program.project(folder).map_err(|fault| {
+            let hint = "give the path of a folder that is there, or leave it away";
+            Failure::new(fault.to_string(), hint)
+        })
     }
 
     /// What a new session of the caller is started with.
@@ -190,7 +203,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.host.gather().await;
+        self.office.program.gather().await;
         tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
     }
 
@@ -208,7 +221,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.host.gather().await;
+        self.office.program.gather().await;
         prompts::get(&self.office, &request.name, &arguments).await.map(GetPromptResponse::from)
     }
 
@@ -217,7 +230,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.office.host.gather().await;
+        self.office.program.gather().await;
         resources::list(&self.office).await.map(ListResourcesResult::with_all_items)
     }
 
@@ -234,7 +247,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.office.host.gather().await;
+        self.office.program.gather().await;
         resources::read(&self.office, &request.uri).await.map(ReadResourceResponse::from)
     }
 

@@ -12,7 +12,6 @@ mod live;
 mod log;
 mod metrics;
 mod patient;
-mod port;
 mod problem;
 mod router;
 mod routes;
@@ -24,7 +23,6 @@ mod turns;
 mod views;
 
 pub use log::Log;
-pub use port::{AgentInfo, Choice, Fault, Order, Program, Resumed};
 pub use serve::Server;
 pub use settings::{Bounds, Settings};
 pub use tls::{TlsConfig, tls};

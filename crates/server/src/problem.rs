@@ -3,10 +3,9 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rethread_engine::Error;
+use rethread_engine::program::Fault;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::port::Fault;
 
 /// Every code there is: what programs may rely on.
 pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[

@@ -10,6 +10,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rethread_engine::Engine;
+use rethread_engine::program::Program;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -20,7 +21,6 @@ use tower::ServiceExt;
 
 use crate::log::Log;
 use crate::patient::{Patient, Upload};
-use crate::port::Program;
 use crate::router::router;
 use crate::settings::Settings;
 use crate::state::{App, Shared};

@@ -1,11 +1,13 @@
 //! What all requests share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rethread_domain::Session;
 use rethread_domain::id::SessionRef;
 use rethread_domain::workflow::Workflow;
 use rethread_engine::Engine;
+use rethread_engine::program::Program;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
@@ -13,7 +15,6 @@ use crate::limit::Limiter;
 use crate::live::Live;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::port::Program;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::turns::Turns;
@@ -52,6 +53,14 @@ impl Shared {
         let live = Live::new();
         let stop = CancellationToken::new();
         Arc::new(Self { engine, program, settings, live, turns, limiter, metrics, log, stop })
+    }
+
+    /// The folder that something new is to be about: it is there, and may be recorded.
+    pub(crate) fn folder(&self, given: Option<&str>) -> Result<PathBuf, Problem> {
+        let Some(folder) = given else { return Ok(self.settings.project.clone()) };
+        let folder = self.program.project(folder)?;
+        self.program.may_record(&folder)?;
+        Ok(folder)
     }
 
     /// The session that an id means, if the caller may see it. Whoever may not learns no more than that.

@@ -1,11 +1,14 @@
-//! What tests need: throwaway stores, messages, and texts that are the same every time.
+//! What tests need: throwaway stores, messages, a server that answers by script, and texts that are the same every time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
+pub mod http;
 mod messages;
 mod store;
 mod texts;
+mod until;
 
 pub use messages::{assistant, at, beginning, message, tool, user};
 pub use store::{TestStore, context};
 pub use texts::Texts;
+pub use until::until;

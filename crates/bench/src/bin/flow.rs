@@ -4,24 +4,21 @@
 //! The reference agent makes the tool calls; every task ends with a snapshot.
 //! `cargo run --release -p rethread-bench --bin flow`
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use rethread_acp::{AcpLauncher, Entry, Shell};
-use rethread_bench::{Dice, Times, open, ratio, text};
-use rethread_domain::context;
-use rethread_domain::opening::{Policy, Settings};
+use rethread_acp::Shell;
+use rethread_bench::{Dice, Times, millis, open, options, program, ratio, say, text};
+use rethread_domain::Session;
 use rethread_domain::workflow::{
     Charter, Command, Event, Issue, Limits, Status, TaskSpec, Workflow, WorkflowId,
 };
-use rethread_domain::{Session, SessionId};
-use rethread_engine::agents::{Consent, Nobody, OpenOptions, Rules, Talk};
+use rethread_engine::Engine;
+use rethread_engine::agents::{OpenOptions, Talk};
 use rethread_engine::workflows::{Checker, Crew, Extractor, Report};
-use rethread_engine::{Engine, Pruning};
 use rusqlite::Connection;
 
 const TASKS: usize = 250;
@@ -30,60 +27,13 @@ const BYTES: usize = 2_000;
 /// Tasks whose costs are compared, at the beginning and at the end.
 const SOME: usize = 20;
 
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
 fn thousands(bytes: u64) -> f64 {
     f64::from(u32::try_from(bytes / 1_000).unwrap_or(u32::MAX))
 }
 
-/// The program, built beside this one.
-fn program() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("rethread");
-    ensure!(path.exists(), "build the program first: cargo build --release");
-    Ok(path)
-}
-
 struct Bench {
-    program: OsString,
+    program: PathBuf,
     shell: Shell,
-}
-
-impl Bench {
-    fn open_options(&self, session: SessionId) -> OpenOptions {
-        let command =
-            vec![self.program.to_string_lossy().into_owned(), "reference-agent".to_owned()];
-        let launcher = AcpLauncher {
-            entry: Entry { name: "reference".into(), command, ..Entry::default() },
-            guard: Some(vec![self.program.clone(), OsString::from("guard")]),
-            environment: std::env::vars_os().collect(),
-            ..AcpLauncher::default()
-        };
-        OpenOptions {
-            session,
-            conversation: "main".into(),
-            agent: "reference".into(),
-            launcher: Arc::new(launcher),
-            system_prompt: None,
-            changed_prompt: None,
-            defaults: Settings::default(),
-            settings: Settings::default(),
-            policy: Policy::Auto,
-            limits: context::Limits::default(),
-            max_turn_bytes: 64 << 20,
-            margin: 0.0,
-            rules: Rules { consent: Consent::Deny, ..Rules::default() },
-            asker: Arc::new(Nobody),
-            pruning: Pruning::default(),
-            request_id: None,
-        }
-    }
 }
 
 #[async_trait]
@@ -94,7 +44,7 @@ impl Crew for Bench {
         session: &Session,
         _: &str,
     ) -> rethread_engine::Result<OpenOptions> {
-        Ok(self.open_options(session.id))
+        Ok(options(&self.program, session.id, &[]))
     }
 
     fn command(&self, _: &str) -> Option<String> {
@@ -175,7 +125,7 @@ async fn step(engine: &Engine, id: WorkflowId, crew: &Arc<Bench>) -> Result<(Wor
 async fn talk(engine: &Engine, folder: &Path, crew: &Bench, task: &TaskSpec) -> Result<Duration> {
     let begun = Instant::now();
     let session = engine.start(rethread_bench::beginning(folder)).await?;
-    let mut open = Talk::open(engine, crew.open_options(session.id)).await?;
+    let mut open = Talk::open(engine, options(&crew.program, session.id, &[])).await?;
     open.send(&task.body, &mut |_| ()).await?;
     open.end().await?;
     Ok(begun.elapsed())
@@ -235,7 +185,7 @@ fn told(took: &[Took]) {
 
 async fn run(folder: &Path) -> Result<()> {
     let (_, engine) = open(folder)?;
-    let crew = Arc::new(Bench { program: program()?.into_os_string(), shell: Shell::default() });
+    let crew = Arc::new(Bench { program: program("rethread")?, shell: Shell::default() });
     let tasks = plan(folder)?;
     let charter = Charter {
         user: "bench".into(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::executor::block_on;
-use rethread_bench::{Dice, ROW, Times, fill, open, ratio, start, text};
+use rethread_bench::{Dice, ROW, Times, fill, millis, open, program, ratio, say, start, text};
 use rethread_domain::SessionId;
 use rethread_domain::message::Role;
 use rethread_engine::Engine;
@@ -25,15 +25,6 @@ const LOOKS: usize = 40;
 const LENGTHS: [u32; 2] = [100, 50_000];
 const CATCH_UPS: usize = 200;
 const MOST: Duration = Duration::from_millis(20);
-
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
 
 /// A store, and a workspace beside it.
 struct Place {
@@ -68,8 +59,7 @@ impl Place {
 
     /// How long the program takes to list, in a folder.
     fn list(&self, folder: &str) -> Result<Times> {
-        let program = std::env::current_exe()?.with_file_name("rethread");
-        ensure!(program.exists(), "build the program first: cargo build --release");
+        let program = program("rethread")?;
         let store = format!("sqlite:{}", self.dir.path().join("bench.db").display());
         Times::of(LOOKS, || {
             let status = Command::new(&program)

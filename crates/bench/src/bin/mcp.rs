@@ -3,31 +3,16 @@
 //! `cargo run --release -p rethread-bench --bin mcp`
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use rethread_bench::{millis, program, say};
 use serde_json::{Value, json};
 
 const STARTS: usize = 30;
 const SAVES: usize = 60;
-
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-/// The program, built beside this one.
-fn program() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("rethread");
-    ensure!(path.exists(), "build the program first: cargo build --release");
-    Ok(path)
-}
 
 struct Server {
     child: Child,
@@ -38,7 +23,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Result<Self> {
-        let mut child = Command::new(program()?)
+        let mut child = Command::new(program("rethread")?)
             .args(["--store", &format!("sqlite:{}", folder.join("store.db").display()), "mcp"])
             .env("HOME", folder)
             .current_dir(folder)

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rethread_bench::{Dice, ratio};
+use rethread_bench::{Dice, ratio, say};
 use rethread_domain::redact::{Known, Redactor};
 
 const MEGABYTE: usize = 1 << 20;
@@ -17,11 +17,6 @@ const MOST_GROWTH: f64 = 3.0;
 
 /// The clock of a thread moves in such steps.
 const TICK: Duration = Duration::from_millis(4);
-
-#[expect(clippy::print_stdout, reason = "a benchmark prints")]
-fn say(line: &str) {
-    println!("{line}");
-}
 
 fn main() -> Result<()> {
     let argument = std::env::args().nth(1);

@@ -2,7 +2,7 @@
 //!
 //! `cargo build --release --workspace && cargo run --release -p rethread-bench --bin speed [-- MESSAGES]`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,9 @@ use anyhow::{Context, Result, ensure};
 use futures::executor::block_on;
 use futures::future::join_all;
 use jiff::Timestamp;
-use rethread_bench::{Dice, ROW, Times, beginning, fill, open, ratio, start, text, unpriced};
+use rethread_bench::{
+    Dice, ROW, Times, beginning, fill, open, program, ratio, say, start, text, unpriced,
+};
 use rethread_domain::search::Filter;
 use rethread_domain::{Role, SessionId};
 use rethread_engine::{ContextOptions, Engine, Pruning, Recorder};
@@ -23,11 +25,6 @@ const SESSIONS: usize = 100_000;
 const CONTEXTS: usize = 300;
 const SEARCHES: usize = 60;
 const PROCESSES: usize = 100;
-
-#[expect(clippy::print_stdout, reason = "a benchmark prints")]
-fn say(line: &str) {
-    println!("{line}");
-}
 
 fn main() -> Result<()> {
     let argument = std::env::args().nth(1);
@@ -285,13 +282,6 @@ fn searches(engine: &Engine) -> Result<()> {
         times.worst()
     ));
     Ok(())
-}
-
-/// A program that was built beside this one.
-fn program(name: &str) -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name(name);
-    ensure!(path.exists(), "{name} is not built: cargo build --release --workspace");
-    Ok(path)
 }
 
 fn context_command(folder: &Path, id: SessionId) -> Result<Command> {

@@ -3,42 +3,25 @@
 //! Both sides drive the same agent, the reference agent, in the same run: once by the barest client there can be,
 //! once by the program's own way with a store on the disk. `cargo run --release -p rethread-bench --bin talk`
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use rethread_acp::{AcpLauncher, Entry};
-use rethread_bench::{Times, fill, open, start};
+use rethread_bench::{Times, fill, open, options, program, say, start};
 use rethread_domain::SessionId;
-use rethread_domain::context::Limits;
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::opening::{Policy, Settings};
-use rethread_engine::agents::{Consent, Nobody, OpenOptions, Rules, Talk};
-use rethread_engine::{Engine, Pruning};
+use rethread_engine::Engine;
+use rethread_engine::agents::Talk;
 use serde_json::{Value, json};
 
 const PROMPTS: usize = 200;
 const UPDATES: u32 = 100_000;
 const LONG: u32 = 1_000_000;
 
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-/// The program, built beside this one.
-fn program() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("rethread");
-    ensure!(path.exists(), "build the program first: cargo build --release");
-    Ok(path)
 }
 
 /// The barest client: one line out, lines in until the answer.
@@ -52,7 +35,7 @@ struct Bare {
 
 impl Bare {
     fn start(folder: &Path, flags: &[&str]) -> Result<Self> {
-        let mut child = Command::new(program()?)
+        let mut child = Command::new(program("rethread")?)
             .arg("reference-agent")
             .args(flags)
             .current_dir(folder)
@@ -98,36 +81,6 @@ impl Drop for Bare {
     }
 }
 
-fn options(session: SessionId, flags: &[&str]) -> Result<OpenOptions> {
-    let program = program()?.into_os_string();
-    let mut command = vec![program.to_string_lossy().into_owned(), "reference-agent".to_owned()];
-    command.extend(flags.iter().map(|&flag| flag.to_owned()));
-    let launcher = AcpLauncher {
-        entry: Entry { name: "reference".into(), command, ..Entry::default() },
-        guard: Some(vec![program, OsString::from("guard")]),
-        environment: std::env::vars_os().collect(),
-        ..AcpLauncher::default()
-    };
-    Ok(OpenOptions {
-        session,
-        conversation: "main".into(),
-        agent: "reference".into(),
-        launcher: Arc::new(launcher),
-        system_prompt: None,
-        changed_prompt: None,
-        defaults: Settings::default(),
-        settings: Settings::default(),
-        policy: Policy::Auto,
-        limits: Limits::default(),
-        max_turn_bytes: 64 << 20,
-        margin: 0.0,
-        rules: Rules { consent: Consent::Deny, ..Rules::default() },
-        asker: Arc::new(Nobody),
-        pruning: Pruning::default(),
-        request_id: None,
-    })
-}
-
 async fn times(talk: &mut Talk, count: usize) -> Result<Times> {
     let mut times = Vec::new();
     for _ in 0..count {
@@ -155,7 +108,7 @@ async fn prompts(folder: &Path) -> Result<()> {
     let direct = Times::of(PROMPTS, || bare.prompt("say: fine"))?;
     let session = start(&engine, folder)?.id;
     let commit = commits(&engine, session).await?;
-    let mut talk = Talk::open(&engine, options(session, &[])?).await?;
+    let mut talk = Talk::open(&engine, options(&program("rethread")?, session, &[])).await?;
     times(&mut talk, 5).await?;
     let ours = times(&mut talk, PROMPTS).await?;
     talk.end().await?;
@@ -182,7 +135,7 @@ async fn updates(folder: &Path) -> Result<()> {
     bare.prompt("say: fine")?;
     let direct = begun.elapsed();
     let session = start(&engine, folder)?.id;
-    let mut talk = Talk::open(&engine, options(session, &flags)?).await?;
+    let mut talk = Talk::open(&engine, options(&program("rethread")?, session, &flags)).await?;
     let begun = Instant::now();
     talk.send("say: fine", &mut |_| ()).await?;
     let ours = begun.elapsed();
@@ -209,7 +162,7 @@ async fn long_story(folder: &Path) -> Result<()> {
         let fresh = start(&engine, folder)?.id;
         let mut pair = Vec::new();
         for (session, name) in [(fresh, "fresh".to_owned()), (session, format!("agent{number}"))] {
-            let mut options = options(session, &[])?;
+            let mut options = options(&program("rethread")?, session, &[]);
             options.agent = name;
             let begun = Instant::now();
             let mut talk = Talk::open(&engine, options).await?;

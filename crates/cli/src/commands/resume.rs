@@ -196,8 +196,7 @@ impl Going {
             }
             app.engine.shift(session.id, Move::Reopen).await?;
         }
-        let conversation = app.conversation(&session, self.how.conversation()).await?;
-        let agent = app.agent_of(&session, &conversation, self.with.as_deref()).await?;
+        let agent = app.agent_of(&session, &self.how, self.with.as_deref()).await?;
         let person = Arc::new(Person::new(app.json));
         app.tell_differences(&session, self.how.model.as_deref());
         let options = app.options(&session, &agent, &self.how, person.clone()).await?;

@@ -12,7 +12,7 @@ use super::variable;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Workflow {
-    pub(crate) agent: String,
+    agent: String,
     pub(crate) jobs: u32,
     rounds: u32,
     context_limit: f64,
@@ -29,6 +29,11 @@ pub(crate) struct Workflow {
 }
 
 impl Workflow {
+    /// The agent that works where none is named.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        Some(self.agent.as_str()).filter(|name| !name.is_empty())
+    }
+
     pub(super) fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(self.jobs > 0, "workflow.jobs must be at least 1");
         anyhow::ensure!(self.task_seconds > 0, "workflow.task_seconds must be at least 1");

@@ -2,18 +2,12 @@
 
 use crate::chat::{Chat, Terminal};
 use crate::env::TestEnv;
-use crate::reference::until;
+use crate::reference::{has_prompts, until};
 
 fn world() -> TestEnv {
     let env = TestEnv::new();
     env.agent("ref", &["--resume"]);
     env
-}
-
-/// Waits until the agent has got so many prompts: the turn runs.
-#[track_caller]
-fn has_prompts(env: &TestEnv, count: usize) {
-    until("a prompt", || (env.prompts("ref").len() == count).then_some(()));
 }
 
 #[test]

@@ -242,6 +242,7 @@ fn mistakes_are_told_with_what_to_do() {
     let world = World::new();
     let mut mcp = Mcp::start(&world);
     world.write("bad.md", "# Nothing\n");
+    world.write("PLAN.md", "# Mine\n");
     world.write("named.md", "## Task a: A\n- verify: unheard\n");
     let with = |more: Value| {
         let mut all = json!({"agentName": "ref", "plan": "plan.md"});
@@ -257,6 +258,10 @@ fn mistakes_are_told_with_what_to_do() {
         (with(json!({"plan": "named.md"})), "unheard"),
         (with(json!({"agentName": "nobody"})), "nobody"),
         (with(json!({"worktree": "/nowhere"})), "/nowhere"),
+        (
+            json!({"agentName": "ref", "issue": "Do it"}),
+            "PLAN.md is there already. Give it as plan",
+        ),
         (with(json!({"jobs": 0})), "begin at 1"),
         (with(json!({"pauseAfter": 0})), "begin at 1"),
         (with(json!({"maxTokens": 0})), "begin at 1"),

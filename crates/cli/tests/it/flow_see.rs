@@ -1,11 +1,11 @@
 //! Workflows as people and programs see them: lists, snapshots, logs, notices, and work in the background.
 
 use hmac::{Hmac, KeyInit, Mac};
+use rethread_testkit::http::{Received, Reply, Server};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::env::TestEnv;
-use crate::http::{Reply, Server};
 use crate::reference::until;
 
 const TWO: &str = "# Two things
@@ -207,7 +207,7 @@ fn signature(key: &str, timestamp: &str, body: &str) -> String {
 
 #[test]
 fn others_are_told_of_pause_resume_and_end_and_can_tell_that_it_is_us() {
-    let server = Server::start(vec![Reply::Ok("{}".to_owned())]);
+    let server = Server::always(Reply::ok("{}"));
     let env = TestEnv::with_flows();
     env.set("notify.team", format!("url = \"{}\"\nsecret_variable = \"HOOK_KEY\"", server.url()));
     env.plan(TWO);
@@ -219,8 +219,7 @@ fn others_are_told_of_pause_resume_and_end_and_can_tell_that_it_is_us() {
         env.finish(command, b"").succeeded();
     }
     let received = server.received(4);
-    let told: Vec<Value> =
-        received.iter().map(|one| serde_json::from_str(&one.body).unwrap()).collect();
+    let told: Vec<Value> = received.iter().map(Received::json).collect();
     let kinds: Vec<&Value> = told.iter().map(|notice| &notice["event"]).collect();
     let expected =
         ["workflow_started", "workflow_paused", "workflow_resumed", "workflow_completed"];
@@ -230,14 +229,14 @@ fn others_are_told_of_pause_resume_and_end_and_can_tell_that_it_is_us() {
     assert_eq!((&told[3]["tasks_completed"], &told[3]["tasks_total"]), (&json!(2), &json!(2)));
     for one in &received {
         let expected =
-            signature("geheim-und-lang", &one.headers["x-rethread-timestamp"], &one.body);
+            signature("geheim-und-lang", &one.headers["x-rethread-timestamp"], one.text());
         assert_eq!(one.headers["x-rethread-signature"], expected);
     }
 }
 
 #[test]
 fn a_failure_is_told_as_slack_wants_it_and_only_what_is_wanted() {
-    let server = Server::start(vec![Reply::Ok("ok".to_owned())]);
+    let server = Server::always(Reply::ok("ok"));
     let env = TestEnv::with_flows();
     env.set(
         "notify.team",
@@ -247,7 +246,7 @@ fn a_failure_is_told_as_slack_wants_it_and_only_what_is_wanted() {
     assert_eq!(env.start(&[]).code, Some(1));
     assert_eq!(env.flow(&["reject", "--reason", "hopeless"]).code, Some(1));
     let received = server.received(1);
-    let told: Value = serde_json::from_str(&received[0].body).unwrap();
+    let told: Value = received[0].json();
     let text = told.to_string();
     assert!(text.contains("Doomed") && text.contains("hopeless"), "{told:#}");
 }

@@ -1,10 +1,10 @@
 //! Agents, checks and models that do not do as they should: the task fails and says why, and the workflow stays
 //! resumable.
 
+use rethread_testkit::http::{Reply, Server};
 use serde_json::json;
 
 use crate::env::TestEnv;
-use crate::http::{Reply, Server};
 use crate::workspace_secrets::{KNOWN, with};
 
 /// One task with these lines, and one after it.
@@ -182,7 +182,7 @@ fn with_model(url: &str) -> TestEnv {
 fn answer(text: &str) -> Reply {
     let message = json!({"role": "assistant", "content": text});
     let body = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
-    Reply::Ok(body.to_string())
+    Reply::ok(body.to_string())
 }
 
 /// The workflow is done, and the rules found the decision.
@@ -204,7 +204,7 @@ fn decisions_are_found_by_the_model_with_the_messages_they_rest_on() {
                        "alternatives": ["XML"], "entries": [2]}],
         "errors": [],
     });
-    let server = Server::start(vec![answer(&found.to_string())]);
+    let server = Server::always(answer(&found.to_string()));
     let env = with_model(&server.url());
     env.start(&["--pause-after", "1"]).succeeded();
     let decisions = env.flow_json(&["show", "--part", "decisions"]);
@@ -221,13 +221,13 @@ fn decisions_are_found_by_the_model_with_the_messages_they_rest_on() {
 
 /// What the model was asked with a schema, and not for summaries.
 fn extractions(server: &Server) -> Vec<String> {
-    let all = server.so_far().into_iter().map(|one| one.body);
+    let all = server.so_far().into_iter().map(|one| one.text().to_owned());
     all.filter(|body| body.contains("extract the decisions")).collect()
 }
 
 #[test]
 fn a_model_that_answers_nonsense_is_asked_once_more_then_the_rules_do_it() {
-    let server = Server::start(vec![answer("I would say: blue.")]);
+    let server = Server::always(answer("I would say: blue."));
     let env = with_model(&server.url());
     assert_by_rules(&env, "the model's answer was of no use");
     assert_eq!(extractions(&server).len(), 4, "twice for each of two tasks");
@@ -236,13 +236,13 @@ fn a_model_that_answers_nonsense_is_asked_once_more_then_the_rules_do_it() {
 #[test]
 fn a_model_that_is_down_or_slow_does_not_hold_up_the_work() {
     assert_by_rules(&with_model("http://127.0.0.1:9/v1"), "the model did not answer");
-    let server = Server::start(vec![Reply::Silence]);
+    let server = Server::always(Reply::Hang(Vec::new()));
     assert_by_rules(&with_model(&server.url()), "the model did not answer");
 }
 
 #[test]
 fn a_secret_that_is_known_reaches_neither_the_store_nor_those_who_are_told() {
-    let server = Server::start(vec![Reply::Ok("{}".to_owned())]);
+    let server = Server::always(Reply::ok("{}"));
     let env = with_task(&format!(
         "\ndo: say: Decided: the key {KNOWN} stays because it is good.\ndo: refuse: bad key {KNOWN}"
     ));
@@ -253,7 +253,7 @@ fn a_secret_that_is_known_reaches_neither_the_store_nor_those_who_are_told() {
     let run = env.finish(command, b"");
     assert_eq!(run.code, Some(1), "{run}");
     for told in server.received(2) {
-        assert!(!told.body.contains(KNOWN), "{}", told.body);
+        assert!(!told.text().contains(KNOWN), "{}", told.text());
     }
     assert!(!run.to_string().contains(KNOWN), "{run}");
     assert_eq!(with(&env.path("store"), KNOWN), [] as [String; 0]);

@@ -5,7 +5,6 @@
 mod env;
 mod chat;
 mod flow;
-mod http;
 mod live;
 mod mcp_client;
 mod reference;

@@ -1,26 +1,16 @@
 //! The reference agent as tests see it: what it holds, what it was asked, and what is left of it.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
+pub(crate) use rethread_testkit::until;
 use serde_json::Value;
 
 use crate::env::TestEnv;
 
-/// How long something may take that happens in another process.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Looks again and again until it is so.
+/// Waits until the agent has got so many prompts: the turn runs.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub(crate) fn has_prompts(env: &TestEnv, count: usize) {
+    until("a prompt", || (env.prompts("ref").len() == count).then_some(()));
 }
 
 /// One prompt as it reached the agent: kind and text of each block.

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::client::Request;
+use crate::env::TestEnv;
 use crate::site::Site;
+use crate::sockets::until;
 
 #[test]
 fn a_session_is_begun_recorded_read_and_ended() {
@@ -134,4 +136,51 @@ fn what_cannot_be_read_is_told() {
         site.get("/api/v1/sessions/0198aaaa-0000-7000-8000-000000000000").is(404).code(),
         "session_not_found"
     );
+}
+
+#[test]
+fn nothing_is_begun_in_a_folder_that_is_not_recorded() {
+    let env = TestEnv::new();
+    env.agent("ref", &[]);
+    let folder = env.path("private").display().to_string();
+    std::fs::create_dir(&folder).unwrap();
+    env.set("record", format!("exclude = [{folder:?}]"));
+    let site = Site::within(env, &[]);
+    let order = json!({"worktree": folder, "issue": "Do it", "agent": "ref"});
+    for (path, asked) in
+        [("/api/v1/sessions", json!({"project": folder})), ("/api/v1/workflows", order)]
+    {
+        let told = site.post(path, &asked).is(422).json();
+        assert_eq!(told["code"], "bad_input", "{told}");
+        assert!(told["detail"].as_str().unwrap().ends_with("private are not recorded"), "{told}");
+        assert_eq!(site.get(path).is(200).json()["items"], json!([]));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_workspace_is_said_once() {
+    let env = TestEnv::new();
+    env.run(["init"]).succeeded();
+    let site = Site::within(env, &[]);
+    let project = site.env.path("project");
+    std::fs::create_dir_all(project.join("conversations/2026-01-01")).unwrap();
+    let spoil = |name: &str| {
+        let made = site.env.path("made");
+        std::fs::create_dir_all(made.join(".session")).unwrap();
+        std::fs::write(made.join(".session/session.json"), "nonsense").unwrap();
+        std::fs::rename(made, project.join("conversations/2026-01-01").join(name)).unwrap();
+        until(name, || {
+            site.get("/api/v1/sessions").is(200);
+            site.said.lock().unwrap().contains(name).then_some(())
+        });
+    };
+    spoil("001-chat-first");
+    // When the second is told, the first was looked at again.
+    spoil("002-chat-second");
+    let said = site.said.lock().unwrap();
+    let notes: Vec<&str> = said.lines().filter(|line| line.contains("001-chat-first")).collect();
+    let mut different = notes.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(notes.len(), different.len(), "{said}");
 }

@@ -3,24 +3,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
+pub(crate) use rethread_testkit::until;
 use serde_json::Value;
 
 use crate::client::{Answer, PATIENCE, Request, head, read};
-
-/// Looks again and again until it is so.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// An address of this machine that nobody has come from yet: strangers are counted by theirs.
 pub(crate) fn elsewhere() -> Ipv4Addr {

@@ -2,6 +2,7 @@
 
 mod gate;
 mod held;
+mod meant;
 mod open;
 mod port;
 mod send;

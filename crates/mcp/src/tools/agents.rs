@@ -59,7 +59,7 @@ struct AgentView {
 }
 
 pub(super) fn list(office: &Office, _: NoArgs) -> Result<Agents, Failure> {
-    let agents = office.host.agents()?.into_iter().map(|agent| AgentView {
+    let agents = office.program.agents()?.into_iter().map(|agent| AgentView {
         name: agent.name,
         is_installed: agent.is_installed,
         is_restrictable: agent.unrestrictable.is_none(),

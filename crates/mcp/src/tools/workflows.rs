@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::workflow::{Status, Workflow};
+use rethread_engine::program::{Order, PLAN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
 use crate::flow_views::{SnapshotRow, WorkflowView};
-use crate::port::Order;
 use crate::server::Office;
 
 /// What is left of the time for an answer once a pause was waited for.
@@ -129,18 +129,33 @@ pub(super) async fn start(
     let some =
         |what, given: Option<u32>, most| given.map(|_| within(what, given, 1, most)).transpose();
     let worktree = office.project(args.worktree.as_deref())?;
+    let agent = filled(args.agent_name);
+    if agent.is_none() && office.program.default_agent().is_none() {
+        return Err(Failure::new(
+            "It is not said which agent is to work",
+            "give agentName; list_agents shows them",
+        ));
+    }
+    let unwritten = worktree.join(PLAN);
+    if plan.is_none() && unwritten.exists() {
+        let what = format!("{} is there already", unwritten.display());
+        return Err(Failure::new(what, "give it as plan, or have it moved away"));
+    }
     let order = Order {
         plan: plan.map(|path| worktree.join(Path::new(path.trim()))),
         worktree,
         issue,
-        agent: filled(args.agent_name),
+        agent,
         jobs: some("jobs", args.jobs, MOST_JOBS)?,
         pause_after: some("pauseAfter", args.pause_after, u32::MAX)?,
-        max_minutes: args.max_minutes,
+        max_minutes: args
+            .max_minutes
+            .map(|most| f64::from(u32::try_from(most).unwrap_or(u32::MAX))),
         max_tokens: args.max_tokens,
         max_cost: args.max_cost,
+        ..Order::default()
     };
-    view(office, &office.host.start_workflow(order).await?).await
+    view(office, &office.program.start_workflow(order).await?).await
 }
 
 pub(super) async fn status(
@@ -169,7 +184,7 @@ pub(super) async fn pause(
     let reason = args.reason.filter(|reason| !reason.trim().is_empty());
     let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
-    let workflow = office.host.pause_workflow(workflow.id, reason, now, wait).await?;
+    let workflow = office.program.pause_workflow(workflow.id, reason, now, wait).await?;
     view(office, &workflow).await
 }
 
@@ -190,7 +205,8 @@ pub(super) async fn resume(
             "finish the task; a person, or an agent outside of it, resumes it",
         ));
     }
-    let resumed = office.host.resume_workflow(workflow.id, args.from.as_deref(), args.with).await?;
+    let resumed =
+        office.program.resume_workflow(workflow.id, args.from.as_deref(), args.with).await?;
     Ok(Resumes {
         workflow: view(office, &resumed.workflow).await?,
         from: SnapshotRow::from(&resumed.snapshot),

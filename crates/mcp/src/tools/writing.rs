@@ -148,7 +148,7 @@ async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
         session.accepts_messages()?;
         return Ok(session);
     }
-    office.host.may_record(&office.place.project)?;
+    office.program.may_record(&office.place.project)?;
     let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
     beginning.title.clone_from(&args.title);
     beginning.agent.clone_from(&args.agent_name);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rethread_model::{Answer, Dialect, Error, Request};
+use rethread_testkit::http::{Reply, Server};
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server};
 use crate::setup::{because, complete, good, good_body, request, schema, settings, structured};
 
 async fn read(body: Value, request: &Request) -> Result<Answer, Error> {
@@ -41,7 +41,7 @@ async fn a_plain_request() {
         "messages": [{ "role": "user", "content": "Why?" }],
         "system": "Be brief.",
     });
-    assert_eq!(received.body, body);
+    assert_eq!(received.json(), body);
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_structured_request() {
     let server = Server::start(vec![Reply::new("200 OK", body.to_string())]);
     let answer = complete(settings(Dialect::Anthropic, &server.url()), &structured()).await;
     assert_eq!(answer.unwrap().text, r#"{"why":"so","a":1}"#);
-    let received = server.received(1).remove(0).body;
+    let received = server.received(1).remove(0).json();
     assert_eq!(received["tools"].as_array().unwrap().len(), 1);
     assert_eq!(received["tools"][0]["name"], "answer");
     assert_eq!(received["tools"][0]["input_schema"], schema());
@@ -70,7 +70,7 @@ async fn no_key_and_no_system_text_leave_nothing_behind() {
     let received = server.received(1).remove(0);
     assert_eq!(received.line, "POST /proxy/v1/messages HTTP/1.1");
     assert!(!received.headers.contains_key("x-api-key"));
-    assert_eq!(received.body.get("system"), None);
+    assert_eq!(received.json().get("system"), None);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! The client of a model, against a real server on this machine that answers by script.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
-mod server;
 mod setup;
 
 mod anthropic;

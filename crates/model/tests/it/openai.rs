@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rethread_model::{Answer, Dialect, Error, Request};
+use rethread_testkit::http::{Reply, Server};
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server};
 use crate::setup::{because, complete, good, good_body, request, schema, settings, structured};
 
 fn base(server: &Server) -> String {
@@ -37,7 +37,7 @@ async fn a_plain_request() {
         { "role": "user", "content": "Why?" },
     ]);
     let body = json!({ "model": "small", "messages": messages, "max_tokens": 400 });
-    assert_eq!(received.body, body);
+    assert_eq!(received.json(), body);
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_structured_request() {
     let received = server.received(1).remove(0);
     let wanted = json!({ "name": "answer", "strict": true, "schema": schema() });
     let format = json!({ "type": "json_schema", "json_schema": wanted });
-    assert_eq!(received.body["response_format"], format);
+    assert_eq!(received.json()["response_format"], format);
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn no_key_and_no_system_text_leave_nothing_behind() {
     let received = server.received(1).remove(0);
     assert_eq!(received.line, "POST /v1/chat/completions HTTP/1.1");
     assert!(!received.headers.contains_key("authorization"));
-    assert_eq!(received.body["messages"], json!([{ "role": "user", "content": "Why?" }]));
+    assert_eq!(received.json()["messages"], json!([{ "role": "user", "content": "Why?" }]));
 }
 
 #[tokio::test]

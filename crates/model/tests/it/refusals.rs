@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rethread_model::{Backoff, Error};
+use rethread_testkit::http::{Reply, Server};
 
-use crate::server::{Reply, Server};
 use crate::setup::{BOTH, ask, because, complete, good, request, settings};
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rethread_model::{Dialect, Endpoint, Error, Key};
+use rethread_testkit::http::{Reply, Server};
 use serde_json::json;
 
-use crate::server::{Reply, Server};
 use crate::setup::{BOTH, KEY, complete, good_body, request, settings, structured};
 
 fn assert_hidden(error: &Error) {

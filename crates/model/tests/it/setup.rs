@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use rethread_model::{Answer, Backoff, Dialect, Endpoint, Error, Key, Request, Settings};
+use rethread_testkit::http::{Reply, Server};
 use serde_json::{Value, json};
-
-use crate::server::{Reply, Server};
 
 pub(crate) const KEY: &str = "sk-test-4711";
 pub(crate) const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];

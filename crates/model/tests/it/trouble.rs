@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use rethread_model::Error;
+use rethread_testkit::http::{Reply, Server};
 
-use crate::server::{Reply, Server};
 use crate::setup::{BOTH, ask, because, complete, good, request, settings};
 
 const SHORT: Duration = Duration::from_millis(100);

@@ -2,10 +2,10 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use rethread_notify::{Courier, Error, Event, Format, Hook, Key, Patience};
+use rethread_testkit::http::{Received, Reply, Server};
 use sha2::Sha256;
 
-use crate::server::{Received, Reply, Server};
-use crate::setup::{NOW, SECRET, courier, hook, notice, patience, send, sent};
+use crate::setup::{NOW, SECRET, courier, hook, notice, patience, send, sent, shown, url};
 
 /// Checks as a receiver does.
 fn is_signed(received: &Received, secret: &str) -> bool {
@@ -38,8 +38,8 @@ async fn every_form_is_signed() {
 
 #[tokio::test]
 async fn without_a_secret_there_is_no_signature() {
-    let server = Server::start(vec![Reply::ok()]);
-    let hook = Hook::new(&server.url(), Format::Json).unwrap();
+    let server = Server::start(vec![Reply::ok("ok")]);
+    let hook = Hook::new(&url(&server), Format::Json).unwrap();
     courier().deliver(&hook, &notice()).await.unwrap();
     assert!(!server.received(1)[0].headers.contains_key("x-rethread-signature"));
 }
@@ -47,7 +47,7 @@ async fn without_a_secret_there_is_no_signature() {
 #[tokio::test]
 async fn what_is_tried_again_is_the_same_delivery() {
     for trouble in ["500 Oops", "503 Later", "429 Slow"] {
-        let script = vec![Reply::new(trouble, ""), Reply::Bytes(Vec::new()), Reply::ok()];
+        let script = vec![Reply::new(trouble, ""), Reply::Bytes(Vec::new()), Reply::ok("ok")];
         let server = Server::start(script);
         assert_eq!(send(&server).await, Ok(()));
         let received = server.received(3);
@@ -63,7 +63,7 @@ async fn what_is_tried_again_is_the_same_delivery() {
 async fn patience_has_an_end() {
     let script = (0..4).map(|_| Reply::new("502 Bad", "no upstream")).collect();
     let server = Server::start(script);
-    let refused = Error::Refused { at: server.shown(), status: 502, message: "no upstream".into() };
+    let refused = Error::Refused { at: shown(&server), status: 502, message: "no upstream".into() };
     assert_eq!(send(&server).await, Err(refused));
     server.received(3);
 }
@@ -73,7 +73,8 @@ async fn a_refusal_is_final() {
     for status in ["400 Bad", "401 Who", "403 No", "404 Gone", "410 Gone", "301 Moved", "302 Found"]
     {
         let elsewhere = "location: http://127.0.0.1:1/\r\n";
-        let server = Server::start(vec![Reply::with(status, elsewhere, "no_service"), Reply::ok()]);
+        let server =
+            Server::start(vec![Reply::with(status, elsewhere, "no_service"), Reply::ok("ok")]);
         let error = send(&server).await.unwrap_err();
         assert!(matches!(&error, Error::Refused { message, .. } if message == "no_service"));
         server.received(1);
@@ -84,7 +85,7 @@ async fn a_refusal_is_final() {
 async fn the_wait_is_what_the_receiver_asks_for() {
     let asks = |seconds: &str| {
         let header = format!("retry-after: {seconds}\r\n");
-        vec![Reply::with("429 Slow", &header, ""), Reply::ok()]
+        vec![Reply::with("429 Slow", &header, ""), Reply::ok("ok")]
     };
     let server = Server::start(asks("0.05"));
     let mut patience = patience();
@@ -102,7 +103,7 @@ async fn the_wait_is_what_the_receiver_asks_for() {
 
 #[tokio::test]
 async fn only_what_was_asked_for_is_sent() {
-    let server = Server::start(vec![Reply::ok()]);
+    let server = Server::start(vec![Reply::ok("ok")]);
     let mut hook = hook(&server, Format::Json);
     hook.on = vec![Event::Failed];
     courier().deliver(&hook, &notice()).await.unwrap();

@@ -1,9 +1,9 @@
 //! Neither a secret nor a URL that is one is ever shown.
 
 use rethread_notify::{Format, Hook, Key};
+use rethread_testkit::http::{Reply, Server};
 
-use crate::server::{Reply, Server};
-use crate::setup::{SECRET, courier, hook, notice, send};
+use crate::setup::{SECRET, courier, hook, notice, send, url};
 
 #[test]
 fn debug_shows_the_host_only() {
@@ -21,7 +21,7 @@ fn debug_shows_the_host_only() {
 #[tokio::test]
 async fn a_receiver_that_repeats_them_is_not_quoted() {
     let server = Server::start(Vec::new());
-    let url = server.url();
+    let url = url(&server);
     let path = "/services/T0secret/B0secret";
     for said in [&url, path, "T0secret?", SECRET, "x\u{0}whsec-4\u{7}711"] {
         let server = Server::start(vec![Reply::new("400 Bad", format!("unknown: {said}"))]);

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rethread_notify::{Backoff, Courier, Error, Event, Format, Hook, Key, Notice, Patience};
+use rethread_testkit::http::{Received, Reply, Server};
 use serde_json::Value;
-
-use crate::server::{Received, Reply, Server};
 
 pub(crate) const SECRET: &str = "whsec-4711";
 pub(crate) const NOW: i64 = 1_700_000_000;
@@ -24,8 +23,18 @@ pub(crate) fn with(patience: Patience) -> Courier {
     Courier::new(patience, || Timestamp::from_second(NOW).unwrap()).unwrap()
 }
 
+/// Where a hook leads, with a secret in it.
+pub(crate) fn url(server: &Server) -> String {
+    format!("{}/services/T0secret/B0secret", server.url())
+}
+
+/// The same, as it is shown.
+pub(crate) fn shown(server: &Server) -> String {
+    format!("{}/…", server.url())
+}
+
 pub(crate) fn hook(server: &Server, format: Format) -> Hook {
-    let mut hook = Hook::new(&server.url(), format).unwrap();
+    let mut hook = Hook::new(&url(server), format).unwrap();
     hook.secret = Some(Key::from(SECRET.to_owned()));
     hook
 }
@@ -55,7 +64,7 @@ pub(crate) async fn send(server: &Server) -> Result<(), Error> {
 
 /// What a notice becomes in that form, on its way.
 pub(crate) async fn sent(format: Format, notice: &Notice) -> (Received, Value) {
-    let server = Server::start(vec![Reply::ok()]);
+    let server = Server::start(vec![Reply::ok("ok")]);
     courier().deliver(&hook(&server, format), notice).await.unwrap();
     let received = server.received(1).remove(0);
     let body = serde_json::from_slice(&received.body).unwrap();

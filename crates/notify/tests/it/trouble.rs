@@ -4,9 +4,9 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use rethread_notify::{Error, Format, Hook, Patience};
+use rethread_testkit::http::{Reply, Server};
 
-use crate::server::{Reply, Server};
-use crate::setup::{courier, hook, notice, patience, send, with};
+use crate::setup::{courier, hook, notice, patience, send, shown, with};
 
 const SHORT: Duration = Duration::from_millis(100);
 const GIB: u64 = 1 << 30;
@@ -33,7 +33,7 @@ async fn silence_is_cut_off_and_tried_again() {
     let server = Server::start(vec![Reply::Hang(Vec::new()), Reply::Hang(b"HTTP/1.1 2".to_vec())]);
     let courier = with(Patience { timeout: SHORT, attempts: 2, ..patience() });
     let found = courier.deliver(&hook(&server, Format::Json), &notice()).await;
-    assert_eq!(found, Err(Error::TimedOut { at: server.shown(), after: SHORT }));
+    assert_eq!(found, Err(Error::TimedOut { at: shown(&server), after: SHORT }));
     server.received(2);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rethread_engine::agents::Nobody;
+use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,7 +16,6 @@ use super::{json, ok};
 use crate::access::Caller;
 use crate::extract::{At, Json, Key};
 use crate::live::{self, stopping};
-use crate::port::Choice;
 use crate::problem::Problem;
 use crate::state::App;
 use crate::turns::{Request, Turn};
@@ -90,10 +89,14 @@ pub(crate) async fn begin(
     let session = app.session(caller, id).await?;
     session.accepts_messages()?;
     let request = serde_json::to_vec(&(session.id, &prompt)).unwrap_or_default();
-    let choice =
-        Choice { agent: prompt.agent, conversation: prompt.conversation, model: prompt.model };
+    let choice = Choice {
+        agent: prompt.agent,
+        conversation: prompt.conversation,
+        model: prompt.model,
+        ..Choice::default()
+    };
     // What cannot be sent is told before a key is used up.
-    let mut options = app.program.options(&session, &choice, Arc::new(Nobody)).await?;
+    let (mut options, _) = app.program.options(&session, &choice).await?;
     let turn = match key {
         Some(key) => {
             let scoped = format!("prompt {} {key}", caller.user());

@@ -148,10 +148,7 @@ async fn create(
     Key(key): Key,
     Json(begun): Json<Begun>,
 ) -> Result<Response, Problem> {
-    let folder = match &begun.project {
-        Some(folder) => app.program.project(folder)?,
-        None => app.settings.project.clone(),
-    };
+    let folder = app.folder(begun.project.as_deref())?;
     let beginning = Beginning {
         user: caller.user().to_owned(),
         project: folder.to_string_lossy().into_owned(),

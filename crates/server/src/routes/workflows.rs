@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
 use rethread_domain::workflow::{Command, Status, Workflow, WorkflowId};
+use rethread_engine::program::Order;
 use rethread_engine::workflows::WorkflowFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,7 +20,6 @@ use crate::access::Caller;
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params};
 use crate::live::stopping;
-use crate::port::Order;
 use crate::problem::Problem;
 use crate::state::App;
 use crate::views::workflow::{LogLine, Moved, WorkflowRowView, WorkflowView};
@@ -197,22 +197,19 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
     if is_zero || started.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
         return Err(Problem::new("limit_not_positive", "a limit is not above 0"));
     }
-    let worktree = match filled(started.worktree.as_deref()) {
-        Some(folder) => app.program.project(folder)?,
-        None => app.settings.project.clone(),
-    };
+    let worktree = app.folder(filled(started.worktree.as_deref()))?;
     Ok(Order {
         id: None,
-        user: caller.user().to_owned(),
+        user: Some(caller.user().to_owned()),
         plan: plan.map(|path| within(&worktree, path)).transpose()?,
         worktree,
         issue: issue.map(str::to_owned),
         agent: filled(started.agent.as_deref()).map(str::to_owned),
         jobs: started.jobs,
         pause_after: started.pause_after,
-        max_minutes: started.max_minutes,
+        max_minutes: started.max_minutes.map(f64::from),
         max_tokens: started.max_tokens,
-        max_cost_usd: started.max_cost_usd,
+        max_cost: started.max_cost_usd,
     })
 }
 

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use rethread_bench::{millis, say};
 use rethread_domain::SessionId;
 use serde_json::{Value, json};
 
+use crate::percentile;
 use crate::wire::{Door, Line};
-use crate::{millis, percentile, say};
 
 /// How often one token may ask, a second.
 pub(crate) const LIMIT: u32 = 50;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use rethread_bench::{Dice, fill, open, start, text};
+use rethread_bench::{Dice, fill, millis, open, program, say, start, text};
 use rethread_domain::SessionId;
 use rethread_engine::{ContextOptions, Engine};
 use serde_json::{Value, json};
@@ -29,15 +29,6 @@ const SESSIONS: usize = 100;
 const MESSAGES: u32 = 200;
 const LONG: u32 = 5_000;
 const CALLS: usize = 500;
-
-#[expect(clippy::print_stdout, reason = "what a benchmark is for")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
 
 /// What so many of a hundred do not exceed.
 fn percentile(mut times: Vec<Duration>, part: usize) -> Duration {
@@ -75,8 +66,7 @@ impl Server {
         let config = folder.join(".config/rethread");
         std::fs::create_dir_all(&config)?;
         std::fs::write(config.join("config.toml"), settings)?;
-        let program = std::env::current_exe()?.with_file_name("rethread");
-        ensure!(program.exists(), "build the program first: cargo build --release");
+        let program = program("rethread")?;
         let store = folder.join("bench.db");
         let log = std::fs::File::create(folder.join("log"))?;
         let child = Command::new(program)

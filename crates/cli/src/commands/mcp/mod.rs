@@ -2,7 +2,6 @@
 
 mod clients;
 mod edit;
-mod host;
 mod install;
 mod token;
 
@@ -18,8 +17,8 @@ use rethread_mcp::{HttpOptions, Limits, Office, Place, Streams, serve_http, serv
 use super::project;
 use crate::cli::App;
 use crate::error::BadInput;
+use crate::host::Host;
 use crate::{config, output, workspace};
-use host::Program;
 
 /// Let agents remember, and invoke each other, over the Model Context Protocol
 ///
@@ -83,8 +82,10 @@ impl Args {
         };
         let streams = Streams::new(app.config.output_streams()?);
         let engine = app.engine.clone();
-        let host = Arc::new(Program::new(app, &place.user));
-        let office = Office::new(engine, host, place, limits, streams, env!("CARGO_PKG_VERSION"));
+        // A client sees what came since it asked last.
+        let program = Arc::new(Host::new(app, Duration::ZERO)?);
+        let office =
+            Office::new(engine, program, place, limits, streams, env!("CARGO_PKG_VERSION"));
         match self.http {
             Some(address) => listen(office, address, &self.public_host).await?,
             None => serve_stdio(office).await?,

@@ -1,6 +1,5 @@
 //! `rethread serve`
 
-mod host;
 mod key;
 
 use std::net::SocketAddr;
@@ -18,11 +17,13 @@ use rethread_store::StoreUrl;
 use super::project;
 use crate::cli::App;
 use crate::error::BadInput;
+use crate::host::Host;
 use crate::{output, workspace};
-use host::Host;
 
 pub(super) use key::ensure as own_token;
 
+/// How often a workspace is looked through, at most.
+const GATHER_EVERY: Duration = Duration::from_secs(1);
 /// How long a link into the dashboard can be used.
 const LINK_LASTS: SignedDuration = SignedDuration::from_mins(5);
 
@@ -148,7 +149,7 @@ impl Args {
         let engine = app.engine.clone();
         let logs = self.logs()?;
         let log = if logs { Log::stderr() } else { Log::none() };
-        let program = Arc::new(Host::new(app));
+        let program = Arc::new(Host::new(app, GATHER_EVERY)?);
         let server = Server { engine, program, settings, log, tls };
         server.run(listener, asked_to_end()).await?;
         if !logs {

@@ -21,7 +21,7 @@ use rethread_domain::workflow::{Status, WorkflowId};
 pub(crate) use answer::{pause, tell};
 pub(crate) use background::in_background;
 pub(crate) use drive::drive;
-pub(crate) use order::{Approval, Order, issue_of};
+pub(crate) use order::{Approval, Start};
 pub(crate) use recover::at_start;
 pub(crate) use resume::resumption;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rethread_domain::quote::{one_line, safe};
 use rethread_domain::workflow::plan::Plan;
 use rethread_domain::workflow::{Charter, Issue, Limits, Verify, Workflow, WorkflowId};
+use rethread_engine::program::{Order, PLAN};
 use rethread_engine::workflows::read_plan;
 
 use crate::cli::App;
@@ -16,21 +17,10 @@ use crate::output;
 /// The most that an issue may have.
 const MOST_ISSUE: usize = 256 * 1024;
 
+/// What is ordered, with what only a person may say.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
-    /// Under this id, unless it was made before: then it is that one.
-    pub(crate) id: Option<WorkflowId>,
-    /// Whose it is, where that is not the user of this program.
-    pub(crate) user: Option<String>,
-    pub(crate) worktree: PathBuf,
-    pub(crate) plan: Option<PathBuf>,
-    pub(crate) issue: Option<Issue>,
-    pub(crate) agent: Option<String>,
-    pub(crate) jobs: Option<u32>,
-    pub(crate) pause_after: Option<u32>,
-    pub(crate) max_minutes: Option<f64>,
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) max_cost: Option<f64>,
+pub(crate) struct Start {
+    pub(crate) order: Order,
     pub(crate) permissions: Option<String>,
     pub(crate) commands: Approval,
 }
@@ -46,11 +36,11 @@ pub(crate) enum Approval {
     Later,
 }
 
-impl Order {
+impl Start {
     /// Checks all of it and makes the workflow, pending.
     pub(crate) async fn begin(&self, app: &App) -> anyhow::Result<Workflow> {
-        refuse_excluded(app, &self.worktree)?;
-        let plan = self.plan.as_deref().map(plan_of).transpose()?;
+        refuse_excluded(app, &self.order.worktree)?;
+        let plan = self.order.plan.as_deref().map(plan_of).transpose()?;
         let charter = self.charter(app, plan.as_ref())?;
         for agent in agents(&charter, plan.as_ref()) {
             app.agent(&agent)?;
@@ -59,48 +49,45 @@ impl Order {
             self.check_commands(app, &charter, plan).await?;
         }
         let tasks = plan.map(|plan| plan.tasks).unwrap_or_default();
-        let id = self.id.unwrap_or_else(WorkflowId::generate);
+        let id = self.order.id.unwrap_or_else(WorkflowId::generate);
         Ok(app.engine.create_workflow_as(id, charter, tasks).await?)
     }
 
     fn charter(&self, app: &App, plan: Option<&Plan>) -> anyhow::Result<Charter> {
-        let settings = &app.config.workflow;
+        let (order, settings) = (&self.order, &app.config.workflow);
         if let Some(rule) = &self.permissions {
             app.config
                 .consent(Some(rule))
                 .map_err(|error| BadInput::new(error.to_string(), "one of ask, allow, deny"))?;
         }
         let title = plan.map(|plan| plan.title.clone()).filter(|title| !title.is_empty());
-        let issue = self.issue.clone().unwrap_or_else(|| Issue {
+        let issue = order.issue.as_deref().map(issue_of).transpose()?;
+        let issue = issue.unwrap_or_else(|| Issue {
             id: None,
             title: title.clone().unwrap_or_default(),
             text: plan.map(|plan| plan.intro.clone()).unwrap_or_default(),
         });
-        let agent = self
-            .agent
-            .clone()
-            .or_else(|| Some(settings.agent.clone()).filter(|name| !name.is_empty()));
-        let agent = agent.ok_or_else(|| {
+        let agent = order.agent.as_deref().or_else(|| settings.agent()).ok_or_else(|| {
             BadInput::new(
                 "which agent is to work?",
                 "say it with --agent, or set workflow.agent; `rethread agents` lists them",
             )
         })?;
         let limits = Limits {
-            jobs: self.jobs.unwrap_or(settings.jobs).max(1),
-            tasks: self.pause_after.filter(|count| *count > 0),
-            seconds: self.max_minutes.map(seconds_of).transpose()?,
-            tokens: self.max_tokens,
-            cost_usd: self.max_cost.map(|most| amount("a cost", most)).transpose()?,
+            jobs: order.jobs.unwrap_or(settings.jobs).max(1),
+            tasks: order.pause_after.filter(|count| *count > 0),
+            seconds: order.max_minutes.map(seconds_of).transpose()?,
+            tokens: order.max_tokens,
+            cost_usd: order.max_cost.map(|most| amount("a cost", most)).transpose()?,
             ..settings.limits()?
         };
         Ok(Charter {
-            user: app.config.user(self.user.as_deref())?,
-            worktree: self.worktree.to_string_lossy().into_owned(),
+            user: app.config.user(order.user.as_deref())?,
+            worktree: order.worktree.to_string_lossy().into_owned(),
             plan: Some(self.plan_path()?),
             title: one_line(&title.unwrap_or_else(|| issue.title.clone()), 120),
             issue,
-            agent,
+            agent: agent.to_owned(),
             permissions: self.permissions.clone(),
             limits,
         })
@@ -108,10 +95,10 @@ impl Order {
 
     /// Where the plan is, or is to be written.
     fn plan_path(&self) -> anyhow::Result<PathBuf> {
-        if let Some(path) = &self.plan {
+        if let Some(path) = &self.order.plan {
             return Ok(std::fs::canonicalize(path)?);
         }
-        let path = self.worktree.join("PLAN.md");
+        let path = self.order.worktree.join(PLAN);
         if path.exists() {
             let what = format!("{} is there already", path.display());
             return Err(BadInput::new(
@@ -209,7 +196,7 @@ fn plan_of(path: &Path) -> anyhow::Result<Plan> {
 }
 
 /// The first line of a text is the title.
-pub(crate) fn issue_of(text: &str) -> anyhow::Result<Issue> {
+fn issue_of(text: &str) -> anyhow::Result<Issue> {
     if text.trim().is_empty() || text.len() > MOST_ISSUE {
         let what = format!("the issue has {} bytes", text.len());
         return Err(BadInput::new(what, "it has to say something, in at most 256 KiB").into());

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rethread_domain::workflow::Issue;
+use rethread_engine::program::Order;
 
 use super::background::detached;
-use super::order::{Approval, Order, issue_of};
+use super::order::{Approval, Start};
 use super::{drive, worktree};
 use crate::cli::App;
 use crate::error::BadInput;
@@ -82,7 +82,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let (is_detached, waits) = (self.detach, self.wait);
-        let workflow = self.order()?.begin(app).await?;
+        let workflow = self.start()?.begin(app).await?;
         if is_detached {
             return detached(app, workflow.id, &["--start".to_owned()]).await;
         }
@@ -92,10 +92,8 @@ impl Args {
         drive(app, workflow.id, Some(app.engine.beginning_of(&workflow)), waits).await
     }
 
-    fn order(self) -> anyhow::Result<Order> {
-        Ok(Order {
-            id: None,
-            user: None,
+    fn start(self) -> anyhow::Result<Start> {
+        let order = Order {
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,
             issue: self.issue.as_deref().map(issue_in).transpose()?,
@@ -105,23 +103,21 @@ impl Args {
             max_minutes: self.max_minutes,
             max_tokens: self.max_tokens,
             max_cost: self.max_cost,
-            permissions: self.permissions,
-            commands: if self.approve_commands { Approval::Given } else { Approval::Asked },
-        })
+            ..Order::default()
+        };
+        let commands = if self.approve_commands { Approval::Given } else { Approval::Asked };
+        Ok(Start { order, permissions: self.permissions, commands })
     }
 }
 
 /// A text, or the content of a file.
-fn issue_in(given: &str) -> anyhow::Result<Issue> {
+fn issue_in(given: &str) -> anyhow::Result<String> {
     let path = Path::new(given);
     if given.lines().count() > 1 || !path.is_file() {
-        return issue_of(given);
+        return Ok(given.to_owned());
     }
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        BadInput::new(
-            format!("the issue {given:?} cannot be read: {error}"),
-            "give a text, or a file of text",
-        )
-    })?;
-    issue_of(&text)
+    std::fs::read_to_string(path).map_err(|error| {
+        let what = format!("the issue {given:?} cannot be read: {error}");
+        BadInput::new(what, "give a text, or a file of text").into()
+    })
 }

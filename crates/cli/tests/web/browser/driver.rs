@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::client::Request;
 
 /// How long a page may take to show something.
-pub(super) const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Under this name `WebDriver` hands elements about.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";

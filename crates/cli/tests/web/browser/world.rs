@@ -1,11 +1,10 @@
 //! Something to look at: sessions that people might have had, and a workflow that waits and goes on when it is told.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+pub(crate) use rethread_testkit::until;
 use serde_json::{Value, json};
 
-use super::driver::PATIENCE;
 use crate::env::{TestEnv, user};
 use crate::site::Site;
 
@@ -24,19 +23,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
-    }
-}
-
-/// Looks again and again until it is so.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

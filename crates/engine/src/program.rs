@@ -1,14 +1,17 @@
-//! What the server needs of the program that it is part of: its agents, its folders, and who runs workflows.
+//! What the doors need of the program that they are part of: its agents, its folders, and who runs workflows.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rethread_domain::Session;
 use rethread_domain::workflow::{Command, Snapshot, Workflow, WorkflowId};
-use rethread_engine::Error;
-use rethread_engine::agents::{Asker, OpenOptions};
+
+use crate::Error;
+use crate::agents::OpenOptions;
+
+/// The file in a worktree that a plan is written to where none is given.
+pub const PLAN: &str = "PLAN.md";
 
 /// What the program could not do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,9 +29,11 @@ pub struct AgentInfo {
     pub name: String,
     pub is_installed: bool,
     pub install: Option<String>,
+    /// Why a restriction on tools cannot be held; `None` where it can.
+    pub unrestrictable: Option<String>,
 }
 
-/// Who is to go on with a session.
+/// Who is to go on with a session, and with which tools.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Without it: whoever was last talked to.
@@ -36,23 +41,28 @@ pub struct Choice {
     /// Without it: the one that was last spoken in. `new` begins another.
     pub conversation: Option<String>,
     pub model: Option<String>,
+    /// Only these tools, unless it is empty.
+    pub allowed: Vec<String>,
+    pub disallowed: Vec<String>,
 }
 
-/// What is to be worked on. Commands are approved by whoever may answer for the workflow, not here.
+/// What is to be worked on. There is no way to approve commands here: that is for a person.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
     /// Under this id, unless it was made before: then it is that one.
     pub id: Option<WorkflowId>,
-    pub user: String,
+    /// Whose it is, where that is not the user of the program.
+    pub user: Option<String>,
     pub worktree: PathBuf,
     pub plan: Option<PathBuf>,
+    /// A text; its first line is the title.
     pub issue: Option<String>,
     pub agent: Option<String>,
     pub jobs: Option<u32>,
     pub pause_after: Option<u32>,
-    pub max_minutes: Option<u32>,
+    pub max_minutes: Option<f64>,
     pub max_tokens: Option<u64>,
-    pub max_cost_usd: Option<f64>,
+    pub max_cost: Option<f64>,
 }
 
 /// A workflow that goes on.
@@ -70,18 +80,24 @@ pub struct Resumed {
 pub trait Program: Send + Sync + 'static {
     fn agents(&self) -> Result<Vec<AgentInfo>, Fault>;
 
-    /// A folder as sessions know it: it is there, and may be recorded.
+    /// The agent that works where none is named.
+    fn default_agent(&self) -> Option<&str>;
+
+    /// A folder as sessions know it, checked.
     fn project(&self, folder: &str) -> Result<PathBuf, Fault>;
 
-    /// Everything that it takes to open a session in an agent.
+    /// Refuses folders that are set not to be recorded.
+    fn may_record(&self, project: &Path) -> Result<(), Fault>;
+
+    /// Everything that it takes to open a session in an agent, where nobody can be asked; and whether the agent itself
+    /// is told which tools it has to do without.
     async fn options(
         &self,
         session: &Session,
         choice: &Choice,
-        asker: Arc<dyn Asker>,
-    ) -> Result<OpenOptions, Fault>;
+    ) -> Result<(OpenOptions, bool), Fault>;
 
-    /// Takes in what came with the workspace meanwhile, by git for example.
+    /// Takes in what came with the workspace meanwhile, by git for example. What is wrong with it is told to the user.
     async fn gather(&self);
 
     /// Makes a workflow and has it run in the background, until it rests and longer than this process.
