@@ -80,6 +80,11 @@ impl Engine {
         Ok(self.store.messages(id, span).await?)
     }
 
+    /// The same, but of long texts only both ends.
+    pub async fn heads(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
+        Ok(self.store.heads(id, span).await?)
+    }
+
     pub async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
         Ok(self.store.facts(id).await?)
     }

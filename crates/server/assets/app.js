@@ -1,8 +1,10 @@
 // Keeps pages live. Everything can be read without it.
 //
 // What a page asks of it stands in attributes:
-//   data-live="session ID | workflow ID | sessions | workflows"  with  data-fragment="/path"
-//       the content is fetched again when such a thing changes
+//   data-live="session ID | workflow ID | sessions | workflows | types TYPE TYPE"  with  data-fragment="/path"
+//       the content is fetched again when such a thing changes; data-sessions="ID ID" in it names sessions whose
+//       messages it shows as well
+//   data-every="MS"      content that is fetched again at most so often
 //   data-copy="ID"       a button that copies the text of an element
 //   data-confirm="Text"  a form that asks before it is sent
 //   data-say             a text in live content that is told when it changes
@@ -52,18 +54,20 @@
 
   const refreshing = new WeakMap();
   const refresh = async (element) => {
-    const state = refreshing.get(element) || { runs: false, again: false };
+    const state = refreshing.get(element) || { runs: false, again: false, last: -Infinity };
     refreshing.set(element, state);
     if (state.runs) { state.again = true; return; }
     state.runs = true;
     do {
+      const wait = state.last + (Number(element.dataset.every) || 200) - performance.now();
+      if (wait > 0) await new Promise((done) => setTimeout(done, wait));
       state.again = false;
+      state.last = performance.now();
       try {
         const html = await fetchText(element.dataset.fragment);
         if (isBusy(element)) element.dataset.stale = '1';
         else replace(element, html);
       } catch (_) { /* the next event tries again */ }
-      if (state.again) await new Promise((done) => setTimeout(done, 200));
     } while (state.again);
     state.runs = false;
   };
@@ -122,17 +126,24 @@
   addEventListener('pagehide', disconnect);
   addEventListener('pageshow', (event) => { if (event.persisted) connect(); });
 
-  const concerns = (what, told) => {
-    const [kind, id] = what.split(' ');
+  /** Whether a part of the page shows what is said in a session. */
+  const shows = (element, session) => {
+    const named = session && element.querySelector('[data-sessions]');
+    return Boolean(named) && named.dataset.sessions.split(' ').includes(session);
+  };
+
+  const concerns = (element, told) => {
+    const [kind, id, ...more] = element.dataset.live.split(' ');
+    if (kind === 'types') return id === told.type || more.includes(told.type);
     if (kind === 'sessions') return Boolean(told.session_id);
     if (kind === 'workflows') return Boolean(told.workflow_id);
     if (kind === 'session') return told.session_id === id;
-    if (kind === 'workflow') return told.workflow_id === id;
+    if (kind === 'workflow') return told.workflow_id === id || shows(element, told.session_id);
     return false;
   };
   onEvent((told) => {
     for (const element of all('[data-live][data-fragment]')) {
-      if (concerns(element.dataset.live, told)) refresh(element);
+      if (concerns(element, told)) refresh(element);
     }
   });
 
@@ -144,18 +155,34 @@
     place.textContent = text;
   };
 
+  /** Without a clipboard of the page's own, which it has only over https or on this computer. */
+  const copyByHand = (text) => {
+    const at = document.activeElement;
+    const area = Object.assign(document.createElement('textarea'), { value: text, readOnly: true, className: 'sr' });
+    body.append(area);
+    area.focus({ preventScroll: true });
+    area.select();
+    let isCopied = false;
+    try { isCopied = document.execCommand('copy'); } catch (_) { /* then it is told */ }
+    area.remove();
+    if (at) at.focus({ preventScroll: true });
+    return isCopied;
+  };
+
+  const copying = new WeakMap();
   const copy = async (button) => {
-    const text = $(button.dataset.copy).textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch (_) {
-      getSelection().selectAllChildren($(button.dataset.copy));
-      document.execCommand('copy');
-    }
-    const before = button.textContent;
-    button.textContent = 'Copied';
-    say('Copied');
-    setTimeout(() => { button.textContent = before; }, 1500);
+    const place = $(button.dataset.copy);
+    const text = place.textContent.trim();
+    let isCopied = true;
+    try { await navigator.clipboard.writeText(text); } catch (_) { isCopied = copyByHand(text); }
+    // Then it is one key away.
+    if (!isCopied) getSelection().selectAllChildren(place);
+    const state = copying.get(button) || { name: button.textContent, timer: 0 };
+    copying.set(button, state);
+    clearTimeout(state.timer);
+    button.textContent = isCopied ? 'Copied' : 'Not copied: press Ctrl+C';
+    say(button.textContent);
+    state.timer = setTimeout(() => { button.textContent = state.name; copying.delete(button); }, isCopied ? 1500 : 6000);
   };
 
   const wire = (root) => {

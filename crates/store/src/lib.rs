@@ -156,8 +156,7 @@ pub trait Talks: Send + Sync + 'static {
     /// The agent whose own session holds most of a conversation.
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
 
-    /// How conversations were opened so far.
-    /// Those of one user, or of all.
+    /// How conversations were opened so far, those of one user or of all. Costs by its answer.
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>>;
 
     /// The sessions that are active though nothing was said since `before`, the latest first.
@@ -272,6 +271,9 @@ pub trait Workflows: Send + Sync + 'static {
 
     /// What happened after event `after`.
     async fn workflow_events(&self, id: WorkflowId, after: u32) -> Result<Vec<EventRecord>>;
+
+    /// A part of what happened, in the order of `span`: fewer events than its limit where they are long.
+    async fn workflow_log(&self, id: WorkflowId, span: Span) -> Result<Vec<EventRecord>>;
 
     async fn workflow(&self, id: WorkflowId) -> Result<Workflow>;
 

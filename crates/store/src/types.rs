@@ -92,7 +92,7 @@ pub struct Begun {
     pub updates: Vec<(Timestamp, Update)>,
 }
 
-/// How often conversations were opened in an agent in one way, for one reason.
+/// How often conversations were opened in an agent in one way, for one reason. Times have three digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpeningCount {
     pub agent: String,
@@ -196,7 +196,7 @@ pub enum Order {
     NewestFirst,
 }
 
-/// A stretch of messages.
+/// A stretch of messages, or of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub from: Seq,

@@ -14,6 +14,7 @@ mod sockets;
 mod access;
 mod conformity;
 mod events;
+mod flows;
 mod kills;
 mod limits;
 mod matrix;

@@ -29,6 +29,6 @@ pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
     Source, TestState, Used, WINDOW,
 };
-pub use snapshot::{GitDelta, Mark, Snapshot, Trigger};
+pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
 pub use state::{Pausing, Status, Workflow};
 pub use task::{Expect, Task, TaskSpec, TaskState, Verify};

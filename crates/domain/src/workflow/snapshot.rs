@@ -106,6 +106,39 @@ pub struct Mark {
     pub until: Option<Timestamp>,
 }
 
+/// What a list says of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotSum {
+    pub id: SnapshotId,
+    /// Which run of the workflow ended with it, from 1.
+    pub session_number: u32,
+    pub created_at: Timestamp,
+    pub trigger: Trigger,
+    pub reason: String,
+    pub tasks: u32,
+    pub tasks_completed: u32,
+    pub tasks_remaining: u32,
+    /// What the run that ended with it took.
+    pub tokens: u64,
+}
+
+impl SnapshotSum {
+    /// What a workflow amounts to, marked so.
+    pub(super) fn of(workflow: &Workflow, mark: &Mark, at: Timestamp) -> Self {
+        Self {
+            id: mark.id,
+            session_number: workflow.sessions,
+            created_at: at,
+            trigger: mark.trigger,
+            reason: mark.reason.clone(),
+            tasks: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
+            tasks_completed: workflow.count(TaskState::Completed),
+            tasks_remaining: workflow.remaining(),
+            tokens: workflow.run_used.tokens,
+        }
+    }
+}
+
 /// A snapshot in full.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {

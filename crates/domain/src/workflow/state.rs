@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Charter, Ended, Event, EventRecord, Outcome, Question};
 use super::id::{SnapshotId, WorkflowId};
 use super::record::{Decision, ErrorRecord, Feedback, GitState, Phase, TestState, Used};
-use super::snapshot::{Mark, Snapshot, Trigger};
+use super::snapshot::{Mark, Snapshot, SnapshotSum, Trigger};
 use super::task::{Expect, Task, TaskSpec, TaskState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -122,8 +122,12 @@ pub struct Workflow {
     /// Since when a person is waited for: that does not count as running.
     pub blocked_at: Option<Timestamp>,
     pub is_warned: bool,
+    /// How the repository differed from the snapshot that this run goes on from, a line each.
+    pub diverged: Vec<String>,
     /// The latest snapshot.
     pub mark: Option<Mark>,
+    /// All snapshots, the oldest first.
+    pub snapshots: Vec<SnapshotSum>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// How many events there are: who decides says which count they decided on.
@@ -157,7 +161,9 @@ impl Workflow {
             run_ended: 0,
             blocked_at: None,
             is_warned: false,
+            diverged: Vec::new(),
             mark: None,
+            snapshots: Vec::new(),
             created_at: at,
             updated_at: at,
             events: 1,
@@ -284,13 +290,7 @@ impl Workflow {
                 self.ask_pause(*trigger, reason, *now, at);
             }
             Event::Paused(mark) => self.pause(mark, at),
-            Event::Resumed { agent, .. } => {
-                if let Some(agent) = agent {
-                    self.charter.agent.clone_from(agent);
-                }
-                self.sessions += 1;
-                self.begin_run(at);
-            }
+            Event::Resumed { agent, diverged, .. } => self.resume(agent.as_ref(), diverged, at),
             Event::Asked(question) => {
                 if !self.questions.contains(question) {
                     self.questions.push(question.clone());
@@ -352,6 +352,16 @@ impl Workflow {
         self.until = mark.until;
         mark.git.apply(&mut self.git);
         self.mark = Some(mark.clone());
+        self.snapshots.push(SnapshotSum::of(self, mark, at));
+    }
+
+    fn resume(&mut self, agent: Option<&String>, diverged: &[String], at: Timestamp) {
+        if let Some(agent) = agent {
+            self.charter.agent.clone_from(agent);
+        }
+        self.diverged = diverged.to_vec();
+        self.sessions += 1;
+        self.begin_run(at);
     }
 
     fn finish(&mut self, status: Status) {

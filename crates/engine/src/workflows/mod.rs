@@ -23,7 +23,7 @@ use rethread_domain::workflow::{
     Charter, Command, Event, EventRecord, Question, Refusal, Snapshot, SnapshotId, Status,
     TaskSpec, Workflow, WorkflowId,
 };
-use rethread_store::{self as store, Grant};
+use rethread_store::{self as store, Grant, Span};
 
 pub use rethread_store::{WorkflowFilter, WorkflowRow};
 
@@ -130,6 +130,11 @@ impl Engine {
 
     pub async fn workflow_events(&self, id: WorkflowId, after: u32) -> Result<Vec<EventRecord>> {
         Ok(self.store.workflow_events(id, after).await?)
+    }
+
+    /// A part of what happened, in the order of `span`: fewer events than its limit where they are long.
+    pub async fn workflow_log(&self, id: WorkflowId, span: Span) -> Result<Vec<EventRecord>> {
+        Ok(self.store.workflow_log(id, span).await?)
     }
 
     /// The workflow and the task that a session belongs to.

@@ -227,6 +227,7 @@ watched! { Workflows {
     fn create_workflow(&self, id: WorkflowId, events: Vec<Event>, at: Timestamp) -> Workflow;
     fn append_events(&self, id: WorkflowId, expected: u32, epoch: Option<Epoch>, events: Vec<Event>, at: Timestamp) -> ();
     fn workflow_events(&self, id: WorkflowId, after: u32) -> Vec<EventRecord>;
+    fn workflow_log(&self, id: WorkflowId, span: Span) -> Vec<EventRecord>;
     fn workflow(&self, id: WorkflowId) -> Workflow;
     fn workflows(&self, filter: &WorkflowFilter) -> Vec<WorkflowRow>;
     fn resolve_workflow(&self, text: &str) -> Vec<WorkflowId>;

@@ -14,7 +14,7 @@ use crate::routes::agents::{AgentView, OpeningCount, counted, known};
 use crate::state::App;
 
 pub(super) fn router() -> Router<App> {
-    Router::new().route("/agents", get(page))
+    Router::new().route("/agents", get(page)).route("/agents/part", get(part))
 }
 
 /// The ways into a conversation, the best first, with the colour of each and what it means.
@@ -55,6 +55,13 @@ struct Opened {
 #[template(path = "agents.html")]
 struct Agents {
     frame: Frame,
+    part: Part,
+}
+
+/// What changes when something is opened.
+#[derive(Template)]
+#[template(path = "agents_part.html")]
+struct Part {
     installed: Vec<AgentView>,
     others: Vec<AgentView>,
     opened: Vec<Opened>,
@@ -117,15 +124,23 @@ fn pieces(own: &[OpeningCount], total: u64) -> Vec<Piece> {
     all
 }
 
+impl Part {
+    async fn of(app: &App, caller: &Caller) -> Result<Self, Problem> {
+        let (installed, others) = known(app)?.into_iter().partition(|agent| agent.is_installed);
+        let opened = grouped(counted(app, caller).await?);
+        Ok(Self { installed, others, opened, ways: WAYS })
+    }
+}
+
 async fn page(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
-    let (installed, others) = known(&app)?.into_iter().partition(|agent| agent.is_installed);
-    frame::page(&Agents {
-        frame: Frame::new("Agents", Nav::Agents, &caller),
-        installed,
-        others,
-        opened: grouped(counted(&app, &caller).await?),
-        ways: WAYS,
-    })
+    let after = app.engine.feed_head().await?;
+    let frame = Frame::new("Agents", Nav::Agents, &caller).live(after);
+    frame::page(&Agents { frame, part: Part::of(&app, &caller).await? })
+}
+
+/// What changes alone, for the script.
+async fn part(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    frame::page(&Part::of(&app, &caller).await?)
 }
 
 #[cfg(test)]

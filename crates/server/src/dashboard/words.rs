@@ -19,6 +19,23 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// A moment for people and for machines.
+pub(crate) struct Moment {
+    pub(crate) iso: String,
+    pub(crate) words: String,
+}
+
+impl Moment {
+    pub(crate) fn of(at: Timestamp, now: Timestamp) -> Self {
+        Self { iso: at.to_string(), words: ago(at, now) }
+    }
+
+    /// One that may be to come: the minute.
+    pub(crate) fn minute(at: Timestamp) -> Self {
+        Self { iso: at.to_string(), words: minute(at) }
+    }
+}
+
 /// The minute, in UTC: the server does not know where its reader is.
 pub(crate) fn minute(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()
@@ -70,10 +87,32 @@ pub(crate) fn dollars(amount: f64) -> String {
     }
 }
 
+/// At most so many bytes of a text, to the end of a character.
+pub(crate) fn head(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
 /// The last part of a path.
 pub(crate) fn last_part(path: &str) -> &str {
     let part = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
     part.filter(|part| !part.is_empty()).unwrap_or(path)
+}
+
+/// A path in pieces that may stand on lines of their own.
+pub(crate) fn pieces(path: &str) -> impl Iterator<Item = &str> {
+    path.split_inclusive(['/', '\\'])
+}
+
+/// What a field of a form says: forms send their empty fields too, and an empty text is no wish.
+pub(crate) fn some(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// What stands behind the question mark of an address: what is empty is left out.
+pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
+    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
+    let given = given.map(|(name, value)| format!("{name}={}", encoded(value)));
+    given.collect::<Vec<_>>().join("&")
 }
 
 /// A text as part of an address.
@@ -132,6 +171,23 @@ mod tests {
         {
             assert_eq!(last_part(path), part);
         }
+    }
+
+    #[test]
+    fn a_path_breaks_after_its_slashes() {
+        for (path, expected) in [
+            ("/a/b c/d", vec!["/", "a/", "b c/", "d"]),
+            ("C:\\x", vec!["C:\\", "x"]),
+            ("plan.md", vec!["plan.md"]),
+        ] {
+            assert_eq!(pieces(path).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_no_part_of_a_query() {
+        assert_eq!(query(&[("a", "1 &"), ("b", ""), ("c", "ü")]), "a=1%20%26&c=%C3%BC");
+        assert_eq!((some(" x "), some("  ")), (Some("x".to_owned()), None));
     }
 
     #[test]

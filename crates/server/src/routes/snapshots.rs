@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::workflow::{Snapshot, WorkflowId};
+use rethread_domain::workflow::{Snapshot, SnapshotSum, Workflow};
 use rethread_engine::workflows::Comparison;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -41,14 +41,17 @@ async fn list(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
-    ok(&Page { items: rows(&app, workflow.id).await?, next: None })
+    ok(&Page { items: rows(&app, &workflow)?, next: None })
 }
 
 /// All snapshots of a workflow, the oldest first.
-pub(crate) async fn rows(app: &App, id: WorkflowId) -> Result<Vec<SnapshotRowView>, Problem> {
-    let redactor = app.engine.redactor();
-    let all = app.engine.snapshots(id).await?;
-    all.iter().map(|snapshot| masked(redactor, &SnapshotRowView::from(snapshot))).collect()
+pub(crate) fn rows(app: &App, workflow: &Workflow) -> Result<Vec<SnapshotRowView>, Problem> {
+    workflow.snapshots.iter().map(|snapshot| row(app, snapshot)).collect()
+}
+
+/// A snapshot in a list, as clients see it.
+pub(crate) fn row(app: &App, snapshot: &SnapshotSum) -> Result<SnapshotRowView, Problem> {
+    masked(app.engine.redactor(), &SnapshotRowView::from(snapshot))
 }
 
 /// The snapshot that a text means, of a workflow that the caller may see.

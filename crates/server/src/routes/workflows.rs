@@ -10,6 +10,7 @@ use rethread_domain::quote::one_line;
 use rethread_domain::workflow::{Command, Status, Workflow, WorkflowId};
 use rethread_engine::program::Order;
 use rethread_engine::workflows::WorkflowFilter;
+use rethread_engine::{Order as Direction, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -250,14 +251,18 @@ async fn read(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Lines {
-    /// Only what came after this number
+    /// Only what came after this number; by default 0, which is from the beginning on
     after: Option<u32>,
+    /// Only what came before this number; with it, the newest come first
+    before: Option<u32>,
     /// 1 to 200
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// What happened in a workflow, from the beginning on; `next` is the `after` that leads on
+/// What happened in a workflow, in parts: `after` leads on from the oldest, `before` back from the newest
+///
+/// `next` is what to give next, as `before` where that was given, else as `after`.
 #[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), Lines),
     responses((status = 200, body = Page<LogLine>)))]
 async fn log(
@@ -266,13 +271,21 @@ async fn log(
     At(id): At<String>,
     Params(asked): Params<Lines>,
 ) -> Result<Response, Problem> {
-    let limit = cursor::limit(asked.limit)? as usize;
+    let limit = cursor::limit(asked.limit)?;
     let workflow = app.workflow(&caller, &id).await?;
-    let records = app.engine.workflow_events(workflow.id, asked.after.unwrap_or(0)).await?;
+    let from = asked.after.unwrap_or(0).saturating_add(1);
+    let to = asked.before.map_or(workflow.events, |before| before.saturating_sub(1));
+    let order =
+        if asked.before.is_some() { Direction::NewestFirst } else { Direction::OldestFirst };
+    let records = app.engine.workflow_log(workflow.id, Span { from, to, order, limit }).await?;
     let redactor = app.engine.redactor();
-    let lines = records.iter().take(limit).map(|record| masked(redactor, &LogLine::from(record)));
+    let lines = records.iter().map(|record| masked(redactor, &LogLine::from(record)));
     let items = lines.collect::<Result<Vec<_>, _>>()?;
-    let next = items.last().filter(|_| records.len() > limit).map(|line| line.no.to_string());
+    let next = records.last().map(|last| last.no).filter(|last| match order {
+        Direction::OldestFirst => *last < to,
+        Direction::NewestFirst => *last > from,
+    });
+    let next = next.map(|no| no.to_string());
     ok(&Page { items, next })
 }
 

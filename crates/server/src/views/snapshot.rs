@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rethread_domain::workflow::{
-    Decision, ErrorRecord, Feedback, GitState, Snapshot, Source, TaskState, TestState,
+    Decision, ErrorRecord, Feedback, GitState, Snapshot, SnapshotSum, Source, TaskState, TestState,
 };
 use rethread_engine::workflows::Comparison;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub(crate) struct SnapshotRowView {
     pub(crate) tasks_remaining: u32,
 }
 
-impl From<&Snapshot> for SnapshotRowView {
-    fn from(snapshot: &Snapshot) -> Self {
+impl From<&SnapshotSum> for SnapshotRowView {
+    fn from(snapshot: &SnapshotSum) -> Self {
         Self {
             id: snapshot.id.to_string(),
             session_number: snapshot.session_number,

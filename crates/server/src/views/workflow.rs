@@ -96,6 +96,8 @@ pub(crate) struct WorkflowView {
     pub(crate) resumes_at: Option<Timestamp>,
     /// The latest snapshot
     pub(crate) snapshot_id: Option<String>,
+    /// How the repository differed from the snapshot that this run went on from, a line each
+    pub(crate) diverged: Vec<String>,
     /// What a person is waited for; the first is answered first
     pub(crate) questions: Vec<QuestionView>,
     pub(crate) tests: Option<TestsView>,
@@ -131,6 +133,7 @@ impl WorkflowView {
             pause_reason: workflow.pause_reason.clone(),
             resumes_at: workflow.until,
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
+            diverged: workflow.diverged.clone(),
             questions: workflow.questions.iter().map(QuestionView::from).collect(),
             tests: workflow.tests.as_ref().map(TestsView::from),
             usage: UsageView::from(&workflow.total),

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use super::append::count_run;
 use super::feed;
 use super::index;
+use super::openings;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
 use super::talks;
@@ -59,6 +60,7 @@ pub(super) fn add(
 ) -> Result<()> {
     row.session.apply(fact, at);
     talks::note(connection, row.no, fact)?;
+    openings::count(connection, &row.session.user, fact)?;
     insert(connection, row.no, &row.session, fact, at)
 }
 

@@ -11,6 +11,7 @@ mod facts;
 mod feed;
 mod folders;
 mod index;
+mod openings;
 mod read;
 mod rebuild;
 mod recall;
@@ -248,7 +249,7 @@ impl Talks for SqliteStore {
     }
 
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>> {
-        self.read(|connection| talks::openings(connection, user))
+        self.read(|connection| openings::counts(connection, user))
     }
 
     async fn quiet_since(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>> {

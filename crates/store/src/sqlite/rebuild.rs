@@ -13,7 +13,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, feed, read, talks, usage, workflows};
+use super::{append, feed, openings, read, talks, usage, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -132,6 +132,7 @@ pub(super) fn each(
 pub(super) fn everything(connection: &Connection) -> Result<()> {
     each(connection, |row| session(connection, &row).map(|_| ()))?;
     workflows::rebuild(connection)?;
+    openings::rebuild(connection)?;
     index::reset(connection)?;
     while index::catch_up(connection, index::STEP)? > 0 {}
     Ok(())
@@ -154,6 +155,7 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
                 "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute((no, n, record.after, rows::micros(record.at), what))?;
+        openings::count(connection, &session.user, &record.fact)?;
         if let Fact::Opened { n, name } = &record.fact {
             names.push((*n, name));
         }

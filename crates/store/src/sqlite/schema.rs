@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::connection::{self, beside, not_a_store};
-use super::usage;
+use super::{openings, usage};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -21,6 +21,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0004_workflows.sql"),
     include_str!("../../migrations/sqlite/0005_feed.sql"),
     include_str!("../../migrations/sqlite/0006_access.sql"),
+    include_str!("../../migrations/sqlite/0007_openings.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
@@ -68,6 +69,7 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     let before = version(&transaction, path, steps.len())?;
     let had_usage = usage::is_there(&transaction)?;
+    let had_openings = openings::is_there(&transaction)?;
     for step in &steps[before..] {
         transaction.execute_batch(step)?;
         crash::point("migrate.step");
@@ -75,6 +77,9 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     if !had_usage && usage::is_there(&transaction)? {
         // Not in SQL: what comes with a message is not always JSON as it is kept.
         usage::fill(&transaction)?;
+    }
+    if !had_openings && openings::is_there(&transaction)? {
+        openings::rebuild(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;

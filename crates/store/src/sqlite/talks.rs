@@ -1,9 +1,9 @@
 //! Turns while they run, what agents hold of conversations, and what they were allowed for good.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
-use rethread_domain::opening::{Holding, How, Opening, Underway};
+use rethread_domain::opening::{Holding, Underway};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::rows::{self, SessionRow};
 use crate::error::{Error, Result};
-use crate::types::{Begun, Grant, OpeningCount};
+use crate::types::{Begun, Grant};
 
 /// What is kept of an update that cannot be read.
 const MOST_UNREADABLE: usize = 1024;
@@ -216,33 +216,6 @@ pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Hold
     let found: Vec<String> =
         statement.query_map([session], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     found.iter().map(|what| from_json(what)).collect()
-}
-
-pub(super) fn openings(connection: &Connection, user: Option<&str>) -> Result<Vec<OpeningCount>> {
-    let mut statement = connection.prepare_cached(
-        r#"select what from fact where substr(what, 1, 18) = '{"what":"attached"'
-            and (?1 is null or session in (select no from session where user = ?1))"#,
-    )?;
-    let mut times: BTreeMap<(String, How, Option<String>), Vec<u64>> = BTreeMap::new();
-    let mut found = statement.query([user])?;
-    while let Some(row) = found.next()? {
-        let what: String = row.get(0)?;
-        // One of a newer version is of a kind that cannot be counted yet.
-        let Ok(opening) = from_json::<Opening>(&what) else { continue };
-        times.entry((opening.agent, opening.how, opening.why)).or_default().push(opening.ms);
-    }
-    let counted = times.into_iter().map(|((agent, how, why), mut ms)| {
-        ms.sort_unstable();
-        OpeningCount {
-            agent,
-            how,
-            why,
-            count: ms.len() as u64,
-            median_ms: ms[ms.len() / 2],
-            most_ms: ms.last().copied().unwrap_or(0),
-        }
-    });
-    Ok(counted.collect())
 }
 
 pub(super) fn quiet_since(

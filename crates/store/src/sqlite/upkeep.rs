@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::connection::{self, beside};
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
-use super::{blob, claims, facts, feed, index, rebuild, schema, workflows};
+use super::{blob, claims, facts, feed, index, openings, rebuild, schema, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Health, Usage};
@@ -131,6 +131,7 @@ pub(super) fn erase_deleted(
 pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> Result<()> {
     let (no, facts) = (row.no, row.session.facts);
     index_shared(connection, no)?;
+    openings::discount(connection, row)?;
     let mut sources: Vec<i64> = connection
         .prepare("select source from segment where session = ?1")?
         .query_map([no], |row| row.get(0))?
@@ -308,6 +309,7 @@ fn check_derived(connection: &Connection, health: &mut Health) -> Result<()> {
         Ok(())
     })?;
     health.drift.extend(workflows::drift(connection)?);
+    health.drift.extend(openings::drift(connection)?);
     health.unindexed = index::lag(connection)?;
     let (indexed, expected): (i64, i64) = connection.query_row(
         "select (select count(*) from message_index_docsize),

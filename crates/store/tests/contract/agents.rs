@@ -2,9 +2,10 @@
 
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::{How, Opening};
+use rethread_domain::session::Beginning;
 use rethread_domain::{Fact, SessionId, Status};
 use rethread_store::{Append, Grant, OpeningCount};
-use rethread_testkit::{TestStore, at, user};
+use rethread_testkit::{TestStore, at, beginning, user};
 
 use crate::on_each;
 use crate::upkeep::dump;
@@ -58,6 +59,31 @@ fn openings_are_counted_by_agent_way_and_reason() {
         }
         store.erase(id).await.unwrap();
         assert_eq!(store.openings(None).await.unwrap(), [expected[0].clone(), expected[3].clone()]);
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn openings_are_counted_for_each_user_and_to_three_digits() {
+    on_each(async |store| {
+        let mut sessions = Vec::new();
+        for user in ["anna", "ben"] {
+            let id = SessionId::generate();
+            let beginning = Beginning { user: user.to_owned(), ..beginning() };
+            store.start(id, beginning, at(0)).await.unwrap();
+            sessions.push(id);
+        }
+        for (session, ms) in [(0, 1_234), (0, 1_239), (0, 98_765), (1, 7)] {
+            store.note(sessions[session], attached("codex", How::Loaded, None, ms)).await;
+        }
+        let loaded = |numbers| vec![count("codex", How::Loaded, None, numbers)];
+        assert_eq!(store.openings(Some("anna")).await.unwrap(), loaded((3, 1_230, 98_700)));
+        assert_eq!(store.openings(Some("ben")).await.unwrap(), loaded((1, 7, 7)));
+        assert_eq!(store.openings(Some("carl")).await.unwrap(), []);
+        assert_eq!(store.openings(None).await.unwrap(), loaded((4, 1_230, 98_700)));
+        store.erase(sessions[0]).await.unwrap();
+        assert_eq!(store.openings(Some("anna")).await.unwrap(), []);
+        assert_eq!(store.openings(None).await.unwrap(), loaded((1, 7, 7)));
         store.expect_sound().await;
     });
 }

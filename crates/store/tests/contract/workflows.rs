@@ -4,7 +4,7 @@ use rethread_domain::SessionId;
 use rethread_domain::workflow::{
     Charter, Ended, Event, Issue, Limits, Outcome, Status, TaskSpec, Used, Workflow, WorkflowId,
 };
-use rethread_store::{Error, Store, StoreUrl, WorkflowFilter, WorkflowRow};
+use rethread_store::{Error, Order, Span, Store, StoreUrl, WorkflowFilter, WorkflowRow};
 use rethread_testkit::{TestStore, at};
 
 use crate::on_each;
@@ -91,6 +91,36 @@ fn what_happened_is_read_back_and_summed_up() {
         assert_eq!((row.cost_usd, row.tokens), (Some(0.1), 1_000));
         assert_eq!((row.created_at, row.updated_at), (at(1), at(5)));
         store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_part_of_the_log_is_read_from_either_end() {
+    on_each(async |store| {
+        let (id, other) = (create(&**store).await, create(&**store).await);
+        for id in [id, other] {
+            store.append_events(id, 1, None, (2..=9).map(told).collect(), at(1)).await.unwrap();
+        }
+        for (span, expected) in [
+            (Span::after(1, 3), vec![1, 2, 3]),
+            (Span::after(8, 5), vec![8, 9]),
+            (Span::newest(3), vec![9, 8, 7]),
+            (Span { from: 4, to: 6, order: Order::NewestFirst, limit: 2 }, vec![6, 5]),
+            (Span { from: 1, to: 2, order: Order::NewestFirst, limit: 9 }, vec![2, 1]),
+            (Span::after(10, 5), vec![]),
+        ] {
+            let part = store.workflow_log(id, span).await.unwrap();
+            assert_eq!(part.iter().map(|one| one.no).collect::<Vec<_>>(), expected, "{span:?}");
+        }
+        let all = store.workflow_events(id, 0).await.unwrap();
+        assert_eq!(store.workflow_log(id, Span::after(1, 100)).await.unwrap(), all);
+        // Where they are long there are fewer at once, and at least one.
+        let long = || Event::Addressed { feedback: "x".repeat(3 << 20) };
+        store.append_events(id, 9, None, vec![long(), long(), long()], at(2)).await.unwrap();
+        let part = store.workflow_log(id, Span::newest(100)).await.unwrap();
+        assert_eq!(part.iter().map(|one| one.no).collect::<Vec<_>>(), [12]);
+        let unknown = store.workflow_log(WorkflowId::generate(), Span::newest(1)).await;
+        assert!(matches!(unknown, Err(Error::NoWorkflow(_))));
     });
 }
 

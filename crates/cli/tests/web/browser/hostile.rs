@@ -39,19 +39,19 @@ const LOOK: &str = "
     return bad;
 ";
 
-fn payloads() -> Vec<String> {
+pub(super) fn payloads() -> Vec<String> {
     let all = PAYLOADS.lines().filter(|line| !line.is_empty());
     all.flat_map(|line| BEFORE.map(|before| format!("{before}{line}"))).collect()
 }
 
 #[track_caller]
-fn look(visit: &Visit, path: &str) -> usize {
+pub(super) fn look(visit: &Visit, path: &str) -> usize {
     visit.go(path);
     look_again(&visit.browser, path)
 }
 
 #[track_caller]
-fn look_again(browser: &Browser, path: &str) -> usize {
+pub(super) fn look_again(browser: &Browser, path: &str) -> usize {
     let found = browser.run(LOOK);
     assert_eq!(found, json!([]), "{path}");
     assert!(!browser.asks(), "{path}");
@@ -65,14 +65,16 @@ fn said(env: &TestEnv, role: &str, payloads: &[String]) -> String {
         .map(|text| match role {
             "tool" => json!({"role": role, "content": format!("{text}\n{text}"),
                 "tool_calls": [{"title": text, "status": text, "rawInput": {text: text}}]}),
-            _ => json!({"role": role, "content": text, "thoughts": text, "stop": text,
-                "tool_calls": [{"name": text, "status": "failed"}]}),
+            _ => {
+                json!({"role": role, "content": text, "thoughts": text, "stop": text, "error": text,
+                "tool_calls": [{"name": text, "status": "failed"}]})
+            }
         })
         .collect();
     env.record(["--title", &payloads[0]], &lines)
 }
 
-fn trapped(site: Site) -> Visit {
+pub(super) fn trapped(site: Site) -> Visit {
     let visit = Visit::to(site);
     visit.browser.tool("Page.addScriptToEvaluateOnNewDocument", &json!({"source": TRAP}));
     visit
@@ -101,6 +103,9 @@ fn no_message_runs() {
             path = older.to_owned();
         }
         assert!(seen >= payloads.len() / 2, "{role}: only {seen} were shown");
+        // Its summary is made of what was said.
+        env.run(["pause", &id]).succeeded();
+        look(&visit, &format!("/sessions/{id}"));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Pages that follow what happens elsewhere, without being loaded again.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::world::Running;
 use super::{Browser, Visit};
-use crate::env::user;
+use crate::env::{TestEnv, user};
 use crate::site::Site;
 
 /// What people take for "at once".
@@ -115,4 +115,51 @@ fn a_page_catches_up_after_the_server_was_away() {
     let _again = Running::of(visit.site.env.command(["serve", "--addr", &address]));
     visit.browser.until_says("h1", "Second name");
     visit.browser.until_says("#live", "Live");
+}
+
+/// Counts how often the page fetches an address from now on.
+fn count_fetches(browser: &Browser, path: &str) {
+    browser.run_with(
+        "const real = window.fetch;
+         window.fetched = 0;
+         window.fetch = (path, ...more) => {
+             if (String(path).startsWith(arguments[0])) window.fetched += 1;
+             return real(path, ...more);
+         };",
+        &[path.into()],
+    );
+}
+
+#[test]
+fn agents_and_usage_follow_what_happens_once_a_second() {
+    let env = TestEnv::new();
+    env.agent("ref", &["--load"]);
+    let visit = Visit::to(Site::within(env, &[]));
+    let (browser, env) = (&visit.browser, &visit.site.env);
+    visit.go("/agents");
+    browser.until_says("#live", "Live");
+    assert!(browser.text("#agents").contains("No conversation was opened yet"));
+    env.run(["run", "ref", "hello"]).succeeded();
+    browser.until_says("#agents .openings", "fresh");
+    browser.click("#words > summary");
+    env.run(["run", "ref", "hello again"]).succeeded();
+    browser.until_says("#agents .openings", "2 times");
+    assert!(browser.has("#words[open]"), "what was open stays so");
+
+    visit.go("/usage");
+    browser.until_says("#live", "Live");
+    count_fetches(browser, "/usage/part");
+    let begun = Instant::now();
+    browser.write("#u-project", "/typed");
+    let mut said = 0;
+    while begun.elapsed() < Duration::from_secs(3) {
+        said += 1;
+        env.record(["--agent", "counted"], &[user(&format!("hello {said}"))]);
+    }
+    browser.until_says("#used tbody tr td:nth-child(4)", &said.to_string());
+    let most = begun.elapsed().as_secs() + 2;
+    let fetched = browser.run("return window.fetched").as_u64().unwrap();
+    assert!(said > 3 && fetched > 0 && fetched <= most, "{fetched} for {said}, at most {most}");
+    let typed = browser.run("return document.getElementById('u-project').value");
+    assert_eq!(typed, "/typed", "what is typed stays");
 }

@@ -1,10 +1,12 @@
 //! The dashboard in a real Chromium: what people see and do, and what pages that mean harm do not get to do.
 
 mod driver;
-mod world;
+pub(crate) mod world;
 
 mod door;
+mod flows;
 mod hostile;
+mod hostile_parts;
 mod live;
 mod pictures;
 mod plain;

@@ -137,3 +137,55 @@ fn a_turn_is_cancelled_from_the_page() {
     browser.until_gone(".turn");
     browser.until_says("li.said.user", "hang");
 }
+
+/// Keeps the page's own clipboard for the test, and does something to the page before anything of it runs.
+fn before_the_page(visit: &Visit, script: &str) {
+    let source = format!("window.__clipboard = navigator.clipboard; {script}");
+    visit.browser.tool("Page.addScriptToEvaluateOnNewDocument", &json!({"source": source}));
+    let allowed = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+    visit.browser.tool("Browser.grantPermissions", &allowed);
+}
+
+const NO_CLIPBOARD: &str =
+    "Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });";
+
+#[test]
+fn the_resume_command_is_copied() {
+    // Pages over http on a LAN have no clipboard of their own.
+    for script in ["", NO_CLIPBOARD] {
+        let visit = Visit::to(Site::new());
+        before_the_page(&visit, script);
+        let id = visit.site.record("Copied", &["hello"]);
+        let browser = &visit.browser;
+        visit.go(&format!("/sessions/{id}"));
+        browser.until_has("button[data-copy]:not([hidden])");
+        let name = browser.text("button[data-copy]");
+        browser.run("window.__clipboard.writeText('before')");
+        browser.click("button[data-copy]");
+        browser.until_says("button[data-copy]", "Copied");
+        assert_eq!(browser.text("#said"), "Copied", "it is told to those who do not see it");
+        let copied = browser.run("return window.__clipboard.readText()");
+        let short: String = id.chars().skip(24).take(8).collect();
+        assert_eq!(copied, format!("rethread resume {short}"), "{script}");
+        // Twice in a row, and the button is called as before in the end.
+        browser.click("button[data-copy]");
+        browser.until(
+            "its name",
+            &format!("return document.querySelector('button[data-copy]').innerText === {name:?}"),
+        );
+    }
+}
+
+#[test]
+fn a_copy_that_fails_is_told() {
+    let visit = Visit::to(Site::new());
+    before_the_page(&visit, &format!("{NO_CLIPBOARD} document.execCommand = () => false;"));
+    let id = visit.site.record("Not copied", &["hello"]);
+    let browser = &visit.browser;
+    visit.go(&format!("/sessions/{id}"));
+    browser.click("button[data-copy]");
+    browser.until_says("button[data-copy]", "Not copied: press Ctrl+C");
+    assert!(browser.text("#said").contains("Not copied"));
+    let selected = browser.run("return getSelection().toString()");
+    assert!(selected.as_str().unwrap().starts_with("rethread resume "), "{selected}");
+}

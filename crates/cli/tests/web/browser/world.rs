@@ -27,7 +27,7 @@ impl Drop for Running {
 }
 
 #[track_caller]
-fn git(env: &TestEnv, args: &[&str]) {
+pub(crate) fn git(env: &TestEnv, args: &[&str]) {
     let mut command = Command::new("git");
     command.args(args).current_dir(env.path("project"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

@@ -1,5 +1,7 @@
 //! Finds the plan in what an agent answered: prose around it, perhaps a fence.
 
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
+
 use super::{LONGEST, Plan, Problem, line, parse, scan};
 
 /// Reads the plan out of an agent's answer: where it has the most tasks, the whole answer before a part of it.
@@ -9,7 +11,7 @@ pub fn from_agent(text: &str) -> Result<Plan, Vec<Problem>> {
     }
     let mut candidates = vec![from_title(text).to_owned()];
     candidates.extend(unfenced(text).iter().map(|inner| from_title(inner).to_owned()));
-    candidates.extend(scan::fenced(text));
+    candidates.extend(fenced(text));
     let mut best: Option<(usize, &String)> = None;
     for candidate in &candidates {
         let tasks = scan::scan(candidate).tasks.len();
@@ -46,4 +48,26 @@ fn unfenced(text: &str) -> Vec<&str> {
     let Some(begin) = begin else { return Vec::new() };
     let ends = [end.unwrap_or(text.len()), text.len()];
     ends.into_iter().filter_map(|end| text.get(begin..end)).collect()
+}
+
+/// The text in code fences of a text.
+fn fenced(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_inside = false;
+    for event in Parser::new_ext(text, Options::ENABLE_TASKLISTS) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
+                found.push(String::new());
+                is_inside = true;
+            }
+            Event::Text(words) if is_inside => {
+                if let Some(last) = found.last_mut() {
+                    last.push_str(&words);
+                }
+            }
+            Event::End(_) => is_inside = false,
+            _ => (),
+        }
+    }
+    found
 }

@@ -14,6 +14,7 @@
 mod agent;
 mod check;
 mod field;
+mod html;
 mod line;
 mod scan;
 mod write;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::field::{self, Field};
-use super::line;
+use super::{html, line};
 
 /// What a text has of a plan.
 #[derive(Debug, Default)]
@@ -150,7 +150,12 @@ fn front(text: &str) -> usize {
 
 /// The blocks of the text, as deep as tasks and their fields can be.
 fn blocks(text: &str, base: usize) -> Vec<Block> {
-    let parser = Parser::new_ext(text.get(base..).unwrap_or_default(), Options::ENABLE_TASKLISTS);
+    parsed(&html::ended(text.get(base..).unwrap_or_default()), base)
+}
+
+/// The same of a text as it is, where it begins at `base`.
+fn parsed(text: &str, base: usize) -> Vec<Block> {
+    let parser = Parser::new_ext(text, Options::ENABLE_TASKLISTS);
     let mut found: Vec<Block> = Vec::new();
     let mut depth = 0_usize;
     for (event, range) in parser.into_offset_iter() {
@@ -456,34 +461,15 @@ pub(super) fn tamed(text: &str) -> String {
     out.push_str(text.get(from..).unwrap_or_default());
     let is_closed = |text: &str| {
         let probe = format!("{text}\n\n## Task 1: x\n");
-        matches!(blocks(&probe, 0).last(), Some(Block { kind: Kind::Heading(2), .. }))
+        let blocks = parsed(&html::small(&probe), 0);
+        matches!(blocks.last(), Some(Block { kind: Kind::Heading(2), .. }))
     };
-    let ends = ["", "\n```", "\n~~~", "\n-->", "\n``````````", "\n~~~~~~~~~~", "\n</script>"];
+    let fences = ["", "\n```", "\n~~~", "\n``````````", "\n~~~~~~~~~~"];
+    let html = ["\n-->", "\n</script>", "\n</style>", "\n</pre>", "\n</textarea>", "\n?>", "\n]]>"];
+    let ends = fences.into_iter().chain(html);
     let end = ends.into_iter().find(|end| is_closed(&format!("{out}{end}")));
     out.push_str(end.unwrap_or_default());
     line::without_blank_ends(&out).to_owned()
-}
-
-/// The text in code fences of a text.
-pub(super) fn fenced(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut is_inside = false;
-    for event in Parser::new_ext(text, Options::ENABLE_TASKLISTS) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
-                found.push(String::new());
-                is_inside = true;
-            }
-            Event::Text(words) if is_inside => {
-                if let Some(last) = found.last_mut() {
-                    last.push_str(&words);
-                }
-            }
-            Event::End(_) => is_inside = false,
-            _ => (),
-        }
-    }
-    found
 }
 
 /// Where the title of a plan begins; the beginning of the text where it has none before its tasks.

@@ -162,3 +162,23 @@ fn a_plan_is_found_in_what_an_agent_says() {
     }
     assert!(from_agent("I cannot do that.").is_err());
 }
+
+#[test]
+fn html_that_nobody_ends_hides_no_task() {
+    for html in
+        ["<ScRiPt>", "<script>x</ScRiPt>", "<STYLE>", "<pre>", "<!--", "<?php", "<!D", "<![CDATA["]
+    {
+        let text =
+            format!("## Task A: One\n\n{html}\n\n## Task B: Two\n\nx\n{html}\n## Task C: Three\n");
+        let plan = plan(&text);
+        let ids: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(ids, ["A", "B", "C"], "{html}");
+        assert_eq!(plan.tasks[0].body, html);
+        let done = set(&text, "B", TaskState::Completed);
+        assert_eq!(parse(&done).unwrap().tasks.len(), 3, "{done}");
+    }
+    // What is ended hides what stands in it.
+    let text = "## Task A: One\n\n<!--\n## Task B: Two\n-->\n\n<PRE>\n\n## Task C: Three\n\n</PRE>\n\n## Task D: Four\n";
+    let ids: Vec<String> = plan(text).tasks.into_iter().map(|task| task.id).collect();
+    assert_eq!(ids, ["A", "D"]);
+}

@@ -7,13 +7,15 @@ use axum::response::Response;
 use rethread_domain::workflow::Status;
 use serde::Deserialize;
 
+use super::list;
+use super::start::{Fields, Start, is_told_beside};
 use crate::access::Caller;
 use crate::dashboard::frame::back;
 use crate::dashboard::posted::Posted;
-use crate::dashboard::words;
+use crate::dashboard::words::{self, some};
 use crate::extract::At;
-use crate::problem::Problem;
-use crate::routes::workflows::{self, Paused, Resume, Said, Started};
+use crate::problem::{Code, Problem};
+use crate::routes::workflows::{self, Paused, Resume, Said};
 use crate::state::App;
 
 /// Back to the workflow's page. What does not fit its state is told there, where its state is seen.
@@ -33,36 +35,26 @@ fn is_told_there(problem: &Problem) -> bool {
         && problem.code != "ambiguous_id"
 }
 
-fn some(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.trim().is_empty())
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Beginning {
-    #[serde(default)]
-    worktree: String,
-    #[serde(default)]
-    plan: String,
-    #[serde(default)]
-    issue: String,
-    #[serde(default)]
-    agent: String,
-}
-
 pub(super) async fn start(
     State(app): State<App>,
     caller: Caller,
-    Posted(begun): Posted<Beginning>,
+    Posted(fields): Posted<Fields>,
 ) -> Result<Response, Problem> {
-    let started = Started {
-        worktree: some(begun.worktree),
-        plan: some(begun.plan),
-        issue: some(begun.issue),
-        agent: some(begun.agent),
-        ..Started::default()
+    let begun = match fields.read() {
+        Ok(started) => workflows::begin(&app, &caller, None, started).await,
+        Err(problem) => Err(problem),
     };
-    let workflow = workflows::begin(&app, &caller, None, started).await?;
-    ended(&workflow.id.to_string(), Ok("started"))
+    match begun {
+        Ok(workflow) => ended(&workflow.id.to_string(), Ok("started")),
+        Err(problem) if is_told_beside(&problem) => {
+            let form = Start::again(&app, fields, &problem)?;
+            let mut page = list::with(&app, &caller, list::Asked::default(), form).await?;
+            *page.status_mut() = problem.status();
+            page.extensions_mut().insert(Code(problem.code));
+            Ok(page)
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +70,7 @@ pub(super) async fn pause(
     At(id): At<String>,
     Posted(wish): Posted<Wish>,
 ) -> Result<Response, Problem> {
-    let paused = Paused { reason: some(wish.reason), now: Some(wish.now.is_some()) };
+    let paused = Paused { reason: some(&wish.reason), now: Some(wish.now.is_some()) };
     let done = workflows::ask_pause(&app, &caller, &id, paused).await;
     let told = |status| if status == Status::InProgress { "pausing" } else { "paused" };
     ended(&id, done.map(|workflow| told(workflow.status)))
@@ -98,7 +90,7 @@ pub(super) async fn resume(
     At(id): At<String>,
     Posted(going): Posted<Going>,
 ) -> Result<Response, Problem> {
-    let resume = Resume { from: some(going.from), with: some(going.with) };
+    let resume = Resume { from: some(&going.from), with: some(&going.with) };
     let done = workflows::go_on(&app, &caller, &id, resume).await;
     ended(&id, done.map(|_| "resumed"))
 }
@@ -120,9 +112,9 @@ pub(super) async fn say(
     Posted(answer): Posted<Answer>,
 ) -> Result<Response, Problem> {
     let (said, told) = match what.as_str() {
-        "cancel" => (Said::Cancel(some(answer.reason)), "cancelled"),
+        "cancel" => (Said::Cancel(some(&answer.reason)), "cancelled"),
         "approve" => (Said::Approve(answer.question), "approved"),
-        "reject" => (Said::Reject(some(answer.reason)), "rejected"),
+        "reject" => (Said::Reject(some(&answer.reason)), "rejected"),
         "retry" => (Said::Retry(answer.task), "retried"),
         "skip" => (Said::Skip(answer.task), "skipped"),
         _ => return Err(Problem::new("not_found", "a workflow does not know this action")),

@@ -6,10 +6,11 @@ use axum::response::Response;
 use rethread_domain::workflow::Status;
 use serde::Deserialize;
 
-use super::told::{self, Moment, plain};
+use super::start::Start;
+use super::told::{self, plain};
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words;
+use crate::dashboard::words::{self, Moment, some};
 use crate::extract::Params;
 use crate::problem::Problem;
 use crate::routes::workflows::{Listed, listed};
@@ -27,10 +28,6 @@ pub(super) struct Asked {
     told: Option<String>,
 }
 
-fn some(text: &str) -> Option<String> {
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
 impl Asked {
     fn is_filtered(&self) -> bool {
         [&self.status, &self.worktree, &self.user].into_iter().any(|text| some(text).is_some())
@@ -38,15 +35,12 @@ impl Asked {
 
     /// The same as part of an address, from another place in the list on.
     fn query(&self, cursor: &str) -> String {
-        let pairs = [
-            ("status", self.status.as_str()),
+        words::query(&[
+            ("status", &self.status),
             ("worktree", &self.worktree),
             ("user", &self.user),
             ("cursor", cursor),
-        ];
-        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
-        let given = given.map(|(name, value)| format!("{name}={}", words::encoded(value)));
-        given.collect::<Vec<_>>().join("&")
+        ])
     }
 }
 
@@ -112,7 +106,7 @@ struct List {
     frame: Frame,
     asked: Asked,
     statuses: Vec<(&'static str, String)>,
-    agents: Vec<String>,
+    start: Start,
     fragment: String,
     results: Results,
 }
@@ -140,13 +134,24 @@ pub(super) async fn page(
     caller: Caller,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
+    let start = Start::new(&app)?;
+    with(&app, &caller, asked, start).await
+}
+
+/// The list, with the form that starts another as it stands.
+pub(super) async fn with(
+    app: &App,
+    caller: &Caller,
+    asked: Asked,
+    start: Start,
+) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
-    let results = found(&app, &caller, &asked).await?;
-    let frame = Frame::new("Workflows", Nav::Workflows, &caller).told(asked.told.as_deref());
+    let results = found(app, caller, &asked).await?;
+    let frame = Frame::new("Workflows", Nav::Workflows, caller).told(asked.told.as_deref());
     frame::page(&List {
         frame: frame.live(after),
         statuses: Status::ALL.iter().map(|one| (one.as_str(), plain(one.as_str()))).collect(),
-        agents: told::agents(&app)?,
+        start,
         fragment: format!("/workflows/results?{}", asked.query(&asked.cursor)),
         results,
         asked,

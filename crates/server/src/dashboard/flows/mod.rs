@@ -3,8 +3,12 @@
 mod act;
 mod compare;
 mod list;
+mod log;
+mod runs;
 mod show;
 mod snapshot;
+mod speech;
+mod start;
 mod told;
 
 use axum::Router;

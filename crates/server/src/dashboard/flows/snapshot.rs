@@ -3,12 +3,14 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use rethread_domain::workflow::Workflow;
 
 use super::list::titled;
 use super::show::may_resume;
-use super::told::{self, Moment, TaskRow, plain};
+use super::told::{self, TaskRow, plain};
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
+use crate::dashboard::words::Moment;
 use crate::extract::At;
 use crate::problem::Problem;
 use crate::routes::snapshots::{found, rows, view};
@@ -39,9 +41,8 @@ struct Page {
 }
 
 /// All snapshots of a workflow but one, the oldest first.
-async fn others(app: &App, whole: &SnapshotView) -> Result<Vec<Other>, Problem> {
-    let id = app.engine.resolve_workflow(&whole.workflow_id).await?;
-    let all = rows(app, id).await?.into_iter().filter(|row| row.id != whole.id);
+fn others(app: &App, workflow: &Workflow, id: &str) -> Result<Vec<Other>, Problem> {
+    let all = rows(app, workflow)?.into_iter().filter(|row| row.id != id);
     let named = all.map(|row| {
         let (short, trigger) = (told::short(&row.id), plain(&row.trigger));
         let name = format!(
@@ -72,7 +73,7 @@ pub(super) async fn page(
         tasks: snapshot.tasks.iter().map(|task| TaskRow::of(task, false)).collect(),
         usage: told::usage(&snapshot.usage),
         total: told::usage(&snapshot.total),
-        others: others(&app, &snapshot).await?,
+        others: others(&app, &workflow, &snapshot.id)?,
         agents: told::agents(&app)?,
         may_resume: caller.may_write() && may_resume(&workflow, is_running),
         snapshot,

@@ -1,28 +1,9 @@
 //! Parts of workflows in words that several pages share.
 
-use jiff::Timestamp;
-
 use crate::dashboard::words;
 use crate::problem::Problem;
 use crate::state::App;
 use crate::views::workflow::{TaskView, UsageView};
-
-/// A moment for people and for machines.
-pub(super) struct Moment {
-    pub(super) iso: String,
-    pub(super) words: String,
-}
-
-impl Moment {
-    pub(super) fn of(at: Timestamp, now: Timestamp) -> Self {
-        Self { iso: at.to_string(), words: words::ago(at, now) }
-    }
-
-    /// One that may be to come: the minute.
-    pub(super) fn minute(at: Timestamp) -> Self {
-        Self { iso: at.to_string(), words: words::minute(at) }
-    }
-}
 
 /// A status or a state without the line between its words.
 pub(super) fn plain(word: &str) -> String {

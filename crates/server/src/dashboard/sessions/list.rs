@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::access::Caller;
 use crate::cursor;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words;
+use crate::dashboard::words::{self, some};
 use crate::extract::Params;
 use crate::problem::Problem;
 use crate::routes::sessions::scope;
@@ -34,10 +34,6 @@ pub(super) struct Asked {
     told: Option<String>,
 }
 
-fn some(text: &str) -> Option<String> {
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
 impl Asked {
     fn status(&self) -> Result<Option<Status>, Problem> {
         let parsed = some(&self.status).map(|text| text.parse()).transpose();
@@ -53,8 +49,8 @@ impl Asked {
 
     /// The same as part of an address, from another place in the list on.
     fn query(&self, cursor: &str) -> String {
-        let pairs = [
-            ("q", self.q.as_str()),
+        words::query(&[
+            ("q", &self.q),
             ("status", &self.status),
             ("agent", &self.agent),
             ("kind", &self.kind),
@@ -63,10 +59,7 @@ impl Asked {
             ("archived", self.archived.as_deref().unwrap_or_default()),
             ("deleted", self.deleted.as_deref().unwrap_or_default()),
             ("cursor", cursor),
-        ];
-        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
-        let given = given.map(|(name, value)| format!("{name}={}", words::encoded(value)));
-        given.collect::<Vec<_>>().join("&")
+        ])
     }
 }
 

@@ -9,10 +9,10 @@ use rethread_engine::{Order, Span};
 use serde::Deserialize;
 
 use super::list::{self, Row};
-use super::speech::{self, Item, Moment};
+use super::speech::{self, Item};
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words;
+use crate::dashboard::words::{self, Moment};
 use crate::extract::{At, Params};
 use crate::problem::Problem;
 use crate::state::App;

@@ -7,7 +7,8 @@ use rethread_domain::turn::INTERRUPTED;
 use rethread_domain::{Fact, Message, Role};
 use serde_json::Value;
 
-use crate::dashboard::{markdown, words};
+use crate::dashboard::markdown;
+use crate::dashboard::words::{self, Moment, head};
 use crate::state::App;
 
 /// How much of one message is shown.
@@ -23,18 +24,6 @@ const MAIN: &str = "main";
 pub(super) enum Item {
     Opened(Opened),
     Said(Box<Said>),
-}
-
-/// A moment for people and for machines.
-pub(super) struct Moment {
-    pub(super) iso: String,
-    pub(super) words: String,
-}
-
-impl Moment {
-    pub(super) fn of(at: Timestamp, now: Timestamp) -> Self {
-        Self { iso: at.to_string(), words: words::ago(at, now) }
-    }
 }
 
 /// How a run was opened.
@@ -96,11 +85,6 @@ pub(super) struct Said {
     /// Why the agent stopped before it was done.
     pub(super) stop: Option<String>,
     pub(super) purged: Option<String>,
-}
-
-/// At most so many bytes, to the end of a character.
-fn head(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
 }
 
 /// The beginning of a text without secrets, and whether that is all.

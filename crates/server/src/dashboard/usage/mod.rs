@@ -15,7 +15,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::frame::{self, Frame, Nav};
-use super::words;
+use super::words::{self, some};
 use crate::access::Caller;
 use crate::extract::Params;
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ use crate::state::App;
 use plot::{Figure, Plot, Series, Shape};
 
 pub(super) fn router() -> Router<App> {
-    Router::new().route("/usage", get(page))
+    Router::new().route("/usage", get(page)).route("/usage/part", get(part))
 }
 
 /// How many names have a colour of their own; the others share one.
@@ -44,13 +44,21 @@ struct Fields {
 
 impl Fields {
     fn asked(&self) -> Asked {
-        let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         Asked {
             from: some(&self.from),
             to: some(&self.to),
             agent: some(&self.agent),
             project: some(&self.project),
         }
+    }
+
+    fn query(&self) -> String {
+        words::query(&[
+            ("from", &self.from),
+            ("to", &self.to),
+            ("agent", &self.agent),
+            ("project", &self.project),
+        ])
     }
 }
 
@@ -89,7 +97,16 @@ impl Row {
 struct Usage {
     frame: Frame,
     fields: Fields,
+    /// The same as part of an address.
+    query: String,
     agents: Vec<String>,
+    part: Part,
+}
+
+/// What changes when something is said.
+#[derive(Template)]
+#[template(path = "usage/part.html")]
+struct Part {
     from: String,
     to: String,
     tokens: String,
@@ -248,33 +265,55 @@ fn plots(view: &UsageView) -> (Vec<Plot>, usize) {
     (all, calendar.each)
 }
 
+impl Part {
+    async fn of(app: &App, caller: &Caller, fields: &Fields) -> Result<Self, Problem> {
+        let mut view = used(app, caller, fields.asked()).await?;
+        let (plots, each) = plots(&view);
+        let newest_first = |a: &UsageDay, b: &UsageDay| {
+            (&b.day, &a.agent, &a.project).cmp(&(&a.day, &b.agent, &b.project))
+        };
+        view.days.sort_by(newest_first);
+        let sum = |of: fn(&UsageDay) -> u64| view.days.iter().map(of).sum::<u64>();
+        let fullest = view.days.iter().filter_map(|day| day.context_use).reduce(f64::max);
+        Ok(Self {
+            tokens: words::grouped(sum(|day| day.tokens)),
+            input: words::short(sum(|day| day.input_tokens)),
+            output: words::short(sum(|day| day.output_tokens)),
+            messages: words::grouped(sum(|day| day.messages)),
+            cost: words::dollars(view.days.iter().map(|day| day.cost_usd).sum()),
+            fullest: fullest.map_or_else(|| "–".to_owned(), percent),
+            plots,
+            each,
+            rows: view.days.iter().take(ROWS).map(Row::of).collect(),
+            left_out: view.days.len().saturating_sub(ROWS),
+            from: view.from,
+            to: view.to,
+        })
+    }
+}
+
 async fn page(
     State(app): State<App>,
     caller: Caller,
     Params(fields): Params<Fields>,
 ) -> Result<Response, Problem> {
-    let mut view = used(&app, &caller, fields.asked()).await?;
-    let (plots, each) = plots(&view);
-    view.days.sort_by(|a, b| (&b.day, &a.agent, &a.project).cmp(&(&a.day, &b.agent, &b.project)));
-    let sum = |of: fn(&UsageDay) -> u64| view.days.iter().map(of).sum::<u64>();
-    let fullest = view.days.iter().filter_map(|day| day.context_use).reduce(f64::max);
+    let after = app.engine.feed_head().await?;
     frame::page(&Usage {
-        frame: Frame::new("Usage", Nav::Usage, &caller),
+        frame: Frame::new("Usage", Nav::Usage, &caller).live(after),
         agents: known(&app)?.into_iter().map(|agent| agent.name).collect(),
-        tokens: words::grouped(sum(|day| day.tokens)),
-        input: words::short(sum(|day| day.input_tokens)),
-        output: words::short(sum(|day| day.output_tokens)),
-        messages: words::grouped(sum(|day| day.messages)),
-        cost: words::dollars(view.days.iter().map(|day| day.cost_usd).sum()),
-        fullest: fullest.map_or_else(|| "–".to_owned(), percent),
-        plots,
-        each,
-        rows: view.days.iter().take(ROWS).map(Row::of).collect(),
-        left_out: view.days.len().saturating_sub(ROWS),
-        from: view.from,
-        to: view.to,
+        part: Part::of(&app, &caller, &fields).await?,
+        query: fields.query(),
         fields,
     })
+}
+
+/// What changes alone, for the script.
+async fn part(
+    State(app): State<App>,
+    caller: Caller,
+    Params(fields): Params<Fields>,
+) -> Result<Response, Problem> {
+    frame::page(&Part::of(&app, &caller, &fields).await?)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::workflows::WorkflowRow;
 /// How many are kept.
 const MOST: usize = 32;
 
-/// Only what was committed is in it. What another process has added since shows in the row, and is not used then.
+/// Only what was committed is in it. What another process has added since shows in the row.
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Cache(Mutex<HashMap<i64, Workflow>>);
 
@@ -26,9 +26,9 @@ impl Cache {
         found.filter(|workflow| is_as(workflow, row))
     }
 
-    /// A copy of it.
+    /// A copy of it, as it is or was: others may have added to it since.
     pub(super) fn get(&self, row: &Found) -> Option<Workflow> {
-        self.lock().get(&row.no).filter(|workflow| is_as(workflow, row)).cloned()
+        self.lock().get(&row.no).filter(|known| known.events <= row.sum.events).cloned()
     }
 
     /// Keeps it, unless more is known of it.
@@ -55,6 +55,7 @@ impl Cache {
     }
 }
 
-fn is_as(workflow: &Workflow, row: &Found) -> bool {
+/// Whether it is as the row says.
+pub(super) fn is_as(workflow: &Workflow, row: &Found) -> bool {
     workflow.events == row.sum.events && WorkflowRow::of(workflow) == row.sum
 }

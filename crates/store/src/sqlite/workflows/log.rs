@@ -12,11 +12,13 @@ use crate::crash;
 use crate::error::{Error, Result};
 use crate::sqlite::feed::{self, Lines};
 use crate::sqlite::rows::{key, micros, seq_of};
-use crate::types::Epoch;
+use crate::types::{Epoch, Order, Span};
 use crate::workflows::{WorkflowRow, whole};
 
 /// The longest event, as it is kept.
 const LONGEST: usize = 8 << 20;
+/// How many bytes of events are read at once, where only a part is asked for.
+const MOST_AT_ONCE: usize = 4 << 20;
 
 /// An event as it is kept, and as it is read back.
 pub(super) struct Kept {
@@ -165,15 +167,39 @@ fn link<'a>(
 
 /// What happened after event `after`.
 pub(super) fn events(connection: &Connection, no: i64, after: u32) -> Result<Vec<EventRecord>> {
-    let mut statement = connection.prepare_cached(
-        "select id, at, what from workflow_event where id > ?1 and id <= ?2 order by id",
-    )?;
-    let mut found = statement.query((key(no, after), key(no, u32::MAX)))?;
+    let span = Span { from: after.saturating_add(1), ..Span::after(1, u32::MAX) };
+    stretch(connection, no, span, usize::MAX)
+}
+
+/// A part of what happened: fewer events than asked for where they are long.
+pub(super) fn part(connection: &Connection, no: i64, span: Span) -> Result<Vec<EventRecord>> {
+    stretch(connection, no, span, MOST_AT_ONCE)
+}
+
+fn stretch(
+    connection: &Connection,
+    no: i64,
+    span: Span,
+    most_bytes: usize,
+) -> Result<Vec<EventRecord>> {
+    let order = match span.order {
+        Order::OldestFirst => "asc",
+        Order::NewestFirst => "desc",
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "select id, at, what from workflow_event where id between ?1 and ?2 order by id {order} limit ?3"
+    ))?;
+    let mut found = statement.query((key(no, span.from), key(no, span.to), span.limit))?;
     let mut records = Vec::new();
+    let mut bytes = 0;
     while let Some(row) = found.next()? {
         let n = seq_of(row.get(0)?);
         let damaged = |why: String| Error::Damaged(format!("event {n} of a workflow: {why}"));
         let text = row.get_ref(2)?.as_str().map_err(|error| damaged(error.to_string()))?;
+        bytes += text.len();
+        if bytes > most_bytes && !records.is_empty() {
+            break;
+        }
         records.push(EventRecord {
             no: n,
             at: Timestamp::from_microsecond(row.get(1)?)
@@ -186,6 +212,14 @@ pub(super) fn events(connection: &Connection, no: i64, after: u32) -> Result<Vec
 
 pub(super) fn fold(connection: &Connection, no: i64, id: WorkflowId) -> Result<Workflow> {
     folded(id, &events(connection, no, 0)?)
+}
+
+/// The same from what was known of it before, and what came since.
+pub(super) fn fold_on(connection: &Connection, no: i64, mut known: Workflow) -> Result<Workflow> {
+    for record in events(connection, no, known.events)? {
+        known.apply(&record.event, record.at);
+    }
+    Ok(known)
 }
 
 fn folded(id: WorkflowId, events: &[EventRecord]) -> Result<Workflow> {

@@ -18,7 +18,7 @@ pub(super) use self::log::{drift, rebuild};
 use super::{SqliteStore, claims};
 use crate::Workflows;
 use crate::error::{Error, Result};
-use crate::types::Epoch;
+use crate::types::{Epoch, Span};
 use crate::workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 #[async_trait]
@@ -67,10 +67,16 @@ impl Workflows for SqliteStore {
         self.read(|connection| log::events(connection, rows::find(connection, id)?.no, after))
     }
 
+    async fn workflow_log(&self, id: WorkflowId, span: Span) -> Result<Vec<EventRecord>> {
+        self.read(|connection| log::part(connection, rows::find(connection, id)?.no, span))
+    }
+
     async fn workflow(&self, id: WorkflowId) -> Result<Workflow> {
         let (no, workflow) = self.read(|connection| {
             let row = rows::find(connection, id)?;
-            let workflow = match self.folded.get(&row) {
+            let known = self.folded.get(&row);
+            let known = known.map(|known| log::fold_on(connection, row.no, known)).transpose()?;
+            let workflow = match known.filter(|known| cache::is_as(known, &row)) {
                 Some(workflow) => workflow,
                 None => log::fold(connection, row.no, id)?,
             };

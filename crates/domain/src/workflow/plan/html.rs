@@ -1,0 +1,116 @@
+//! HTML in a plan. A piece that goes on over blank lines, such as a comment or a script, hides what stands in it. One that
+//! nobody ends would hide the rest of the plan, tasks and all: here it ends with its line.
+
+use super::line;
+use super::scan::APART;
+
+/// Tags that begin such a piece, with what ends it.
+const TAGS: [(&str, &str); 4] = [
+    ("pre", "</pre>"),
+    ("style", "</style>"),
+    ("script", "</script>"),
+    ("textarea", "</textarea>"),
+];
+/// Other beginnings.
+const MARKS: [(&str, &str); 3] = [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>")];
+/// What ends a declaration.
+const DECLARED: &str = ">";
+
+/// With closing tags in small letters: the parser knows them only so, though any letters are right. As long as before.
+pub(super) fn small(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (n, part) in text.split("</").enumerate() {
+        if n > 0 {
+            out.push_str("</");
+        }
+        let name = part.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(part.len());
+        let (name, rest) = part.split_at(if n > 0 { name } else { 0 });
+        out.push_str(&name.to_ascii_lowercase());
+        out.push_str(rest);
+    }
+    out
+}
+
+/// The same, and what has no end ends with its line. As long as before: places in it are places in the text.
+pub(super) fn ended(text: &str) -> String {
+    let mut out = small(text);
+    let last = Last::of(&out);
+    let mut at = 0;
+    while at < out.len() {
+        let next = line::end(&out, at);
+        let line = out.get(at..line::words_end(&out, at)).unwrap_or_default();
+        let words = line.trim_start_matches(' ');
+        let from = at + line.len() - words.len();
+        if line.len() - words.len() < 4
+            && let Some(end) = words.strip_prefix('<').and_then(end_of)
+            && last.place(end).is_none_or(|place| place < from)
+        {
+            let short = if words.len() > 2 { "<?>" } else { "<p" };
+            let mut to = from + short.len();
+            while !out.is_char_boundary(to) {
+                to += 1;
+            }
+            let room = " ".repeat(to - from - short.len());
+            out.replace_range(from..to, &format!("{short}{room}"));
+        }
+        at = next;
+    }
+    out
+}
+
+/// What ends the piece that begins with this, after its `<`; nothing where it ends at a blank line, as other HTML does.
+fn end_of(words: &str) -> Option<&'static str> {
+    let is_tag = |name: &str| {
+        let begins = words.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
+        let rest = words.get(name.len()..).unwrap_or_default();
+        begins && (rest.is_empty() || rest.starts_with(['>', ' ', '\t', '\u{b}', '\u{c}']))
+    };
+    let tag = TAGS.iter().find(|(name, _)| is_tag(name));
+    let known = tag.or_else(|| MARKS.iter().find(|(mark, _)| words.starts_with(mark)));
+    let is_declared = words.starts_with('!')
+        && words.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+    known.map(|(_, end)| *end).or_else(|| is_declared.then_some(DECLARED))
+}
+
+/// Where each end stands last.
+struct Last(Vec<(&'static str, Option<usize>)>);
+
+impl Last {
+    fn of(text: &str) -> Self {
+        let ends = TAGS.iter().chain(&MARKS).map(|(_, end)| *end).chain([DECLARED]);
+        // What we put between lists ends nothing that others began.
+        let text = text.replace(APART, &" ".repeat(APART.len()));
+        Self(ends.map(|end| (end, text.rfind(end))).collect())
+    }
+
+    fn place(&self, end: &str) -> Option<usize> {
+        self.0.iter().find(|(known, _)| *known == end).and_then(|(_, place)| *place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_ends_with_its_line() {
+        for (text, expected) in [
+            ("<script>\nx", "<?>ript>\nx"),
+            ("  <ScRiPt\nx", "  <?>RiPt\nx"),
+            ("<!--\nx\n<!-- -->", "<?> \nx\n<!-- -->"),
+            ("<?é\nx", "<?> \nx"),
+            ("<?", "<p"),
+            ("<!DOCTYPE\n", "<?>CTYPE\n"),
+            ("<![CDATA[", "<?>DATA["),
+        ] {
+            assert_eq!(ended(text), expected);
+            assert_eq!(text.len(), expected.len());
+        }
+        for text in
+            ["<script>\n</script>", "<!-- a\n\nb -->", "<div>", "<prefix>", "    <pre>", "a <pre>"]
+        {
+            assert_eq!(ended(text), text);
+        }
+        assert_eq!(ended("<PRE>\n\n</PRE> </B"), "<PRE>\n\n</pre> </b");
+    }
+}
