@@ -3,6 +3,7 @@
 mod driver;
 mod world;
 
+mod asked;
 mod door;
 mod hostile;
 mod live;
