@@ -8,13 +8,13 @@ use crate::classify::RpcError;
 use crate::frame::{self, Fields};
 use crate::session::{Running, Shared};
 
-/// What is shown and kept of a command.
+/// What is kept of a command; whoever is asked sees all of it.
 const MOST_TITLE: usize = 1024;
 
 /// What a call has us do; nothing where it only looks at what was done.
 pub(crate) fn read(method: &str, params: &Fields<'_>) -> Option<Act> {
     let path = |verb: &str| format!("{verb} {}", params.text("path").unwrap_or_default());
-    let (deed, mut title) = match method {
+    let (deed, title) = match method {
         "fs/read_text_file" => (Deed::Read, path("read")),
         "fs/write_text_file" => (Deed::Edit, path("write")),
         "terminal/create" => {
@@ -25,7 +25,6 @@ pub(crate) fn read(method: &str, params: &Fields<'_>) -> Option<Act> {
         }
         _ => return None,
     };
-    title.truncate(title.floor_char_boundary(MOST_TITLE));
     Some(Act { deed, title })
 }
 
@@ -72,7 +71,7 @@ async fn ask(shared: &Shared, running: &Running, act: &Act) -> bool {
 async fn tell(running: &Running, act: &Act, answer: &str, by: &str) {
     let record = Permission {
         tool: format!("rethread-{}", act.deed.kind()),
-        title: act.title.clone(),
+        title: act.title[..act.title.floor_char_boundary(MOST_TITLE)].to_owned(),
         kind: act.deed.kind().to_owned(),
         answer: answer.to_owned(),
         by: by.to_owned(),
@@ -95,6 +94,7 @@ fn question(act: &Act) -> Question {
         title: format!("{what} of its choice"),
         kind: act.deed.kind().to_owned(),
         first: Some(act.title.clone()),
+        is_whole: true,
         options: options.map(option).to_vec(),
     }
 }

@@ -12,6 +12,9 @@ use crate::frame::{self, Fields};
 use crate::session::Shared;
 use crate::translate;
 
+/// How many answers an agent may offer; what comes after them is not looked at.
+const MOST_OPTIONS: usize = 64;
+
 /// Asks the desk, writes down what it said, then tells the agent. A cancel of the turn answers first.
 pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value, RpcError> {
     let Some(running) = shared.running() else { return told(None) };
@@ -31,7 +34,7 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
     }
     let record = Permission {
         tool: question.tool.clone(),
-        title: question.title.clone(),
+        title: translate::shortened(question.title.clone()),
         kind: question.kind.clone(),
         answer: kind.unwrap_or_else(|| "cancelled".to_owned()),
         by: chosen.as_ref().map_or("user", |chosen| chosen.by).to_owned(),
@@ -52,17 +55,27 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let call = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
     let tool = translate::name(&call, "toolCallId").unwrap_or_default();
     let (title, kind) = shared.tool(&tool).unwrap_or_default();
+    // All of it: nobody is to allow what they have not seen.
+    let own = call.text("title");
     let options = params.get("options").map(frame::elements).unwrap_or_default();
-    let options = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
+    let offered = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
         let id = option.text("optionId")?;
         let name = option.text("name").unwrap_or_else(|| id.clone());
         Some(Opt { id, name, kind: option.text("kind").unwrap_or_default() })
     });
+    let mut options: Vec<Opt> = Vec::new();
+    for option in offered.take(MOST_OPTIONS) {
+        // Of two that are called the same, nobody knows which one is meant.
+        if !options.iter().any(|known| known.id == option.id) {
+            options.push(option);
+        }
+    }
     Question {
-        title: translate::name(&call, "title").unwrap_or(title),
+        is_whole: own.is_some() || !translate::is_shortened(&title),
+        title: own.unwrap_or(title),
         kind: translate::name(&call, "kind").unwrap_or(kind),
         first: None,
-        options: options.collect(),
+        options,
         tool,
     }
 }

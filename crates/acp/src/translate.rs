@@ -54,10 +54,22 @@ fn kept(raw: &str) -> Value {
 
 /// A short text: what is longer is no name.
 pub(crate) fn name(fields: &Fields<'_>, name: &str) -> Option<String> {
-    let mut text = fields.text(name)?;
-    text.truncate(text.floor_char_boundary(MOST_NAME));
+    fields.text(name).map(shortened)
+}
+
+/// A text that is no longer than a name; where it was, it says so.
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > MOST_NAME {
+        text.truncate(text.floor_char_boundary(MOST_NAME));
+        text.push('…');
+    }
     text.shrink_to_fit();
-    Some(text)
+    text
+}
+
+/// Whether a text may have been longer.
+pub(crate) fn is_shortened(text: &str) -> bool {
+    text.len() > MOST_NAME - '…'.len_utf8() && text.ends_with('…')
 }
 
 /// What the user said, in a replay.

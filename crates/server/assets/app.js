@@ -325,6 +325,12 @@
     return element;
   };
 
+  const complain = (parent, text) => {
+    const notice = Object.assign(line(parent, 'p', text), { className: 'notice bad' });
+    notice.setAttribute('role', 'alert');
+    return notice;
+  };
+
   /** Shows what an agent says and does while it does so. All of it is put in as text. */
   const followTurn = (box, id) => {
     const out = document.createElement('div');
@@ -359,18 +365,18 @@
       else if (told.is === 'thought') write('thought', told.text);
       else if (told.is === 'tool') tool(told);
       else if (told.is === 'elsewhere') write('note', 'Another process has this conversation open; it was asked to send the message.');
+      else if (told.is === 'question' || told.is === 'settled') showQuestions();
       else if (told.is === 'permission') write('note', 'Asked whether it may: ' + told.title + ' (' + told.answer + ')');
       if (stays) $('end').scrollIntoView({ block: 'end' });
     });
     turn.addEventListener('over', async (event) => {
       turn.close();
       const told = JSON.parse(event.data);
+      showQuestions();
       await addNew();
       if (told.status === 'failed') {
         box.replaceChildren();
-        const notice = line(box, 'p', told.error || 'The agent failed.');
-        notice.className = 'notice bad';
-        notice.setAttribute('role', 'alert');
+        complain(box, told.error || 'The agent failed.');
       } else {
         box.remove();
         say('The answer is there');
@@ -379,8 +385,49 @@
     turn.onerror = () => {
       if (turn.readyState !== EventSource.CLOSED) return;
       box.remove();
+      showQuestions();
       addNew();
     };
+  };
+
+  const boxOf = (turn) => document.querySelector('[data-turn="' + CSS.escape(turn) + '"]');
+
+  /** Shows what agents ask now, and follows turns that were begun elsewhere. */
+  const showQuestions = async () => {
+    const stays = isAtEnd();
+    await refresh($('questions'));
+    for (const one of all('[data-running]', $('questions'))) {
+      const turn = one.dataset.running;
+      if (!boxOf(turn)) followTurn(newBox({ turn_id: turn, agent: one.dataset.agent }), turn);
+    }
+    if (stays) $('end').scrollIntoView({ block: 'end' });
+  };
+
+  /** Sends the answer of the button that was pressed; the question goes away when the server says so. */
+  const answerLive = async (form, chosen) => {
+    const turn = form.elements.turn.value;
+    const old = form.querySelector('[role=alert]');
+    if (old) old.remove();
+    for (const button of all('button', form)) button.disabled = true;
+    try {
+      const answer = await fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/answers', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ question_id: Number(form.elements.question.value), option_id: Number(chosen.value) }),
+      });
+      if (answer.status === 401) { location.assign('/login'); return; }
+      const told = await answer.json();
+      // Whoever is too late sees that it is gone.
+      if (!answer.ok && answer.status !== 404 && answer.status !== 409) throw new Error(told.detail || told.title);
+      await showQuestions();
+      for (const button of all('button', form)) button.disabled = false;
+      say(answer.ok ? 'Answered' : 'Too late: it was answered, or the turn is over');
+      ($('questions').querySelector('button:not(:disabled)') || $('questions')).focus({ preventScroll: true });
+    } catch (error) {
+      for (const button of all('button', form)) button.disabled = false;
+      complain(form, 'Not answered: ' + error.message);
+      chosen.focus({ preventScroll: true });
+    }
   };
 
   const newKey = () => {
@@ -395,9 +442,11 @@
     const by = line(box, 'p', '');
     by.className = 'by';
     line(by, 'strong', turn.agent + ' is answering…');
-    const form = document.createElement('form');
-    form.append(Object.assign(document.createElement('button'), { type: 'submit', textContent: 'Cancel' }));
-    box.append(form);
+    if ('writes' in $('questions').dataset) {
+      const form = document.createElement('form');
+      form.append(Object.assign(document.createElement('button'), { type: 'submit', textContent: 'Cancel' }));
+      box.append(form);
+    }
     $('turns').append(box);
     return box;
   };
@@ -426,12 +475,9 @@
         if (!answer.ok) throw new Error((told.detail || told.title) + (told.hint ? ' – ' + told.hint : ''));
         $('prompt').value = '';
         key = newKey();
-        followTurn(newBox(told), told.turn_id);
+        if (!boxOf(told.turn_id)) followTurn(newBox(told), told.turn_id);
       } catch (error) {
-        const notice = line(form, 'p', 'Not sent: ' + error.message);
-        notice.id = 'send-error';
-        notice.className = 'notice bad';
-        notice.setAttribute('role', 'alert');
+        complain(form, 'Not sent: ' + error.message).id = 'send-error';
       } finally {
         button.disabled = false;
       }
@@ -443,6 +489,8 @@
     onEvent((told) => {
       if (told.session_id !== id) return;
       if (told.type === 'MESSAGES_APPENDED' || told.type === 'CONVERSATION_OPENED') addNew();
+      // A turn may have begun elsewhere.
+      if (told.type === 'CONVERSATION_OPENED') showQuestions();
       // A text may have been purged.
       if (told.type === 'SESSION_CHANGED') {
         fetchText($('messages').dataset.talk).then((html) => replace($('messages'), html)).catch(() => {});
@@ -454,6 +502,10 @@
       const turn = event.target.closest('[data-turn]').dataset.turn;
       event.target.querySelector('button').disabled = true;
       fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/cancel', { method: 'POST' }).catch(() => {});
+    });
+    $('questions').addEventListener('submit', (event) => {
+      event.preventDefault();
+      answerLive(event.target, event.submitter);
     });
     if ($('send')) sendLive($('send'));
   };

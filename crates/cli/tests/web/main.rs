@@ -12,6 +12,7 @@ mod site;
 mod sockets;
 
 mod access;
+mod asked;
 mod conformity;
 mod events;
 mod flows;

@@ -168,8 +168,7 @@ fn in_source(text: &str) -> Vec<Route> {
             if call.contains(&format!("{method}(")) {
                 let is_form = method != "get";
                 // More fields than one form has: what is unknown to a form is passed over.
-                let fields =
-                    "title=x&prompt=x&turn=x&reason=x&code=x&at=&issue=x&task=&from=&with=";
+                let fields = "title=x&prompt=x&turn=x&question=1&option=1&reason=x&code=x&at=&issue=x&task=&from=&with=";
                 found.push(Route {
                     method: method.to_uppercase(),
                     path: path.to_owned(),

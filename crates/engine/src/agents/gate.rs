@@ -9,6 +9,9 @@ use rethread_store::Grant;
 use super::port::{Act, Choice, Deed, Desk, Opt, Question};
 use crate::Engine;
 
+/// The longest question that is put to a person, in bytes: nobody reads more before they say yes.
+const MOST_ASKED: usize = 64 << 10;
+
 /// What an agent may do without being allowed to by the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Consent {
@@ -151,6 +154,14 @@ fn option(options: &[Opt], yes: bool) -> Option<&Opt> {
     kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
 }
 
+/// Whether somebody can know what they allow.
+fn is_readable(question: &Question) -> bool {
+    let first = question.first.as_ref().map_or(0, String::len);
+    let options = question.options.iter().map(|option| option.name.len() + option.kind.len());
+    let bytes = question.title.len() + question.kind.len() + first + options.sum::<usize>();
+    question.is_whole && bytes <= MOST_ASKED
+}
+
 impl Gate {
     /// What a lasting decision is about: exactly this tool with exactly this title. Nothing can be said for good of
     /// what has none.
@@ -199,7 +210,7 @@ impl Desk for Gate {
         if let Some(yes) = self.granted(question).await {
             return self.answer(question, yes, "grant");
         }
-        if !self.asker.is_there() {
+        if !self.asker.is_there() || !is_readable(question) {
             return self.answer(question, false, "policy");
         }
         let id = self.asker.ask(question).await?;
@@ -271,6 +282,21 @@ mod tests {
         check(Consent::Ask, &["", " "], &[], None);
         check(Consent::Allow, &[], &["car"], Some(false));
         check(Consent::Allow, &[], &["", " "], Some(true));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_asked() {
+        let question = |bytes: usize, is_whole: bool| Question {
+            tool: String::new(),
+            title: "x".repeat(bytes),
+            kind: String::new(),
+            first: None,
+            is_whole,
+            options: Vec::new(),
+        };
+        assert!(is_readable(&question(MOST_ASKED, true)));
+        assert!(!is_readable(&question(MOST_ASKED + 1, true)));
+        assert!(!is_readable(&question(1, false)));
     }
 
     #[test]

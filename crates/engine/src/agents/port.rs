@@ -115,6 +115,8 @@ pub struct Question {
     pub kind: String,
     /// The first of several things that the answer is for, where it is for more than one.
     pub first: Option<String>,
+    /// Whether the title is all of it: what nobody can read, nobody allows.
+    pub is_whole: bool,
     pub options: Vec<Opt>,
 }
 

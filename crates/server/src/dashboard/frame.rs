@@ -127,6 +127,8 @@ const TOLD: &[(&str, &str)] = &[
     ("undeleted", "Brought back."),
     ("sent", "Sent. The answer appears below when it is there."),
     ("cancelled", "Cancelled."),
+    ("answered", "Answered. The agent goes on."),
+    ("too-late", "Too late: the question was answered, or the turn is over."),
     ("approved", "Approved."),
     ("rejected", "Rejected."),
     ("retried", "It is tried again."),

@@ -1,4 +1,4 @@
-//! Talking to agents: send a prompt, follow what comes of it, cancel it.
+//! Talking to agents: send a prompt, follow what comes of it, answer what the agent asks, cancel it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::extract::{At, Json, Key};
 use crate::live::{self, stopping};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::turns::{Request, Turn};
+use crate::turns::{Questions, Request, Turn};
 use crate::views::TurnView;
 
 const TAG: &str = "turns";
@@ -30,6 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(send))
         .routes(routes!(read))
         .routes(routes!(follow))
+        .routes(routes!(answer))
         .routes(routes!(cancel))
 }
 
@@ -97,6 +98,8 @@ pub(crate) async fn begin(
     };
     // What cannot be sent is told before a key is used up.
     let (mut options, _) = app.program.options(&session, &choice).await?;
+    let questions = Questions::new(app.engine.clone());
+    options.asker = Arc::<Questions>::clone(&questions);
     let turn = match key {
         Some(key) => {
             let scoped = format!("prompt {} {key}", caller.user());
@@ -116,6 +119,7 @@ pub(crate) async fn begin(
         id: turn,
         engine: app.engine.clone(),
         options,
+        questions,
         prompt: prompt.prompt,
         user: session.user,
         metrics: app.metrics.turns(),
@@ -144,6 +148,33 @@ async fn read(
     ok(&TurnView::of(&app, &*find(&app, &caller, &id)?))
 }
 
+/// What is answered to a question of a turn
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Chosen {
+    #[schema(minimum = 1)]
+    question_id: u32,
+    #[schema(minimum = 1)]
+    option_id: u32,
+}
+
+/// Answers a question that the agent asks in a turn
+///
+/// Once: whoever comes second is told so. An answer for good (`allow_always`, `reject_always`) is remembered for the agent, the
+/// project and exactly this title.
+#[utoipa::path(post, path = "/turns/{id}/answers", tag = TAG, params(("id" = String, Path)),
+    request_body = Chosen, responses((status = 200, body = TurnView)))]
+async fn answer(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Json(chosen): Json<Chosen>,
+) -> Result<Response, Problem> {
+    let turn = find(&app, &caller, &id)?;
+    turn.questions.answer(chosen.question_id, chosen.option_id)?;
+    ok(&TurnView::of(&app, &turn))
+}
+
 /// Cancels a turn; what was said until then is kept
 #[utoipa::path(post, path = "/turns/{id}/cancel", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = TurnView)))]
@@ -157,7 +188,7 @@ async fn cancel(
     ok(&TurnView::of(&app, &turn))
 }
 
-/// What an agent says and does, as it happens: server-sent events, from the first one on, until the turn is over
+/// What an agent says, does and asks, as it happens: server-sent events, from the first one on, until the turn is over
 #[utoipa::path(get, path = "/turns/{id}/events", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn follow(

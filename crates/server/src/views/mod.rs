@@ -3,13 +3,15 @@
 mod event;
 mod session;
 pub(crate) mod snapshot;
+mod turn;
 pub(crate) mod workflow;
 
 pub(crate) use event::EventView;
 pub(crate) use session::{
-    Appended, ContextView, ConversationView, HitView, MessageView, OpenedView, SessionView,
-    TurnView, Whole, dollars,
+    Appended, ContextView, ConversationView, HitView, MessageView, OpenedView, SessionView, Whole,
+    dollars,
 };
+pub(crate) use turn::{QuestionView, TurnView};
 
 use rethread_domain::redact::Redactor;
 use serde::Serialize;

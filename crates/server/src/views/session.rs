@@ -1,4 +1,4 @@
-//! Sessions, messages, finds and turns, as programs see them.
+//! Sessions, messages and finds, as programs see them.
 
 use jiff::Timestamp;
 use rethread_domain::message::Body;
@@ -11,7 +11,6 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::state::App;
-use crate::turns::{Stands, Turn};
 
 /// A session, as a list shows it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -277,62 +276,5 @@ impl HitView {
             role,
             timestamp,
         }
-    }
-}
-
-/// A request to an agent, and what came of it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnView {
-    pub(crate) turn_id: String,
-    session_id: String,
-    agent: String,
-    conversation: String,
-    /// `running`, `ended`, `cancelled` or `failed`
-    pub(crate) status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<String>,
-    /// Why the agent stopped, such as `end_turn` or `cancelled`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop_reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    opened: Option<OpenedView>,
-    /// The newest message of the conversation afterwards
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upto: Option<u32>,
-    /// What went wrong
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-impl TurnView {
-    pub(crate) fn of(app: &App, turn: &Turn) -> Self {
-        let mut view = Self {
-            turn_id: turn.id.to_string(),
-            session_id: turn.session.to_string(),
-            agent: turn.agent.clone(),
-            conversation: turn.conversation.clone(),
-            status: "running".to_owned(),
-            answer: None,
-            stop_reason: None,
-            opened: None,
-            upto: None,
-            error: None,
-        };
-        match turn.stands() {
-            Stands::Running => (),
-            Stands::Ended(answer) => {
-                "ended".clone_into(&mut view.status);
-                view.answer = Some(app.clean(&answer.answer));
-                view.opened = Some(OpenedView::of(&answer.opened));
-                view.upto = Some(answer.upto);
-                view.stop_reason = Some(answer.stop);
-            }
-            Stands::Cancelled => "cancelled".clone_into(&mut view.status),
-            Stands::Failed(problem) => {
-                "failed".clone_into(&mut view.status);
-                view.error = Some(app.clean(&problem.detail));
-            }
-        }
-        view
     }
 }

@@ -3,6 +3,7 @@
 mod driver;
 pub(crate) mod world;
 
+mod asked;
 mod door;
 mod flows;
 mod hostile;

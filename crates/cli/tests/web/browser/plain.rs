@@ -7,7 +7,7 @@ use crate::env::user;
 use crate::site::Site;
 
 /// Logged in by hand, as the script that takes the code from the link does not run.
-fn without_script(site: Site) -> Visit {
+pub(super) fn without_script(site: Site) -> Visit {
     let visit = Visit::stranger(site);
     visit.browser.tool("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
     let link = visit.link();

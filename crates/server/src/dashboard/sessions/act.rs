@@ -120,3 +120,28 @@ pub(super) async fn cancel(
     }
     back(&format!("/sessions/{}?told=cancelled#end", session.id))
 }
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Answered {
+    turn: String,
+    question: u32,
+    option: u32,
+}
+
+pub(super) async fn answer(
+    State(app): State<App>,
+    caller: Caller,
+    At(id): At<String>,
+    Posted(answered): Posted<Answered>,
+) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
+    let running = app.turns.running_in(session.id);
+    let turn = running.iter().find(|turn| turn.id.to_string() == answered.turn);
+    let told = match turn.map(|turn| turn.questions.answer(answered.question, answered.option)) {
+        Some(Ok(())) => "answered",
+        Some(Err(problem)) if problem.code == "unknown_option" => return Err(problem),
+        // The page was older than what it shows.
+        Some(Err(_)) | None => "too-late",
+    };
+    back(&format!("/sessions/{}?told={told}#questions", session.id))
+}

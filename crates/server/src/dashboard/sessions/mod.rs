@@ -1,6 +1,7 @@
 //! Pages about sessions: the list with its search, one session with its conversation, and what can be done with it.
 
 mod act;
+mod asks;
 mod list;
 mod show;
 mod speech;
@@ -17,6 +18,8 @@ pub(super) fn router() -> Router<App> {
         .route("/sessions/{id}", get(show::page))
         .route("/sessions/{id}/head", get(show::head))
         .route("/sessions/{id}/talk", get(show::talk))
+        .route("/sessions/{id}/questions", get(asks::questions))
+        .route("/sessions/{id}/answer", post(act::answer))
         .route("/sessions/{id}/rename", post(act::rename))
         .route("/sessions/{id}/fork", post(act::fork))
         .route("/sessions/{id}/send", post(act::send))

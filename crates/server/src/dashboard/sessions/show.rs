@@ -8,6 +8,7 @@ use rethread_domain::{Session, SessionId};
 use rethread_engine::{Order, Span};
 use serde::Deserialize;
 
+use super::asks::Questions;
 use super::list::{self, Row};
 use super::speech::{self, Item};
 use crate::access::Caller;
@@ -99,6 +100,7 @@ struct Show {
     upto: Option<u32>,
     fragment: String,
     turns: Vec<String>,
+    questions: Questions,
     choices: Vec<Choice>,
     /// Why nothing can be sent.
     closed: Option<String>,
@@ -234,6 +236,7 @@ pub(super) async fn page(
         upto: talk.newer.is_none().then_some(session.last_seq),
         fragment: format!("/sessions/{id}/talk{query}"),
         turns: app.turns.running_in(session.id).iter().map(|turn| turn.id.to_string()).collect(),
+        questions: Questions::of(&app, &caller, &session),
         choices: choices(&app, &session)?,
         closed: session.accepts_messages().err().map(|refusal| refusal.to_string()),
         id,

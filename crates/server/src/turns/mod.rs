@@ -1,0 +1,176 @@
+//! Requests to agents that this server carries out: whoever follows one may go, it is finished and saved all the same.
+
+mod lines;
+mod questions;
+mod steps;
+mod turn;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rethread_domain::SessionId;
+use rethread_domain::session::Move;
+use rethread_engine::Engine;
+use rethread_engine::agents::OpenOptions;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+
+pub(crate) use questions::Questions;
+pub(crate) use turn::{Stands, Turn};
+
+/// How many that have ended are remembered, for those who ask late.
+const REMEMBERED: usize = 100;
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    turns: BTreeMap<Uuid, Arc<Turn>>,
+    ended: VecDeque<Uuid>,
+    /// Nothing begins any more.
+    is_stopping: bool,
+    /// Who is served first in which session.
+    queues: BTreeMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
+}
+
+/// All turns of this server.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    known: Mutex<Known>,
+    running: watch::Sender<usize>,
+    most: usize,
+}
+
+/// What it takes to carry a request out.
+pub(crate) struct Request {
+    pub(crate) id: Uuid,
+    pub(crate) engine: Engine,
+    pub(crate) options: OpenOptions,
+    /// What the agent asks of whoever follows: the asker in `options`.
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) prompt: String,
+    pub(crate) user: String,
+    pub(crate) metrics: prometheus_client::metrics::gauge::Gauge,
+}
+
+impl Turns {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { known: Mutex::default(), running: watch::Sender::new(0), most })
+    }
+
+    pub(crate) fn find(&self, id: Uuid) -> Option<Arc<Turn>> {
+        held(&self.known).turns.get(&id).cloned()
+    }
+
+    /// Those of a session that run now.
+    pub(crate) fn running_in(&self, session: SessionId) -> Vec<Arc<Turn>> {
+        let known = held(&self.known);
+        let own = known.turns.values().filter(|turn| turn.session == session);
+        own.filter(|turn| !turn.is_over()).cloned().collect()
+    }
+
+    fn queue(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut known = held(&self.known);
+        // Nobody waits in those that only we know of.
+        known.queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        Arc::clone(known.queues.entry(session).or_default())
+    }
+
+    /// Begins a turn; the same id twice is one turn.
+    pub(crate) fn begin(self: &Arc<Self>, request: Request) -> Result<Arc<Turn>, Problem> {
+        let turn = Turn::new(&request);
+        {
+            let mut known = held(&self.known);
+            if let Some(known) = known.turns.get(&request.id) {
+                return Ok(Arc::clone(known));
+            }
+            if known.is_stopping {
+                return Err(crate::live::stopping());
+            }
+            if *self.running.borrow() >= self.most {
+                let what = format!("{} agents are at work already", self.most);
+                return Err(Problem::new("too_many_turns", what).after(5));
+            }
+            self.running.send_modify(|running| *running += 1);
+            known.turns.insert(request.id, Arc::clone(&turn));
+        }
+        let slot = Slot::new(self, request.id, request.metrics.clone());
+        let (turns, begun) = (Arc::clone(self), Arc::clone(&turn));
+        tokio::spawn(async move {
+            let queue = turns.queue(begun.session);
+            begun.run(&request, &queue).await;
+            turns.rest(&request.engine, begun.session).await;
+            drop(slot);
+        });
+        Ok(turn)
+    }
+
+    fn ended(&self, id: Uuid) {
+        let mut known = held(&self.known);
+        known.ended.push_back(id);
+        if known.ended.len() > REMEMBERED
+            && let Some(oldest) = known.ended.pop_front()
+        {
+            known.turns.remove(&oldest);
+        }
+        self.running.send_modify(|running| *running -= 1);
+    }
+
+    /// Ends what runs, and waits until it is saved and its sessions are paused.
+    pub(crate) async fn stop(&self) {
+        let running: Vec<Arc<Turn>> = {
+            let mut known = held(&self.known);
+            known.is_stopping = true;
+            known.turns.values().filter(|turn| !turn.is_over()).cloned().collect()
+        };
+        for turn in &running {
+            turn.cancel();
+        }
+        let mut count = self.running.subscribe();
+        drop(count.wait_for(|running| *running == 0).await);
+    }
+
+    /// Pauses the session of a turn that ended because the server does.
+    async fn rest(&self, engine: &Engine, session: SessionId) {
+        if held(&self.known).is_stopping {
+            // One that somebody else has ended or deleted needs no pause.
+            drop(engine.settle_as(session, Move::Pause).await);
+        }
+    }
+}
+
+/// One of the turns that run: given back however it ends.
+struct Slot {
+    turns: Arc<Turns>,
+    id: Uuid,
+    metrics: prometheus_client::metrics::gauge::Gauge,
+}
+
+impl Slot {
+    fn new(
+        turns: &Arc<Turns>,
+        id: Uuid,
+        metrics: prometheus_client::metrics::gauge::Gauge,
+    ) -> Self {
+        metrics.inc();
+        Self { turns: Arc::clone(turns), id, metrics }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.metrics.dec();
+        self.turns.ended(self.id);
+    }
+}
+
+impl Metrics {
+    pub(crate) fn turns(&self) -> prometheus_client::metrics::gauge::Gauge {
+        self.turns.clone()
+    }
+}

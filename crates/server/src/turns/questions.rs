@@ -1,0 +1,132 @@
+//! What an agent asks in a turn before it goes on. A question stands until somebody answers it, or the turn ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rethread_engine::Engine;
+use rethread_engine::agents::{Asker, Question};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::held;
+use super::steps::Steps;
+use crate::problem::Problem;
+use crate::views::QuestionView;
+
+/// The questions of one turn.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    engine: Engine,
+    pub(super) steps: Arc<Steps>,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    /// How many there were: they are numbered from 1 on.
+    count: u32,
+    open: BTreeMap<u32, Open>,
+    is_over: bool,
+}
+
+/// One that nobody has answered yet.
+#[derive(Debug)]
+struct Open {
+    view: QuestionView,
+    /// What the agent calls the options: those who answer have their numbers.
+    names: Vec<String>,
+    answer: oneshot::Sender<String>,
+}
+
+impl Questions {
+    pub(crate) fn new(engine: Engine) -> Arc<Self> {
+        Arc::new(Self { engine, steps: Steps::new(), asked: Mutex::default() })
+    }
+
+    /// Those that stand, the oldest first.
+    pub(crate) fn open(&self) -> Vec<QuestionView> {
+        held(&self.asked).open.values().map(|open| open.view.clone()).collect()
+    }
+
+    /// Answers one, once.
+    pub(crate) fn answer(&self, question: u32, option: u32) -> Result<(), Problem> {
+        let mut asked = held(&self.asked);
+        if !(1..=asked.count).contains(&question) {
+            return Err(Problem::new("question_not_found", "the turn has not asked this"));
+        }
+        let Some(open) = asked.open.get(&question) else { return Err(closed()) };
+        let name = (1..).zip(&open.names).find(|(number, _)| *number == option);
+        let Some(name) = name.map(|(_, name)| name.clone()) else {
+            let what = format!("the question has the options 1 to {}", open.names.len());
+            return Err(Problem::new("unknown_option", what));
+        };
+        let Some(open) = asked.open.remove(&question) else { return Err(closed()) };
+        // The turn may be cancelled at this very moment.
+        open.answer.send(name).map_err(|_| closed())?;
+        self.steps.push_always(&json!({
+            "is": "settled", "question_id": question, "option_id": option,
+        }));
+        Ok(())
+    }
+
+    /// Nobody waits for an answer any more.
+    pub(super) fn end(&self) {
+        let mut asked = held(&self.asked);
+        asked.is_over = true;
+        for question in std::mem::take(&mut asked.open).into_keys() {
+            self.settled(question);
+        }
+    }
+
+    fn settled(&self, question: u32) {
+        self.steps.push_always(&json!({"is": "settled", "question_id": question}));
+    }
+
+    /// Puts a question to whoever follows; `None` where the turn is over.
+    fn put(&self, question: &Question) -> Option<(u32, oneshot::Receiver<String>)> {
+        let (answer, answered) = oneshot::channel();
+        let mut asked = held(&self.asked);
+        if asked.is_over {
+            return None;
+        }
+        asked.count += 1;
+        let number = asked.count;
+        let view = QuestionView::of(self.engine.redactor(), number, question);
+        self.steps.push_always(&json!({"is": "question", "question": &view}));
+        let names = question.options.iter().map(|option| option.id.clone()).collect();
+        asked.open.insert(number, Open { view, names, answer });
+        Some((number, answered))
+    }
+}
+
+fn closed() -> Problem {
+    Problem::new("question_closed", "somebody else has answered it, or the turn went on without")
+}
+
+/// A question that stands until this is dropped, however that comes about.
+struct Standing<'a>(&'a Questions, u32);
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        if held(&self.0.asked).open.remove(&self.1).is_some() {
+            self.0.settled(self.1);
+        }
+    }
+}
+
+#[async_trait]
+impl Asker for Questions {
+    /// It waits for somebody to come.
+    fn is_there(&self) -> bool {
+        true
+    }
+
+    async fn ask(&self, question: &Question) -> Option<String> {
+        let (number, answered) = self.put(question)?;
+        let _standing = Standing(self, number);
+        answered.await.ok()
+    }
+
+    fn told(&self, _: &Question, _: &str) {}
+}

@@ -1,0 +1,114 @@
+//! Turns with agents and what agents ask in them, as programs see them.
+
+use rethread_domain::redact::Redactor;
+use rethread_engine::agents::Question;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::OpenedView;
+use crate::state::App;
+use crate::turns::{Stands, Turn};
+
+/// A request to an agent, and what came of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnView {
+    pub(crate) turn_id: String,
+    session_id: String,
+    agent: String,
+    conversation: String,
+    /// `running`, `ended`, `cancelled` or `failed`
+    pub(crate) status: String,
+    /// What the agent waits for an answer to
+    questions: Vec<QuestionView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    /// Why the agent stopped, such as `end_turn` or `cancelled`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened: Option<OpenedView>,
+    /// The newest message of the conversation afterwards
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upto: Option<u32>,
+    /// What went wrong
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// May the agent do this?
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct QuestionView {
+    #[schema(minimum = 1)]
+    pub(crate) question_id: u32,
+    /// What it wants to do, such as `edit` or `execute`
+    pub(crate) kind: String,
+    /// What exactly: the command, for example, and all of it
+    pub(crate) title: String,
+    /// The first of several things that the answer is for, where it is for more than one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first: Option<String>,
+    pub(crate) options: Vec<OptionView>,
+}
+
+/// An answer that can be chosen.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct OptionView {
+    #[schema(minimum = 1)]
+    pub(crate) option_id: u32,
+    /// What the agent calls it
+    pub(crate) name: String,
+    /// What it means: `allow_once`, `allow_always`, `reject_once` or `reject_always`
+    pub(crate) kind: String,
+}
+
+impl QuestionView {
+    pub(crate) fn of(redactor: &Redactor, number: u32, question: &Question) -> Self {
+        let clean = |text: &str| redactor.redact(text).text.into_owned();
+        let options = (1..).zip(&question.options).map(|(number, option)| OptionView {
+            option_id: number,
+            name: clean(&option.name),
+            kind: clean(&option.kind),
+        });
+        Self {
+            question_id: number,
+            kind: clean(&question.kind),
+            title: clean(&question.title),
+            first: question.first.as_deref().map(clean),
+            options: options.collect(),
+        }
+    }
+}
+
+impl TurnView {
+    pub(crate) fn of(app: &App, turn: &Turn) -> Self {
+        let mut view = Self {
+            turn_id: turn.id.to_string(),
+            session_id: turn.session.to_string(),
+            agent: turn.agent.clone(),
+            conversation: turn.conversation.clone(),
+            status: "running".to_owned(),
+            questions: Vec::new(),
+            answer: None,
+            stop_reason: None,
+            opened: None,
+            upto: None,
+            error: None,
+        };
+        match turn.stands() {
+            Stands::Running => view.questions = turn.questions.open(),
+            Stands::Ended(answer) => {
+                "ended".clone_into(&mut view.status);
+                view.answer = Some(app.clean(&answer.answer));
+                view.opened = Some(OpenedView::of(&answer.opened));
+                view.upto = Some(answer.upto);
+                view.stop_reason = Some(answer.stop);
+            }
+            Stands::Cancelled => "cancelled".clone_into(&mut view.status),
+            Stands::Failed(problem) => {
+                "failed".clone_into(&mut view.status);
+                view.error = Some(app.clean(&problem.detail));
+            }
+        }
+        view
+    }
+}
