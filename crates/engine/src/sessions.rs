@@ -47,8 +47,17 @@ impl Engine {
 
     /// The one session that a shortened id means.
     pub async fn resolve(&self, reference: &SessionRef) -> Result<SessionId> {
+        self.resolve_of(reference, None).await
+    }
+
+    /// The one session of a user, or of all, that a shortened id means.
+    pub async fn resolve_of(
+        &self,
+        reference: &SessionRef,
+        user: Option<&str>,
+    ) -> Result<SessionId> {
         let given = reference.as_str();
-        match self.store.resolve(reference).await?.as_slice() {
+        match self.store.resolve(reference, user).await?.as_slice() {
             [] => Err(Error::NotFound(given.to_owned())),
             [one] => Ok(*one),
             several => {

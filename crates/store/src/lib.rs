@@ -100,8 +100,8 @@ pub trait Sessions: Send + Sync + 'static {
 
     async fn session(&self, id: SessionId) -> Result<Session>;
 
-    /// The sessions that a shortened id may mean, at most a few.
-    async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>>;
+    /// The sessions that a shortened id may mean, of one user or of all, at most a few.
+    async fn resolve(&self, reference: &SessionRef, user: Option<&str>) -> Result<Vec<SessionId>>;
 
     /// The most recently active first; of one time, the higher id first.
     async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>>;
@@ -280,8 +280,8 @@ pub trait Workflows: Send + Sync + 'static {
     /// The newest first, by when they were made; of one time, the higher id first.
     async fn workflows(&self, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>>;
 
-    /// The workflows that a whole or shortened id may mean, at most a few.
-    async fn resolve_workflow(&self, text: &str) -> Result<Vec<WorkflowId>>;
+    /// The workflows that a whole or shortened id may mean, of one user or of all, at most a few.
+    async fn resolve_workflow(&self, text: &str, user: Option<&str>) -> Result<Vec<WorkflowId>>;
 
     /// The workflow that a session is part of, and the task it works on there.
     async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>>;

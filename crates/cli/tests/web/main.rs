@@ -16,6 +16,7 @@ mod asked;
 mod conformity;
 mod events;
 mod flows;
+mod greed;
 mod kills;
 mod limits;
 mod matrix;
