@@ -19,3 +19,4 @@ mod kills;
 mod limits;
 mod matrix;
 mod rest;
+mod talks;
