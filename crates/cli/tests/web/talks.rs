@@ -202,3 +202,32 @@ fn a_list_that_shrinks_while_it_is_read_neither_repeats_nor_skips() {
     let expected: Vec<&String> = [9, 8, 6, 7, 2, 0].map(|n| &made[n]).into();
     assert_eq!(found.iter().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_page_reads_of_how_it_was_opened_only_what_it_shows() {
+    let (site, id) = world(&[]);
+    for _ in 0..2 {
+        site.over(&site.prompt(&id, "say: hello"));
+        let many: Vec<Value> = (0..60).map(|_| json!({"role": "user", "content": "x"})).collect();
+        site.post(&format!("/api/v1/sessions/{id}/messages"), &json!({"messages": many})).is(201);
+    }
+    site.over(&site.prompt(&id, "say: hello"));
+    let page = |query: &str| site.get(&format!("/sessions/{id}{query}")).is(200).text();
+    let opened = |page: &str| page.matches("<li class=\"opened ").count();
+    let last = 1 + 3 * 2 + 2 * 60;
+    for (query, count) in [
+        (String::new(), 1),
+        (format!("/talk?after={last}"), 0),
+        (format!("/talk?after={}", last - 2), 1),
+        (format!("?before={}", last - 3), 0),
+        ("?at=63".to_owned(), 1),
+        ("?before=5".to_owned(), 1),
+        ("?before=0".to_owned(), 0),
+    ] {
+        assert_eq!(opened(&page(&query)), count, "{query}");
+    }
+    // The first ones cannot be read any more: whoever shows later ones does not notice.
+    site.change_store("update fact set what = '{\"what\":\"attached\" no more' where after < 10 and what like '%attached%'");
+    assert_eq!(opened(&page("")), 1);
+    assert_eq!(opened(&page("?at=63")), 1);
+}

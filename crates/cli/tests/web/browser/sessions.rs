@@ -137,3 +137,22 @@ fn a_turn_is_cancelled_from_the_page() {
     browser.until_gone(".turn");
     browser.until_says("li.said.user", "hang");
 }
+
+#[test]
+fn a_session_is_forked_at_an_earlier_message() {
+    let visit = Visit::to(Site::new());
+    let env = &visit.site.env;
+    let id = env.record(["--title", "Baskets", "--agent", "claude"], &lines());
+    let browser = &visit.browser;
+    visit.go(&format!("/sessions/{id}"));
+    browser.click("#fork > summary");
+    assert_eq!(browser.run("return document.getElementById('fork-at').value"), "4");
+    assert_eq!(browser.run("return document.getElementById('fork-at').max"), "4");
+    browser.clear("#fork-at");
+    browser.write("#fork-at", "2");
+    browser.click("#fork button");
+    browser.until_says("[role=status]", "Forked");
+    assert_eq!(browser.count("li.said"), 2, "{}", browser.told());
+    assert!(browser.text("dl.facts").contains("at message 2"), "{}", browser.told());
+    assert!(!browser.url().contains(&id), "{}", browser.url());
+}
