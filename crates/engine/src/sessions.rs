@@ -1,6 +1,7 @@
 //! Starting, finding, changing and keeping sessions.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::Path;
 
 use jiff::SignedDuration;
@@ -96,6 +97,15 @@ impl Engine {
 
     pub async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
         Ok(self.store.facts(id).await?)
+    }
+
+    /// How the conversations of a session were opened, as far as that came after one of these messages; with the place in the log.
+    pub async fn attached(
+        &self,
+        id: SessionId,
+        after: Range<Seq>,
+    ) -> Result<Vec<(u32, FactRecord)>> {
+        Ok(self.store.attached(id, after).await?)
     }
 
     /// Finds what was said. The index catches up first, where the store can be written to.

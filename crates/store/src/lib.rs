@@ -156,6 +156,14 @@ pub trait Talks: Send + Sync + 'static {
     /// The agent whose own session holds most of a conversation.
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
 
+    /// How the conversations of a session were opened, as far as that came after one of these messages: the facts with
+    /// their numbers, in one call that costs by its answer.
+    async fn attached(
+        &self,
+        id: SessionId,
+        after: std::ops::Range<Seq>,
+    ) -> Result<Vec<(u32, FactRecord)>>;
+
     /// How conversations were opened so far, those of one user or of all. Costs by its answer.
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>>;
 

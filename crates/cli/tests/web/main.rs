@@ -22,3 +22,4 @@ mod limits;
 mod matrix;
 mod rest;
 mod schema;
+mod talks;

@@ -173,6 +173,7 @@ watched! { Talks {
     fn underway(&self) -> Vec<(SessionId, String)>;
     fn holding(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Holding>;
     fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
+    fn attached(&self, id: SessionId, after: std::ops::Range<Seq>) -> Vec<(u32, FactRecord)>;
     fn openings(&self, user: Option<&str>) -> Vec<OpeningCount>;
     fn quiet_since(&self, before: Timestamp, limit: u32) -> Vec<SessionId>;
     fn granted(&self, user: &str, project: &str, agent: &str, what: &str) -> Option<bool>;

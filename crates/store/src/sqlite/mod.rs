@@ -27,6 +27,7 @@ mod usage;
 mod workflows;
 mod writer;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -249,6 +250,10 @@ impl Talks for SqliteStore {
             let own = all.into_iter().filter(|holding| holding.conversation == conversation);
             Ok(own.max_by_key(|holding| holding.upto).map(|holding| holding.agent))
         })
+    }
+
+    async fn attached(&self, id: SessionId, after: Range<Seq>) -> Result<Vec<(u32, FactRecord)>> {
+        self.read(|connection| facts::attached(connection, id, &after))
     }
 
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>> {
