@@ -2,6 +2,7 @@
 
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
+use rethread_domain::workflow::WorkflowId;
 use rethread_store as store;
 
 use crate::Error;
@@ -36,6 +37,16 @@ impl Error {
             Self::NoToken(_) => "token_not_found",
             Self::KeyReused => "key_reused",
             Self::Store(error) => by_store(error),
+        }
+    }
+}
+
+impl Error {
+    /// The workflow that works in the folder, where that is what is wrong.
+    pub fn worktree_taken_by(&self) -> Option<WorkflowId> {
+        match self {
+            Self::Store(store::Error::WorktreeTaken { by, .. }) => Some(*by),
+            _ => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Workflows and their snapshots as clients see them.
 
 use rethread_domain::SessionId;
+use rethread_domain::quote::safe;
 use rethread_domain::workflow::{
     Decision, ErrorRecord, Feedback, GitState, Measure, Question, Snapshot, Source, Status, Task,
     TaskState, TestState, Used, Workflow,
@@ -198,7 +199,7 @@ impl From<&TestState> for TestsView {
             phase: tests.phase.as_str().to_owned(),
             failing: tests.failing.clone(),
             expected: tests.expected.clone(),
-            command: tests.command.clone(),
+            command: tests.command.as_deref().map(safe),
             output: tests.output.clone(),
         }
     }

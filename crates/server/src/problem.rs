@@ -43,6 +43,7 @@ pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[
     ("conversation_busy", StatusCode::CONFLICT, "Another process talks in the conversation"),
     ("question_closed", StatusCode::CONFLICT, "The question is not open any more"),
     ("workflow_busy", StatusCode::CONFLICT, "Another process runs the workflow"),
+    ("command_hidden", StatusCode::CONFLICT, "The command is not shown whole here"),
     ("worktree_taken", StatusCode::CONFLICT, "Another workflow works in this folder"),
     ("lease_lost", StatusCode::CONFLICT, "Another process runs the workflow now"),
     ("workflow_not_begun", StatusCode::CONFLICT, "The workflow was made, and did not begin"),
@@ -120,6 +121,11 @@ impl Problem {
         entry(self.code).2
     }
 
+    /// Of a folder; nothing is told of the workflow, which may be somebody else's.
+    pub(crate) fn worktree_taken() -> Self {
+        Self::new("worktree_taken", "another workflow works in this folder")
+    }
+
     /// Of a session that is not there, or not the caller's: nobody learns which.
     pub(crate) fn no_session(given: &str) -> Self {
         Error::NotFound(given.to_owned()).into()
@@ -171,6 +177,9 @@ pub(crate) struct Code(pub(crate) &'static str);
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
+        if error.worktree_taken_by().is_some() {
+            return Self::worktree_taken();
+        }
         let code = error.code();
         let known = CODES.iter().find(|(known, ..)| *known == code).map(|(known, ..)| *known);
         let code = match (&error, known) {

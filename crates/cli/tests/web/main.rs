@@ -12,6 +12,7 @@ mod site;
 mod sockets;
 
 mod access;
+mod approval;
 mod asked;
 mod conformity;
 mod events;

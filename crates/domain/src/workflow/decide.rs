@@ -6,6 +6,7 @@ use super::snapshot::{Mark, Trigger};
 use super::state::{Status, Workflow};
 use super::task::{TaskSpec, TaskState};
 use crate::id::SessionId;
+use crate::quote::safe;
 
 /// What somebody wants of a workflow.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,15 +84,17 @@ pub enum Refusal {
 }
 
 impl Question {
-    /// What it asks, in a line.
+    /// What it asks. Two that differ are told differently; nothing in it plays tricks on who reads it.
     pub fn told(&self) -> String {
         match self {
             Self::Plan => "is the plan good?".to_owned(),
-            Self::TaskFailed { task, why } => format!("task {task} failed: {why}"),
+            Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
             Self::TaskRemoved { task } => {
-                format!("task {task} was taken out of the plan while it ran: does it count?")
+                safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
             }
-            Self::Command { command } => format!("may this command of the plan run: {command}"),
+            Self::Command { command } => {
+                format!("may this command of the plan run: {}", spelled_out(command))
+            }
         }
     }
 }
@@ -321,6 +324,11 @@ impl Workflow {
         }
         events
     }
+}
+
+/// A command, whole. Its line ends stay lines, but are not mixed up: forms send ends of their own.
+fn spelled_out(command: &str) -> String {
+    safe(command).replace('\r', "\u{241b}d;")
 }
 
 /// A task that failed asks what is to be done.

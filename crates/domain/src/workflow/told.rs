@@ -2,7 +2,7 @@
 
 use super::event::{Event, Outcome, Question};
 use super::record::{Feedback, TestState};
-use crate::quote::{one_line, safe};
+use crate::quote::{cut_line, one_line};
 
 impl Event {
     /// What happened, in a line; `None` for what is of no interest by itself.
@@ -30,10 +30,10 @@ impl Event {
                 format!("the limit is lifted at {}", until.strftime("%Y-%m-%d %H:%M UTC"))
             }
             // Whole: what is approved has to be seen.
-            Self::Asked(Question::Command { command }) => {
-                format!("waits: may this command of the plan run: {}", safe(command))
+            Self::Asked(question @ Question::Command { .. }) => {
+                format!("waits: {}", question.told())
             }
-            Self::Asked(question) => format!("waits: {}", one_line(&question.told(), 300)),
+            Self::Asked(question) => format!("waits: {}", cut_line(&question.told(), 300)),
             Self::Answered { yes, .. } => (if *yes { "approved" } else { "rejected" }).to_owned(),
             Self::Completed => "completed".to_owned(),
             Self::Failed { why } => format!("failed: {}", one_line(why, 200)),
@@ -124,5 +124,19 @@ mod tests {
         let command = format!("{}\u{1b}[2J", "x".repeat(400));
         let told = Event::Asked(Question::Command { command }).told().unwrap();
         assert!(told.contains(&"x".repeat(400)) && !told.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn commands_that_differ_are_told_differently() {
+        let told = |command: &str| Question::Command { command: command.to_owned() }.told();
+        let all =
+            ["a b", "a\u{202e}b", "a\u{241b}202e;b", "a\nb", "a\r\nb", "a\rb", "a\u{241b}d;b"];
+        for (n, one) in all.iter().enumerate() {
+            let unsafe_one = told(one).chars().find(|c| crate::quote::is_unsafe(*c));
+            assert_eq!(unsafe_one, None, "{one:?}");
+            for other in &all[n + 1..] {
+                assert_ne!(told(one), told(other), "{one:?} {other:?}");
+            }
+        }
     }
 }

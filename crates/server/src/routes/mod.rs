@@ -1,6 +1,7 @@
 //! The API: one file for each subject.
 
 pub(crate) mod agents;
+pub(crate) mod answers;
 pub(crate) mod events;
 pub(crate) mod messages;
 pub(crate) mod operations;

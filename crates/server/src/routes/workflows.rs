@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Command, Status, Workflow, WorkflowId};
-use rethread_engine::program::Order;
+use rethread_domain::workflow::{Status, Workflow, WorkflowId};
+use rethread_engine::program::{Fault, Order};
 use rethread_engine::workflows::WorkflowFilter;
 use rethread_engine::{Order as Direction, Span};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::answers::{Said, say};
 use super::{json, ok, sessions, tagged};
 use crate::access::Caller;
 use crate::cursor;
@@ -23,7 +24,7 @@ use crate::extract::{At, Json, Key, Params};
 use crate::live::stopping;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{LogLine, Moved, WorkflowRowView, WorkflowView};
+use crate::views::workflow::{LogLine, Moved, QuestionView, WorkflowRowView, WorkflowView};
 use crate::views::{Page, masked};
 
 const TAG: &str = "workflows";
@@ -181,7 +182,21 @@ pub(crate) async fn begin(
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(app.program.start_workflow(order).await?)
+    match app.program.start_workflow(order).await {
+        Err(Fault::Engine(error)) if let Some(by) = error.worktree_taken_by() => {
+            Err(taken(app, caller, by).await)
+        }
+        started => Ok(started?),
+    }
+}
+
+/// Another workflow works in the folder. Which one is told only to those who may see it.
+async fn taken(app: &App, caller: &Caller, by: WorkflowId) -> Problem {
+    let problem = Problem::worktree_taken();
+    if app.workflow(caller, &by.to_string()).await.is_err() {
+        return problem.hint("give another folder, or wait until it is over");
+    }
+    problem.hint(format!("resume or cancel workflow {by}, or give another folder"))
 }
 
 fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Problem> {
@@ -228,7 +243,11 @@ fn filled(given: Option<&str>) -> Option<&str> {
 /// A workflow as clients see it.
 pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView, Problem> {
     let is_running = app.engine.is_workflow_driven(workflow.id).await?;
-    masked(app.engine.redactor(), &WorkflowView::of(workflow, is_running))
+    let redactor = app.engine.redactor();
+    let mut view = masked(redactor, &WorkflowView::of(workflow, is_running))?;
+    let shown = workflow.questions.iter().map(|asked| QuestionView::shown(asked, redactor));
+    view.questions = shown.collect::<Result<_, _>>()?;
+    Ok(view)
 }
 
 /// A workflow with its tasks, and what it waits for
@@ -328,7 +347,7 @@ pub(crate) async fn ask_pause(
     Ok(app.program.pause_workflow(workflow.id, reason, now, PATIENCE).await?)
 }
 
-fn reason(given: Option<String>) -> Option<String> {
+pub(super) fn reason(given: Option<String>) -> Option<String> {
     filled(given.as_deref()).map(|text| one_line(text, LONGEST_REASON))
 }
 
@@ -399,57 +418,6 @@ pub(crate) struct Which {
     task: String,
 }
 
-/// What a person may say to a workflow.
-#[derive(Debug)]
-pub(crate) enum Said {
-    Cancel(Option<String>),
-    /// With the question, as it was read.
-    Approve(Option<String>),
-    Reject(Option<String>),
-    Retry(String),
-    Skip(String),
-}
-
-/// Says it to a workflow, whoever runs it.
-pub(crate) async fn say(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    said: Said,
-) -> Result<Workflow, Problem> {
-    let workflow = app.workflow(caller, id).await?;
-    let command = match said {
-        Said::Cancel(why) => {
-            Command::Cancel { why: reason(why).unwrap_or_else(|| "asked for".to_owned()) }
-        }
-        Said::Reject(why) => Command::Reject { why: reason(why) },
-        Said::Retry(task) => Command::Retry { task },
-        Said::Skip(task) => Command::Skip { task },
-        Said::Approve(read) => {
-            is_still_asked(app, &workflow, read.as_deref())?;
-            // Refused before a command is let run: approval of nothing allows nothing.
-            workflow.decide(&Command::Approve).map_err(rethread_engine::Error::from)?;
-            Command::Approve
-        }
-    };
-    Ok(app.program.tell_workflow(&workflow, command).await?)
-}
-
-/// Who approves a command approves the one that they have read.
-fn is_still_asked(app: &App, workflow: &Workflow, read: Option<&str>) -> Result<(), Problem> {
-    let Some(read) = read else { return Ok(()) };
-    let asked = workflow.questions.first().map(|question| app.clean(&question.told()));
-    if asked.as_deref().is_none_or(|asked| same(asked, read)) {
-        return Ok(());
-    }
-    Err(Problem::new("refused", "the workflow asks something else now").hint("read it again"))
-}
-
-/// Forms send line ends of their own.
-fn same(asked: &str, read: &str) -> bool {
-    asked.replace("\r\n", "\n") == read.replace("\r\n", "\n")
-}
-
 macro_rules! sayings {
     ($($(#[$doc:meta])* $name:ident $path:literal $body:ty, $said:expr;)*) => {
         $(
@@ -474,6 +442,8 @@ sayings! {
     /// Ends a workflow for good; what was done stays
     cancel "/workflows/{id}/cancel" Why, |body| Said::Cancel(body.reason);
     /// Says yes to what a workflow waits for: its plan, or a command, which may run from then on
+    ///
+    /// A command of which a part is masked is not approved here (`command_hidden`), but in a terminal, which shows all of it.
     approve "/workflows/{id}/approve" Approved, |body| Said::Approve(body.question);
     /// Says no to what a workflow waits for: a plan is written anew, a failed task is given up
     reject "/workflows/{id}/reject" Why, |body| Said::Reject(body.reason);

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use rethread_domain::feed::Kind;
+use rethread_domain::quote::safe;
+use rethread_domain::redact::Redactor;
 use rethread_domain::workflow::{
     Event, EventRecord, Issue, Measure, Question, Status, Task, TaskState, TestState, Used, Verify,
     Workflow,
@@ -9,6 +11,9 @@ use rethread_domain::workflow::{
 use rethread_engine::workflows::WorkflowRow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::masked;
+use crate::problem::Problem;
 
 /// A workflow, as a list shows it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -188,7 +193,7 @@ impl From<&Task> for TaskView {
     fn from(task: &Task) -> Self {
         let spec = &task.spec;
         let verify = spec.verify.as_ref().map(|verify| match verify {
-            Verify::Named(text) | Verify::Text(text) => text.clone(),
+            Verify::Named(text) | Verify::Text(text) => safe(text),
         });
         Self {
             id: spec.id.clone(),
@@ -215,10 +220,25 @@ pub(crate) struct QuestionView {
     /// `plan`, `task_failed`, `task_removed` or `command`
     pub(crate) about: String,
     pub(crate) task: Option<String>,
-    /// What it asks, in words
+    /// What it asks, in words; unsafe characters are spelled out
     pub(crate) question: String,
-    /// How it can be answered: `approve`, `reject`, `retry`, `skip`
+    /// Whether nothing of it is masked: a command is approved only by who was shown all of it
+    pub(crate) is_whole: bool,
+    /// How it can be answered here: `approve`, `reject`, `retry`, `skip`
     pub(crate) answers: Vec<String>,
+}
+
+impl QuestionView {
+    /// As it may be shown, which may be less than it asks.
+    pub(crate) fn shown(question: &Question, redactor: &Redactor) -> Result<Self, Problem> {
+        let asked = Self::from(question);
+        let mut shown = masked(redactor, &asked)?;
+        shown.is_whole = shown.question == asked.question;
+        if matches!(question, Question::Command { .. }) && !shown.is_whole {
+            shown.answers.retain(|answer| answer != "approve");
+        }
+        Ok(shown)
+    }
 }
 
 impl From<&Question> for QuestionView {
@@ -237,6 +257,7 @@ impl From<&Question> for QuestionView {
             about: about.to_owned(),
             task,
             question: question.told(),
+            is_whole: true,
             answers: answers.iter().map(|&answer| answer.to_owned()).collect(),
         }
     }
@@ -263,7 +284,7 @@ impl From<&TestState> for TestsView {
             phase: tests.phase.as_str().to_owned(),
             failing: tests.failing.clone(),
             expected: tests.expected.clone(),
-            command: tests.command.clone(),
+            command: tests.command.as_deref().map(safe),
             at: tests.at,
             output: tests.output.clone(),
         }
@@ -386,6 +407,24 @@ mod tests {
         assert_eq!(view.task.as_deref(), Some("T1"));
         assert_eq!(view.answers, ["retry", "skip", "reject"]);
         assert_eq!(view.question, "task T1 failed: no disk");
+    }
+
+    #[test]
+    fn only_a_command_that_is_shown_whole_can_be_approved() {
+        let redactor = Redactor::new([]);
+        let shown = |command: &str| {
+            let question = Question::Command { command: command.to_owned() };
+            QuestionView::shown(&question, &redactor).unwrap()
+        };
+        let whole = shown("cargo test");
+        assert!(whole.is_whole && whole.answers == ["approve", "reject"], "{whole:?}");
+        let key = "-----BEGIN PRIVATE KEY----- ; touch x ; -----END PRIVATE KEY-----";
+        let hidden = shown(&format!("true {key}"));
+        assert!(!hidden.is_whole && hidden.answers == ["reject"], "{hidden:?}");
+        // What is not run may be hidden.
+        let (task, why) = ("T1".to_owned(), key.to_owned());
+        let failed = QuestionView::shown(&Question::TaskFailed { task, why }, &redactor).unwrap();
+        assert!(!failed.is_whole && failed.answers == ["retry", "skip", "reject"], "{failed:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rethread_domain::quote::{one_line, safe};
+use rethread_domain::quote::{cut_line, one_line, safe};
 use rethread_domain::workflow::{
     Event, Measure, Question, Resolution, Snapshot, Status, Task, TaskState, Used, Workflow,
 };
@@ -67,7 +67,7 @@ fn words(status: Status) -> String {
 
 /// A question, and how it is answered.
 fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
-    let told = one_line(&question.told(), 400);
+    let told = cut_line(&question.told(), 400);
     match question {
         Question::TaskFailed { task, .. } => format!(
             "{told}\n  `rethread workflow retry {task} {short}` tries it again, `… skip {task} {short}` leaves it out, `… reject {short}` gives up"

@@ -15,7 +15,8 @@ use crate::dashboard::posted::Posted;
 use crate::dashboard::words::{self, some};
 use crate::extract::At;
 use crate::problem::{Code, Problem};
-use crate::routes::workflows::{self, Paused, Resume, Said};
+use crate::routes::answers::{self, Said};
+use crate::routes::workflows::{self, Paused, Resume};
 use crate::state::App;
 
 /// Back to the workflow's page. What does not fit its state is told there, where its state is seen.
@@ -119,6 +120,6 @@ pub(super) async fn say(
         "skip" => (Said::Skip(answer.task), "skipped"),
         _ => return Err(Problem::new("not_found", "a workflow does not know this action")),
     };
-    let done = workflows::say(&app, &caller, &id, said).await;
+    let done = answers::say(&app, &caller, &id, said).await;
     ended(&id, done.map(|_| told))
 }
