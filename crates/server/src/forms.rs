@@ -150,6 +150,8 @@ fn end_numbers(value: &mut Value) {
             if let Some(most) = most
                 && fields.get("minimum").is_some_and(|least| least.as_f64() >= Some(0.0))
             {
+                // The formats are of numbers with a sign: their ends are others.
+                fields.remove("format");
                 fields.entry("maximum").or_insert(most);
             }
             fields.values_mut().for_each(end_numbers);

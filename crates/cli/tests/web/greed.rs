@@ -77,7 +77,7 @@ fn a_body_that_outlives_its_token_is_not_taken() {
     stream.write_all(&body[10..]).unwrap();
     assert_eq!(read(&mut BufReader::new(stream)).unwrap().is(401).code(), "unauthenticated");
     let session = site.get(&format!("/api/v1/sessions/{id}")).json();
-    assert_eq!(session["messages"], 1, "{session}");
+    assert_eq!(session["message_count"], 1, "{session}");
 }
 
 /// A session of 24 MB: more than what is under way holds.
