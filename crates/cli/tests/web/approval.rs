@@ -82,8 +82,8 @@ fn a_command_that_is_masked_is_approved_in_a_terminal_only() {
     assert_eq!(world::status(&site.env, &id), "blocked");
     assert!(!is_there(&site, "hidden"));
     // Whoever sees it whole may.
-    let told = site.env.run(["workflow", "status", &id]).succeeded().text();
-    assert!(told.contains(command), "{told}");
+    let told = site.env.run(["workflow", "status", &id]).succeeded();
+    assert!(told.text().contains(command), "{}", told.text());
     site.env.run(["workflow", "approve", &id]).succeeded();
     assert!(is_there(&site, "hidden"));
 }
