@@ -1,6 +1,7 @@
 //! Starting, finding, changing and keeping sessions.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::Path;
 
 use jiff::SignedDuration;
@@ -47,8 +48,17 @@ impl Engine {
 
     /// The one session that a shortened id means.
     pub async fn resolve(&self, reference: &SessionRef) -> Result<SessionId> {
+        self.resolve_of(reference, None).await
+    }
+
+    /// The one session of a user, or of all, that a shortened id means.
+    pub async fn resolve_of(
+        &self,
+        reference: &SessionRef,
+        user: Option<&str>,
+    ) -> Result<SessionId> {
         let given = reference.as_str();
-        match self.store.resolve(reference).await?.as_slice() {
+        match self.store.resolve(reference, user).await?.as_slice() {
             [] => Err(Error::NotFound(given.to_owned())),
             [one] => Ok(*one),
             several => {
@@ -87,6 +97,15 @@ impl Engine {
 
     pub async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
         Ok(self.store.facts(id).await?)
+    }
+
+    /// How the conversations of a session were opened, as far as that came after one of these messages; with the place in the log.
+    pub async fn attached(
+        &self,
+        id: SessionId,
+        after: Range<Seq>,
+    ) -> Result<Vec<(u32, FactRecord)>> {
+        Ok(self.store.attached(id, after).await?)
     }
 
     /// Finds what was said. The index catches up first, where the store can be written to.

@@ -439,8 +439,3 @@ impl Job {
         }
     }
 }
-
-/// So that others can find the session of an id that they know.
-pub(crate) fn is_of(session: &Session, user: &str) -> bool {
-    session.user == user && session.deleted_at.is_none()
-}

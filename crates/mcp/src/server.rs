@@ -18,7 +18,6 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::error::Failure;
-use crate::invoke::is_of;
 use crate::jobs::{Job, Jobs};
 use crate::place::{Limits, Place};
 use crate::streams::Streams;
@@ -74,12 +73,15 @@ impl Office {
     /// The session that an id means, if it is the caller's.
     pub(crate) async fn session(&self, given: &str) -> Result<Session, Failure> {
         let reference = id::parse(given)?;
-        let found = self.engine.resolve(&reference).await?;
-        let session = self.engine.session(found).await?;
-        if is_of(&session, &self.place.user) {
-            return Ok(session);
+        match self.engine.resolve_of(&reference, Some(&self.place.user)).await {
+            Ok(id) => {
+                let session = self.engine.session(id).await?;
+                let is_there = session.deleted_at.is_none();
+                is_there.then_some(session).ok_or_else(|| Failure::no_session(given))
+            }
+            Err(rethread_engine::Error::NotFound(_)) => Err(Failure::no_session(given)),
+            Err(error) => Err(error.into()),
         }
-        Err(Failure::no_session(given))
     }
 
     /// A text without what looks like a secret: whoever is at the other end may pass it on. It comes before anything

@@ -7,6 +7,7 @@
 //! | step | what it does |
 //! |---|---|
 //! | `exec: COMMAND` | runs it by itself, with `sh`, in the folder of the session; says its output |
+//! | `part: TEXT` | says it, and nothing after it: what follows goes on in the same line |
 //! | `wait for: PATH` | goes on when there is such a file; relative to the folder of the session |
 //! | `context: USED SIZE [USD]` | says at the end that its context is this full, and what it cost |
 //! | `no usage` | says at the end nothing of what it took |
@@ -70,6 +71,7 @@ impl Turn {
             let rest = rest.trim();
             match name.trim() {
                 "exec" => self.exec(rest)?,
+                "part" => self.say(rest),
                 "wait for" => self.wait_for(rest)?,
                 "context" => self.ending.context = context(rest),
                 "no usage" => self.ending.no_usage = true,

@@ -405,28 +405,31 @@
     if (stays) $('end').scrollIntoView({ block: 'end' });
   };
 
+  /** Sends JSON; gives what came of it. */
+  const post = async (path, content, headers) => {
+    const all = { 'Content-Type': 'application/json', ...headers };
+    const answer = await fetch(path, { method: 'POST', headers: all, body: JSON.stringify(content) });
+    if (answer.status === 401) location.assign('/login');
+    return { ok: answer.ok, status: answer.status, told: await answer.json() };
+  };
+
   /** Sends the answer of the button that was pressed; the question goes away when the server says so. */
   const answerLive = async (form, chosen) => {
-    const turn = form.elements.turn.value;
-    const old = form.querySelector('[role=alert]');
-    if (old) old.remove();
-    for (const button of all('button', form)) button.disabled = true;
+    const { turn, question } = form.elements;
+    const enable = (isOn) => { for (const button of all('button', form)) button.disabled = !isOn; };
+    for (const old of all('[role=alert]', form)) old.remove();
+    enable(false);
     try {
-      const answer = await fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/answers', {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ question_id: Number(form.elements.question.value), option_id: Number(chosen.value) }),
-      });
-      if (answer.status === 401) { location.assign('/login'); return; }
-      const told = await answer.json();
+      const { ok, status, told } = await post('/api/v1/turns/' + encodeURIComponent(turn.value) + '/answers',
+        { question_id: Number(question.value), option_id: Number(chosen.value) });
       // Whoever is too late sees that it is gone.
-      if (!answer.ok && answer.status !== 404 && answer.status !== 409) throw new Error(told.detail || told.title);
+      if (!ok && status !== 404 && status !== 409) throw new Error(told.detail || told.title);
       await showQuestions();
-      for (const button of all('button', form)) button.disabled = false;
-      say(answer.ok ? 'Answered' : 'Too late: it was answered, or the turn is over');
-      ($('questions').querySelector('button:not(:disabled)') || $('questions')).focus({ preventScroll: true });
+      say(ok ? 'Answered' : 'Too late: it was answered, or the turn is over');
+      ($('questions').querySelector('button:enabled') || $('questions')).focus({ preventScroll: true });
+      enable(true);
     } catch (error) {
-      for (const button of all('button', form)) button.disabled = false;
+      enable(true);
       complain(form, 'Not answered: ' + error.message);
       chosen.focus({ preventScroll: true });
     }
@@ -444,11 +447,7 @@
     const by = line(box, 'p', '');
     by.className = 'by';
     line(by, 'strong', turn.agent + ' is answering…');
-    if ('writes' in $('questions').dataset) {
-      const form = document.createElement('form');
-      form.append(Object.assign(document.createElement('button'), { type: 'submit', textContent: 'Cancel' }));
-      box.append(form);
-    }
+    if ('writes' in $('questions').dataset) line(line(box, 'form', ''), 'button', 'Cancel');
     $('turns').append(box);
     return box;
   };
@@ -463,18 +462,12 @@
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       const button = form.querySelector('button[type=submit]');
-      const old = $('send-error');
-      if (old) old.remove();
+      for (const old of all('#send-error')) old.remove();
       button.disabled = true;
       try {
-        const answer = await fetch('/api/v1/sessions/' + body.dataset.session + '/prompts', {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
-          body: JSON.stringify({ prompt: $('prompt').value, agent: $('to').value || null }),
-        });
-        const told = await answer.json();
-        if (answer.status === 401) { location.assign('/login'); return; }
-        if (!answer.ok) throw new Error((told.detail || told.title) + (told.hint ? ' – ' + told.hint : ''));
+        const { ok, told } = await post('/api/v1/sessions/' + body.dataset.session + '/prompts',
+          { prompt: $('prompt').value, agent: $('to').value || null }, { 'Idempotency-Key': key });
+        if (!ok) throw new Error((told.detail || told.title) + (told.hint ? ' – ' + told.hint : ''));
         $('prompt').value = '';
         key = newKey();
         if (!boxOf(told.turn_id)) followTurn(newBox(told), told.turn_id);

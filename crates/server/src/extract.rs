@@ -1,5 +1,7 @@
 //! Reading requests: what does not fit is told by a problem, and nothing that is unknown is passed over.
 
+use std::time::{Duration, Instant};
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -7,6 +9,7 @@ use axum::http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -26,6 +29,8 @@ pub(crate) struct At<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Key(pub(crate) Option<String>);
 
+/// A body that takes longer to come is the end of a credential's trust.
+const LONG: Duration = Duration::from_millis(500);
 /// The longest idempotency key.
 const LONGEST_KEY: usize = 200;
 
@@ -98,13 +103,22 @@ pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Byt
     if told.is_some_and(|told| told > most) {
         return Err(too_large());
     }
-    Bytes::from_request(request, app).await.map_err(|rejection| {
+    let (caller, begun) = (request.extensions().get::<Caller>().cloned(), Instant::now());
+    let bytes = Bytes::from_request(request, app).await.map_err(|rejection| {
         if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
             too_large()
         } else {
             Problem::new("bad_request", "the body broke off or came too slowly")
         }
-    })
+    })?;
+    // It was valid when the body began.
+    if let Some(caller) = caller
+        && begun.elapsed() >= LONG
+        && !caller.is_valid(app).await
+    {
+        return Err(Problem::new("unauthenticated", "the token ended while the body was sent"));
+    }
+    Ok(bytes)
 }
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {

@@ -21,6 +21,7 @@ mod state;
 mod tls;
 mod turns;
 mod views;
+mod work;
 
 pub use log::Log;
 pub use serve::Server;

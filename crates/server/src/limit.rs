@@ -1,7 +1,7 @@
 //! How often somebody may ask: a bucket for each token and each address, which fills again by the second.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rethread_domain::access::TokenId;
@@ -66,12 +66,66 @@ pub(crate) struct Limiter {
     callers: Buckets,
     strangers: Buckets,
     logins: Buckets,
-    /// Streams that are open, by token.
-    streams: Mutex<HashMap<TokenId, usize>>,
+    /// Streams that are open.
+    pub(crate) streams: Arc<Seats>,
+    /// Sessions that are written out.
+    pub(crate) exports: Arc<Seats>,
+}
+
+/// So many at once, and so many for one user.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    most: usize,
+    each: usize,
+    taken: Mutex<HashMap<String, usize>>,
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seats: Arc<Seats>,
+    user: String,
+}
+
+impl Seats {
+    pub(crate) fn new(most: usize, each: usize) -> Arc<Self> {
+        Arc::new(Self { most, each, taken: Mutex::default() })
+    }
+
+    /// A seat for this user, if there is one.
+    pub(crate) fn take(self: &Arc<Self>, user: &str) -> Option<Seat> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = taken.values().sum();
+        let own = taken.get(user).copied().unwrap_or(0);
+        if all >= self.most || own >= self.each {
+            return None;
+        }
+        taken.insert(user.to_owned(), own + 1);
+        Some(Seat { seats: Arc::clone(self), user: user.to_owned() })
+    }
+
+    pub(crate) fn each(&self) -> usize {
+        self.each
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.seats.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = taken.get_mut(&self.user) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.user);
+            }
+        }
+    }
 }
 
 /// Attempts to log in, a second, from one address.
 const LOGINS: f64 = 0.5;
+/// Sessions that are written out at once, each by a thread; of one user.
+const EXPORTS: usize = 16;
+const EXPORTS_EACH: usize = 4;
 
 impl Limiter {
     pub(crate) fn new(bounds: &Bounds) -> Self {
@@ -79,26 +133,8 @@ impl Limiter {
             callers: Buckets::new(f64::from(bounds.requests)),
             strangers: Buckets::new(f64::from(bounds.strangers)),
             logins: Buckets::new(LOGINS),
-            streams: Mutex::default(),
-        }
-    }
-
-    /// Counts a stream, unless the token has as many as it may.
-    pub(crate) fn enter(&self, token: &TokenId, most: usize) -> bool {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = streams.entry(token.clone()).or_default();
-        let may = *open < most;
-        *open += usize::from(may);
-        may
-    }
-
-    pub(crate) fn leave(&self, token: &TokenId) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = streams.get_mut(token) {
-            *open = open.saturating_sub(1);
-            if *open == 0 {
-                streams.remove(token);
-            }
+            streams: Seats::new(bounds.streams, bounds.streams_each),
+            exports: Seats::new(EXPORTS, EXPORTS_EACH),
         }
     }
 
@@ -138,6 +174,20 @@ mod tests {
         assert_eq!(buckets.take("b", now), Ok(()), "others are not held up");
         assert_eq!(buckets.take("a", now + Duration::from_millis(500)), Ok(()));
         assert_eq!(buckets.take("a", now + Duration::from_millis(500)), Err(1));
+    }
+
+    #[test]
+    fn nobody_has_all_seats() {
+        let seats = Seats::new(3, 2);
+        let own = [seats.take("anna"), seats.take("anna")];
+        assert!(own.iter().all(Option::is_some));
+        assert!(seats.take("anna").is_none());
+        let other = seats.take("bert");
+        assert!(other.is_some() && seats.take("bert").is_none(), "there are three");
+        drop(own);
+        assert!(seats.take("anna").is_some());
+        drop(other);
+        assert!(seats.taken.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl Upload {
 
     fn came(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.end += self.patience.saturating_mul(bytes) / PACE;
+        let earned = self.end + self.patience.saturating_mul(bytes) / PACE;
+        // What came fast is no reason to wait long for the rest.
+        self.end = earned.min(Instant::now() + self.patience * 2);
         self.waits = None;
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn router(app: &App) -> Router {
         .route("/healthz", get(operations::healthz))
         .route("/readyz", get(operations::readyz))
         .route("/metrics", get(operations::metrics))
-        .route("/login", post(login::log_in))
+        .route("/login", post(login::log_in).layer(DefaultBodyLimit::max(login::LONGEST)))
         .route("/logout", post(login::log_out))
         .route("/api/v1/openapi.json", get(move || std::future::ready(document_text(&text))));
     Router::new()

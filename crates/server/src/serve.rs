@@ -55,6 +55,9 @@ impl Server {
         ended: impl Future<Output = ()> + Send,
     ) -> Result<(), rethread_engine::Error> {
         let app = Shared::new(self.engine, self.program, self.settings, self.log);
+        let app = app.map_err(|error| {
+            rethread_engine::Error::Settings(format!("the system gives no threads: {error}"))
+        })?;
         let head = app.engine.feed_head().await?;
         let follows = tokio::spawn(Arc::clone(&app).follow_log(head));
         let tidies = tokio::spawn(tidy(Arc::clone(&app)));
@@ -90,6 +93,7 @@ impl Server {
         follows.abort();
         tidies.abort();
         app.log.event("stopped", &[]);
+        app.log.flush();
         Ok(())
     }
 }

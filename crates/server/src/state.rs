@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::turns::Turns;
+use crate::work::Workers;
 
 pub(crate) type App = Arc<Shared>;
 
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) live: Live,
     pub(crate) turns: Arc<Turns>,
     pub(crate) limiter: Limiter,
+    pub(crate) workers: Workers,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     /// Set when the server is to end: streams close, nothing new begins.
@@ -46,13 +48,25 @@ impl Shared {
         program: Arc<dyn Program>,
         settings: Settings,
         log: Log,
-    ) -> App {
+    ) -> std::io::Result<App> {
         let metrics = Metrics::new();
         let turns = Turns::new(settings.bounds.turns);
         let limiter = Limiter::new(&settings.bounds);
         let live = Live::new();
         let stop = CancellationToken::new();
-        Arc::new(Self { engine, program, settings, live, turns, limiter, metrics, log, stop })
+        let workers = Workers::new()?;
+        Ok(Arc::new(Self {
+            engine,
+            program,
+            settings,
+            live,
+            turns,
+            limiter,
+            workers,
+            metrics,
+            log,
+            stop,
+        }))
     }
 
     /// The folder that something new is to be about: it is there, and may be recorded.
@@ -66,36 +80,18 @@ impl Shared {
     /// The session that an id means, if the caller may see it. Whoever may not learns no more than that.
     pub(crate) async fn session(&self, caller: &Caller, given: &str) -> Result<Session, Problem> {
         let reference: SessionRef = given.parse()?;
-        let own = match self.engine.resolve(&reference).await {
-            Err(rethread_engine::Error::Ambiguous { candidates, .. }) => {
-                self.only_own(caller, candidates).await?
-            }
-            found => vec![self.engine.session(found?).await?],
-        };
-        let mut own = own.into_iter().filter(|session| caller.may_see(&session.user));
-        match (own.next(), own.next()) {
-            (Some(session), None) => Ok(session),
-            (Some(_), Some(_)) => {
+        let scope = caller.scope();
+        match self.engine.resolve_of(&reference, scope.as_deref()).await {
+            Ok(id) => Ok(self.engine.session(id).await?),
+            Err(rethread_engine::Error::Ambiguous { .. }) => {
                 Err(Problem::new("ambiguous_id", "the id may mean several sessions")
                     .hint("give more of it"))
             }
-            _ => Err(Problem::no_session(reference.as_str())),
-        }
-    }
-
-    async fn only_own(
-        &self,
-        caller: &Caller,
-        candidates: Vec<rethread_domain::SessionId>,
-    ) -> Result<Vec<Session>, Problem> {
-        let mut own = Vec::new();
-        for id in candidates {
-            let session = self.engine.session(id).await?;
-            if caller.may_see(&session.user) {
-                own.push(session);
+            Err(rethread_engine::Error::NotFound(_)) => {
+                Err(Problem::no_session(reference.as_str()))
             }
+            Err(error) => Err(error.into()),
         }
-        Ok(own)
     }
 
     /// The workflow that an id means, if the caller may see it.

@@ -100,8 +100,8 @@ pub trait Sessions: Send + Sync + 'static {
 
     async fn session(&self, id: SessionId) -> Result<Session>;
 
-    /// The sessions that a shortened id may mean, at most a few.
-    async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>>;
+    /// The sessions that a shortened id may mean, of one user or of all, at most a few.
+    async fn resolve(&self, reference: &SessionRef, user: Option<&str>) -> Result<Vec<SessionId>>;
 
     /// The most recently active first; of one time, the higher id first.
     async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>>;
@@ -155,6 +155,14 @@ pub trait Talks: Send + Sync + 'static {
 
     /// The agent whose own session holds most of a conversation.
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
+
+    /// How the conversations of a session were opened, as far as that came after one of these messages: the facts with
+    /// their numbers, in one call that costs by its answer.
+    async fn attached(
+        &self,
+        id: SessionId,
+        after: std::ops::Range<Seq>,
+    ) -> Result<Vec<(u32, FactRecord)>>;
 
     /// How conversations were opened so far, those of one user or of all. Costs by its answer.
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>>;
@@ -280,8 +288,8 @@ pub trait Workflows: Send + Sync + 'static {
     /// The newest first, by when they were made; of one time, the higher id first.
     async fn workflows(&self, filter: &WorkflowFilter) -> Result<Vec<WorkflowRow>>;
 
-    /// The workflows that a whole or shortened id may mean, at most a few.
-    async fn resolve_workflow(&self, text: &str) -> Result<Vec<WorkflowId>>;
+    /// The workflows that a whole or shortened id may mean, of one user or of all, at most a few.
+    async fn resolve_workflow(&self, text: &str, user: Option<&str>) -> Result<Vec<WorkflowId>>;
 
     /// The workflow that a session is part of, and the task it works on there.
     async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>>;

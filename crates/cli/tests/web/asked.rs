@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Request};
 use crate::env::TestEnv;
 use crate::site::Site;
-use crate::sockets::until;
+use crate::sockets::{Heard, Stream, until};
 
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 
@@ -194,43 +194,60 @@ fn what_rules_decide_is_not_asked() {
 }
 
 #[test]
-fn a_question_is_told_whole_and_without_secrets() {
+fn a_question_is_told_whole() {
     let (site, id) = world();
-    let long = format!("echo {TOKEN} {} && rm -rf end-of-it", "x".repeat(30_000));
+    let long = format!("echo {} && rm -rf end-of-it", "x".repeat(30_000));
     let turn = site.prompt(&id, &format!("ask: {long}"));
     let question = site.questions(&turn, 1).remove(0);
-    let title = question["title"].as_str().unwrap();
-    assert!(title.starts_with("echo [redacted: "), "{title:.80}");
-    assert!(title.ends_with("xxx && rm -rf end-of-it") && title.len() > 30_000);
-    let path = format!("/sessions/{id}");
-    for page in [site.get(&path).text(), site.get(&format!("{path}/questions")).text()] {
-        assert!(page.contains("end-of-it") && !page.contains(TOKEN));
+    assert!(question["title"] == long, "{:.100}", question["title"]);
+    for page in ["", "/questions"] {
+        assert!(
+            site.get(&format!("/sessions/{id}{page}")).is(200).text().contains(&long[5..30_005])
+        );
     }
-    site.answer(&turn, 1, 1).is(200);
-    assert_eq!(site.over(&turn)["answer"], "allowed");
-    let steps = site.get(&format!("/api/v1/turns/{turn}/events")).is(200).text();
-    assert!(!steps.contains(TOKEN));
-    assert_eq!(of_kind(&site.steps(&turn), "question")[0]["question"], question);
-
-    // A little other at its end is another question.
-    let turn = site.prompt(&id, &format!("ask: {long}"));
-    site.questions(&turn, 1);
     site.answer(&turn, 1, 2).is(200);
-    site.over(&turn);
+    assert_eq!(site.over(&turn)["answer"], "allowed");
+    assert_eq!(of_kind(&site.steps(&turn), "question")[0]["question"], question);
+    // A little other at its end is another question.
     let turn = site.prompt(&id, &format!("ask: {long} /"));
     site.questions(&turn, 1);
     site.answer(&turn, 1, 3).is(200);
-    site.over(&turn);
+    assert_eq!(site.over(&turn)["answer"], "rejected");
+}
 
+#[test]
+fn a_question_is_told_without_secrets() {
+    let (site, id) = world();
+    let turn = site.prompt(&id, &format!("ask: curl -u anna:{TOKEN} example.com"));
+    let title = site.questions(&turn, 1)[0]["title"].as_str().unwrap().to_owned();
+    assert!(title.starts_with("curl -u anna:[redacted: "), "{title}");
+    assert!(title.ends_with("] example.com"), "{title}");
+    for path in [format!("/sessions/{id}/questions"), format!("/api/v1/turns/{turn}")] {
+        let told = site.get(&path).is(200).text();
+        assert!(told.contains("curl -u anna") && !told.contains(TOKEN), "{told}");
+    }
+    site.answer(&turn, 1, 1).is(200);
+    assert_eq!(site.over(&turn)["answer"], "allowed");
+    assert!(!site.get(&format!("/api/v1/turns/{turn}/events")).is(200).text().contains(TOKEN));
+}
+
+#[test]
+fn what_nobody_reads_is_refused_without_asking() {
+    let (site, id) = world();
     let turn = site.prompt(&id, &format!("ask: {}", "y".repeat(70_000)));
-    assert_eq!(site.over(&turn)["answer"], "rejected", "nobody reads so much");
+    assert_eq!(site.over(&turn)["answer"], "rejected");
     assert_eq!(of_kind(&site.steps(&turn), "question"), [] as [&Value; 0]);
 }
 
 #[test]
 fn a_question_is_told_however_much_was_said_before() {
     let (site, id) = world();
-    let turn = site.prompt(&id, "do: large: 30 60000\ndo: ask: rm things");
+    let turn = site.prompt(&id, "do: large: 30 60000\ndo: wait for: go\ndo: ask: rm things");
+    let path = format!("/api/v1/turns/{turn}/events");
+    let follow = Request::new("GET", &path).by(&site.token);
+    let mut stream = Stream::open(follow, false, site.address).unwrap();
+    while !matches!(stream.next(), Heard::Event(step) if step["is"] == "more") {}
+    std::fs::write(site.env.path("project/go"), "").unwrap();
     site.questions(&turn, 1);
     site.answer(&turn, 1, 1).is(200);
     site.over(&turn);
@@ -261,7 +278,8 @@ fn what_we_do_for_an_agent_is_asked_too() {
         let turn = site.prompt(&id, &format!("run: touch {} {long}", file.display()));
         let question = site.questions(&turn, 1).remove(0);
         assert_eq!(question["title"], "programs of its choice");
-        assert_eq!(question["first"], format!("touch {} {long}", file.display()));
+        let command = format!("touch {} {long}", file.display());
+        assert!(question["first"] == command, "{:.100}", question["first"]);
         site.answer(&turn, 1, option).is(200);
         site.over(&turn);
         assert_eq!(file.exists(), is_done);

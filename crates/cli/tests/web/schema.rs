@@ -1,5 +1,6 @@
 //! The document and the server agree: schemathesis asks for everything that the document names, well and badly.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -92,7 +93,7 @@ fn repository(site: &Site, number: u32) -> String {
         let git = Command::new("git")
             .args(["-c", "user.email=a@example.com", "-c", "user.name=A"])
             .args(args.split(' '))
-            .current_dir(&folder)
+            .current_dir(folder)
             .output();
         succeeded(&git.expect("git"), args);
     }
@@ -158,12 +159,12 @@ fn seed() -> String {
 }
 
 /// Asks, and gives how many cases there were.
-fn asked(site: &Site, name: &str, seed: &str, more: &[&str]) -> u64 {
-    let (examples, folder) = (EXAMPLES.to_string(), site.env.path("schema"));
+fn asked(to: SocketAddr, folder: &Path, name: &str, seed: &str, more: &[&str]) -> u64 {
+    let examples = EXAMPLES.to_string();
     let report = folder.join(format!("{name}.json"));
     let output = Command::new(schemathesis())
         .args(["--config-file", "schemathesis.toml", "run", "openapi.json"])
-        .args(["--url", &format!("http://{}", site.address)])
+        .args(["--url", &format!("http://{to}")])
         .args([
             "--checks",
             "all",
@@ -178,7 +179,7 @@ fn asked(site: &Site, name: &str, seed: &str, more: &[&str]) -> u64 {
         .args(["--report", "json", "--report-json-path"])
         .arg(&report)
         .args(more)
-        .current_dir(&folder)
+        .current_dir(folder)
         .output()
         .expect("schemathesis");
     succeeded(&output, &format!("schemathesis {name} a token, seed {seed}"));
@@ -196,13 +197,14 @@ fn nothing_that_the_document_names_fails_or_surprises() {
     std::fs::write(folder.join("openapi.json"), &document.body).unwrap();
     std::fs::write(folder.join("schemathesis.toml"), config(&known(&site))).unwrap();
     std::fs::write(folder.join("hooks.py"), HOOKS).unwrap();
-    let (seed, begun) = (seed(), Instant::now());
+    let (address, seed, begun) = (site.address, seed(), Instant::now());
     let bearer = format!("Authorization: Bearer {}", site.token);
+    let ask = |name: &str, more: &[&str]| asked(address, &folder, name, &seed, more);
     let (with, without) = std::thread::scope(|scope| {
         // Without a token everything is told to bring one: there is nothing to accept, and no method to be wrong.
         let checks = "unsupported_method,allow_header_conformance,positive_data_acceptance";
-        let without = scope.spawn(|| asked(&site, "without", &seed, &["--exclude-checks", checks]));
-        (asked(&site, "with", &seed, &["--header", &bearer]), without.join().unwrap())
+        let without = scope.spawn(|| ask("without", &["--exclude-checks", checks]));
+        (ask("with", &["--header", &bearer]), without.join().unwrap())
     });
     eprintln!("seed {seed}: {with} and {without} cases in {:?}", begun.elapsed());
     assert!(with + without >= LEAST_CASES, "only {with} and {without} cases");

@@ -78,7 +78,7 @@ impl Engine {
 
     /// The one workflow that a shortened id means.
     pub async fn resolve_workflow(&self, text: &str) -> Result<WorkflowId> {
-        match self.store.resolve_workflow(text).await?.as_slice() {
+        match self.store.resolve_workflow(text, None).await?.as_slice() {
             [] => Err(Error::NoWorkflow(text.chars().take(80).collect())),
             [one] => Ok(*one),
             several => {
@@ -91,11 +91,8 @@ impl Engine {
     /// The one workflow of a user that a shortened id means; those of others are not found.
     pub async fn own_workflow(&self, text: &str, user: &str) -> Result<Workflow> {
         let mut own = Vec::new();
-        for id in self.store.resolve_workflow(text).await? {
-            let workflow = self.store.workflow(id).await?;
-            if workflow.charter.user == user {
-                own.push(workflow);
-            }
+        for id in self.store.resolve_workflow(text, Some(user)).await? {
+            own.push(self.store.workflow(id).await?);
         }
         match (own.pop(), own.is_empty()) {
             (Some(one), true) => Ok(one),

@@ -156,7 +156,7 @@ watched! { Sessions {
     fn change(&self, before: &Session, fact: Fact, at: Timestamp) -> Session;
     fn fork(&self, source: SessionId, at_seq: Seq, id: SessionId, at: Timestamp) -> Session;
     fn session(&self, id: SessionId) -> Session;
-    fn resolve(&self, reference: &SessionRef) -> Vec<SessionId>;
+    fn resolve(&self, reference: &SessionRef, user: Option<&str>) -> Vec<SessionId>;
     fn list(&self, filter: &ListFilter) -> Vec<Session>;
     fn conversations(&self, id: SessionId) -> Vec<Conversation>;
     fn message_by_id(&self, id: SessionId, message: &str) -> Option<Seq>;
@@ -173,6 +173,7 @@ watched! { Talks {
     fn underway(&self) -> Vec<(SessionId, String)>;
     fn holding(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Holding>;
     fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
+    fn attached(&self, id: SessionId, after: std::ops::Range<Seq>) -> Vec<(u32, FactRecord)>;
     fn openings(&self, user: Option<&str>) -> Vec<OpeningCount>;
     fn quiet_since(&self, before: Timestamp, limit: u32) -> Vec<SessionId>;
     fn granted(&self, user: &str, project: &str, agent: &str, what: &str) -> Option<bool>;
@@ -230,7 +231,7 @@ watched! { Workflows {
     fn workflow_log(&self, id: WorkflowId, span: Span) -> Vec<EventRecord>;
     fn workflow(&self, id: WorkflowId) -> Workflow;
     fn workflows(&self, filter: &WorkflowFilter) -> Vec<WorkflowRow>;
-    fn resolve_workflow(&self, text: &str) -> Vec<WorkflowId>;
+    fn resolve_workflow(&self, text: &str, user: Option<&str>) -> Vec<WorkflowId>;
     fn workflow_of(&self, session: SessionId) -> Option<(WorkflowId, String)>;
     fn claim_workflow(&self, id: WorkflowId, lease: Duration) -> Option<WorkflowClaim>;
     fn renew_workflow(&self, id: WorkflowId, epoch: Epoch, lease: Duration) -> ();

@@ -13,6 +13,9 @@ use super::{Caller, address, cookie};
 use crate::problem::Problem;
 use crate::state::App;
 
+/// The longest body of a login: strangers send it.
+pub(crate) const LONGEST: usize = 4 << 10;
+
 /// What the login page sends. The code stands behind the `#` of the link, so that it is in no log and no referrer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Login {
@@ -35,7 +38,6 @@ pub(crate) async fn log_in(
     form: Result<Form<Login>, FormRejection>,
 ) -> Result<Response, Problem> {
     let address = address(&app, &headers, Some(connected.ip()));
-    app.limiter.login(&address)?;
     let Form(login) = form.map_err(|rejection| unfit(&rejection))?;
     let lasts = app.settings.bounds.login;
     let Some((token, secret)) = app.engine.redeem(login.code.trim(), lasts).await? else {

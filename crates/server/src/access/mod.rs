@@ -83,6 +83,11 @@ pub(crate) fn needed(method: &Method, path: &str) -> Role {
     }
 }
 
+/// Streams: they wait for what happens, and take no time.
+fn is_endless(path: &str) -> bool {
+    path == "/api/v1/events" || path.starts_with("/api/v1/turns/") && path.ends_with("/events")
+}
+
 pub(crate) fn is_open(path: &str) -> bool {
     OPEN.contains(&path) || path.starts_with(ASSETS)
 }
@@ -94,7 +99,13 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     if is_open(&path) {
         // Whoever watches over the server is not told to come again.
         let is_health = path == "/healthz" || path == "/readyz";
-        let may = if is_health { Ok(()) } else { app.limiter.stranger(&address) };
+        // Before anything of the body is read.
+        let is_login = path == "/login" && request.method() == Method::POST;
+        let may = match (is_health, is_login) {
+            (true, _) => Ok(()),
+            (_, true) => app.limiter.login(&address),
+            _ => app.limiter.stranger(&address),
+        };
         return match may {
             Err(problem) => problem.into_response(),
             Ok(()) => next.run(request).await,
@@ -117,9 +128,20 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
         );
         return Problem::new("forbidden", what).into_response();
     }
-    // A browser that a page of another site led here has our cookie only for reading; tokens are not sent by pages.
+    // Other servers on this machine are sent the cookie too: what it opens ends with it.
+    let is_lasting = path.starts_with("/api/v1/tokens") && !is_read(request.method());
+    if is_lasting && caller.token.pass == Pass::Browser {
+        return Problem::new("forbidden", "a browser's login makes and ends no tokens")
+            .hint("`rethread token create` and `rethread token revoke` do")
+            .into_response();
+    }
     request.extensions_mut().insert(caller.clone());
-    let mut response = next.run(request).await;
+    let work = next.run(request);
+    let mut response = if is_endless(&path) {
+        work.await
+    } else {
+        app.workers.run(&caller.token.user, work).await
+    };
     response
         .extensions_mut()
         .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });

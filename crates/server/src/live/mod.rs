@@ -6,16 +6,15 @@ mod turn;
 mod ws;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rethread_domain::access::TokenId;
 use rethread_domain::feed::FeedEvent;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::access::Caller;
+use crate::limit::Seat;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 use crate::views::EventView;
@@ -65,12 +64,11 @@ impl Told {
 #[derive(Debug)]
 pub(crate) struct Live {
     ring: broadcast::Sender<Arc<Told>>,
-    clients: AtomicUsize,
 }
 
 impl Live {
     pub(crate) fn new() -> Self {
-        Self { ring: broadcast::Sender::new(RING), clients: AtomicUsize::new(0) }
+        Self { ring: broadcast::Sender::new(RING) }
     }
 }
 
@@ -124,40 +122,33 @@ pub(crate) struct Follower {
     read: std::vec::IntoIter<FeedEvent>,
     /// Whether the ring goes on where the log was read up to.
     is_live: bool,
+    _place: Place,
+}
+
+/// A place among those who follow something: there are so many, and so many for one user.
+struct Place {
+    app: App,
     _seat: Seat,
 }
 
-/// A place among those who follow something: there are so many, and so many for one token.
-struct Seat {
-    app: App,
-    token: TokenId,
-}
-
-impl Seat {
+impl Place {
     fn take(app: &App, caller: &Caller) -> Result<Self, Problem> {
-        let bounds = &app.settings.bounds;
-        let clients = app.live.clients.fetch_add(1, Ordering::SeqCst);
-        if clients >= bounds.streams || !app.limiter.enter(&caller.token.id, bounds.streams_each) {
-            app.live.clients.fetch_sub(1, Ordering::SeqCst);
-            let most = bounds.streams_each;
-            return Err(Problem::new(
-                "too_many_streams",
-                format!("one token may have {most} open"),
-            )
-            .hint("close one of them")
-            .after(5));
-        }
+        let seats = &app.limiter.streams;
+        let seat = seats.take(caller.user()).ok_or_else(|| too_many("streams", seats.each()))?;
         app.metrics.streams.inc();
-        Ok(Self { app: Arc::clone(app), token: caller.token.id.clone() })
+        Ok(Self { app: Arc::clone(app), _seat: seat })
     }
 }
 
-impl Drop for Seat {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.app.live.clients.fetch_sub(1, Ordering::SeqCst);
-        self.app.limiter.leave(&self.token);
         self.app.metrics.streams.dec();
     }
+}
+
+pub(crate) fn too_many(what: &str, each: usize) -> Problem {
+    let what = format!("there are too many {what}; one user may have {each} open");
+    Problem::new("too_many_streams", what).hint("close one of them, or wait").after(5)
 }
 
 impl Follower {
@@ -167,7 +158,7 @@ impl Follower {
         caller: &Caller,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
-        let seat = Seat::take(app, caller)?;
+        let place = Place::take(app, caller)?;
         let newest = app.engine.feed_head().await?;
         let after = after.unwrap_or(newest);
         if after > newest {
@@ -176,7 +167,7 @@ impl Follower {
                 .hint("the number is of another store, or of a newer one: read anew, and begin without it"));
         }
         Ok(Self {
-            _seat: seat,
+            _place: place,
             ring: app.live.ring.subscribe(),
             app: Arc::clone(app),
             caller: caller.clone(),

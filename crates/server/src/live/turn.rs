@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::time::Interval;
 
-use super::{Seat, beat};
+use super::{Place, beat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -24,7 +24,7 @@ struct State {
     is_over: bool,
     /// Goes on however much there is to send: a credential is looked at in time.
     beat: Interval,
-    _seat: Seat,
+    _place: Place,
 }
 
 impl State {
@@ -58,9 +58,9 @@ impl State {
 
 /// Sends what an agent says and does until the turn is over, the credential ends or the server stops.
 pub(crate) fn follow(app: &App, caller: &Caller, turn: Arc<Turn>) -> Result<Response, Problem> {
-    let seat = Seat::take(app, caller)?;
+    let place = Place::take(app, caller)?;
     let (app, caller) = (Arc::clone(app), caller.clone());
-    let state = State { app, caller, turn, sent: 0, is_over: false, beat: beat(), _seat: seat };
+    let state = State { app, caller, turn, sent: 0, is_over: false, beat: beat(), _place: place };
     let events = stream::unfold(state, |mut state| async move {
         if state.is_over {
             return None;

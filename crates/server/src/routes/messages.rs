@@ -1,6 +1,8 @@
 //! Messages: read in parts, recorded, purged; whole sessions out and in.
 
 use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -19,6 +21,8 @@ use super::{json, ok, tagged};
 use crate::access::Caller;
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params, body};
+use crate::limit::Seat;
+use crate::live::too_many;
 use crate::problem::Problem;
 use crate::state::App;
 use crate::views::{Appended, MessageView, Page, SessionView};
@@ -28,6 +32,8 @@ const TAG: &str = "messages";
 const MOST: usize = 1_000;
 /// The longest import, in bytes.
 const LONGEST_IMPORT: usize = 64 << 20;
+/// How often the credential of whoever is sent an export is looked at.
+const LOOKED_AT: Duration = Duration::from_millis(500);
 /// How many bytes of an export wait to be sent.
 const CHUNK: usize = 64 << 10;
 
@@ -148,21 +154,10 @@ async fn append(
         return Err(Problem::new("bad_input", what));
     }
     let session = app.session(&caller, &id).await?;
-    let reserved = match &key {
-        Some(key) => {
-            let request = serde_json::to_vec(&(session.id, &said)).unwrap_or_default();
-            Some(super::sessions::reserved(&app, &caller, "messages", key, &request).await?)
-        }
-        None => None,
-    };
+    let request = serde_json::to_vec(&(session.id, &said)).unwrap_or_default();
     let now = app.engine.clock().now();
     let mut messages = Vec::with_capacity(said.messages.len());
     for (index, mut fields) in said.messages.into_iter().enumerate() {
-        if let Some(reserved) = reserved
-            && !fields.contains_key("id")
-        {
-            fields.insert("id".to_owned(), format!("key:{reserved}:{index}").into());
-        }
         if let Some(usage) = fields.get_mut("usage") {
             crate::extract::make_whole(usage);
         }
@@ -172,6 +167,13 @@ async fn append(
             let bad = rethread_engine::Error::from(bad);
             Problem::from(bad).of(&format!("message {}", index + 1))
         })?);
+    }
+    if let Some(key) = &key {
+        // What cannot be recorded does not use it up.
+        let reserved = super::sessions::reserved(&app, &caller, "messages", key, &request).await?;
+        for (index, message) in messages.iter_mut().enumerate() {
+            message.id.get_or_insert_with(|| format!("key:{reserved}:{index}"));
+        }
     }
     let mut recorder = Recorder::open(&app.engine, session.id, app.settings.pruning).await?;
     let written = recorder.record(messages).await?;
@@ -249,13 +251,40 @@ impl Write for Pipe {
     }
 }
 
+/// Whoever an export is sent to.
+struct Reader {
+    app: App,
+    caller: Caller,
+    /// When the credential was last looked at.
+    looked: Instant,
+    from: tokio::sync::mpsc::Receiver<Result<Bytes, rethread_engine::Error>>,
+    _seat: Seat,
+}
+
+impl Reader {
+    /// The next part, as long as the credential is good.
+    async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
+        let chunk = self.from.recv().await?;
+        if self.looked.elapsed() >= LOOKED_AT {
+            if !self.caller.is_valid(&self.app).await {
+                return Some(Err(std::io::Error::other("the credential is no longer valid")));
+            }
+            self.looked = Instant::now();
+        }
+        Some(chunk.map_err(|error| std::io::Error::other(error.to_string())))
+    }
+}
+
 /// A session, written out while it is sent.
 pub(super) async fn written(
     app: &App,
+    caller: &Caller,
     id: SessionId,
     format: Format,
     secrets: Secrets,
 ) -> Result<Body, Problem> {
+    let seats = &app.limiter.exports;
+    let seat = seats.take(caller.user()).ok_or_else(|| too_many("exports", seats.each()))?;
     let (to, mut from) = tokio::sync::mpsc::channel(4);
     let engine = app.engine.clone();
     tokio::task::spawn_blocking(move || {
@@ -273,10 +302,19 @@ pub(super) async fn written(
         Some(Err(error)) => return Err(error.into()),
         None => return Err(Problem::new("internal", "the session cannot be written out")),
     };
-    let rest = futures::stream::unfold(from, |mut from| async {
-        // The connection is cut: what came is not taken for the whole.
-        let chunk = from.recv().await?;
-        Some((chunk.map_err(|error| std::io::Error::other(error.to_string())), from))
+    let reader = Reader {
+        app: Arc::clone(app),
+        caller: caller.clone(),
+        looked: Instant::now(),
+        from,
+        _seat: seat,
+    };
+    let rest = futures::stream::unfold(Some(reader), |reader| async {
+        let mut reader = reader?;
+        let chunk = reader.next().await?;
+        // What came is not taken for the whole: the connection is cut.
+        let goes_on = chunk.is_ok().then_some(reader);
+        Some((chunk, goes_on))
     });
     let whole = futures::StreamExt::chain(futures::stream::once(async { Ok(first) }), rest);
     Ok(Body::from_stream(whole))

@@ -406,7 +406,7 @@ async fn export(
         Some(Format_::Json) => (Format::Json, "application/json", "json"),
         _ => (Format::Jsonl, "application/x-ndjson", "jsonl"),
     };
-    super::messages::written(&app, session.id, format, Secrets::Masked).await.map(|body| {
+    super::messages::written(&app, &caller, session.id, format, Secrets::Masked).await.map(|body| {
         let name = format!("attachment; filename=\"{}.{suffix}\"", session.id.short());
         let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
         if let Ok(value) = HeaderValue::from_str(&name) {

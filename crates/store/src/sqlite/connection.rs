@@ -1,7 +1,7 @@
 //! Opening files: who may, how, and what is refused.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,6 +120,31 @@ fn cannot_open(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
+/// The file of a store, as it was opened. What is written to one that was moved away since would be lost.
+#[derive(Debug, Clone)]
+pub(super) struct Opened {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+impl Opened {
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let file = fs::metadata(path).map_err(|error| cannot_open(path, error))?;
+        Ok(Self { path: path.to_owned(), id: (file.dev(), file.ino()) })
+    }
+
+    /// Refuses to go on with another file than the one that its path means now.
+    pub(super) fn check(&self) -> Result<()> {
+        match fs::metadata(&self.path) {
+            Ok(file) if (file.dev(), file.ino()) == self.id => Ok(()),
+            _ => Err(Error::CannotOpen(format!(
+                "{}: it was moved or replaced while it was in use",
+                self.path.display()
+            ))),
+        }
+    }
+}
+
 /// The file that SQLite, or we, keep beside the store.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -148,6 +173,21 @@ mod tests {
 
     use super::*;
     use crate::sqlite::schema;
+
+    #[test]
+    fn a_file_that_was_moved_away_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["store.db", "other"].map(|name| folder.path().join(name));
+        create(&path).unwrap();
+        let file = Opened::of(&path).unwrap();
+        file.check().unwrap();
+        fs::rename(&path, &other).unwrap();
+        assert!(matches!(file.check(), Err(Error::CannotOpen(_))));
+        create(&path).unwrap();
+        assert!(matches!(file.check(), Err(Error::CannotOpen(_))));
+        fs::rename(&other, &path).unwrap();
+        file.check().unwrap();
+    }
 
     #[test]
     fn a_statement_is_planned_once() {

@@ -1,6 +1,7 @@
 //! Facts: starting a session, changing it, forking it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
@@ -9,7 +10,7 @@ use rethread_domain::message::NewMessage;
 use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
 use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::append::count_run;
 use super::feed;
@@ -118,16 +119,56 @@ pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conv
 
 pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
     let mut statement = connection
-        .prepare_cached("select after, at, what from fact where session = ?1 order by n")?;
-    let mut found = statement.query([no])?;
+        .prepare_cached("select n, after, at, what from fact where session = ?1 order by n")?;
+    let found = read(statement.query([no])?)?;
+    Ok(found.into_iter().map(|(_, record)| record).collect())
+}
+
+/// How a session was opened, of what came after these messages.
+pub(super) fn attached(
+    connection: &Connection,
+    id: SessionId,
+    after: &Range<Seq>,
+) -> Result<Vec<(u32, FactRecord)>> {
+    let row = rows::session_by_id(connection, id)?;
+    let begin = first_after(connection, &row, after.start)?;
+    let end = first_after(connection, &row, after.end)?;
+    let mut statement = connection.prepare_cached(
+        r#"select n, after, at, what from fact where session = ?1 and n >= ?2 and n < ?3
+            and substr(what, 1, 18) = '{"what":"attached"' order by n"#,
+    )?;
+    read(statement.query((row.no, begin, end))?)
+}
+
+/// The first fact that came after message `seq` or a later one. They are numbered in the order in which they came: few are
+/// looked at, however many there are.
+fn first_after(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<u32> {
+    let mut statement =
+        connection.prepare_cached("select after from fact where session = ?1 and n = ?2")?;
+    let (mut from, mut to) = (1, row.session.facts + 1);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        let after: Option<Seq> =
+            statement.query_row((row.no, middle), |row| row.get(0)).optional()?;
+        if after.is_some_and(|after| after >= seq) {
+            to = middle;
+        } else {
+            from = middle + 1;
+        }
+    }
+    Ok(from)
+}
+
+/// Facts with their numbers.
+fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
     let mut facts = Vec::new();
     while let Some(row) = found.next()? {
-        let at = Timestamp::from_microsecond(row.get(1)?)
+        let at = Timestamp::from_microsecond(row.get(2)?)
             .map_err(|error| Error::Damaged(error.to_string()))?;
-        let what: String = row.get(2)?;
+        let what: String = row.get(3)?;
         let fact = serde_json::from_str(&what)
             .map_err(|error| Error::Damaged(format!("a fact: {error}")))?;
-        facts.push(FactRecord { after: row.get(0)?, at, fact });
+        facts.push((row.get(0)?, FactRecord { after: row.get(1)?, at, fact }));
     }
     Ok(facts)
 }

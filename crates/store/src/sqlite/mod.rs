@@ -27,6 +27,7 @@ mod usage;
 mod workflows;
 mod writer;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -55,6 +56,7 @@ const READERS: usize = 8;
 
 pub(crate) struct SqliteStore {
     path: PathBuf,
+    file: connection::Opened,
     readers: Mutex<Vec<Connection>>,
     /// Started by the first write: who only reads needs no thread.
     writer: OnceLock<Writer>,
@@ -78,6 +80,7 @@ impl SqliteStore {
         }
         Ok(Self {
             path: path.to_owned(),
+            file: connection::Opened::of(path)?,
             readers: Mutex::new(vec![reader]),
             writer: OnceLock::new(),
             starting: Mutex::new(()),
@@ -92,7 +95,7 @@ impl SqliteStore {
         }
         let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.writer.get().is_none() {
-            let writer = Writer::spawn(&self.path)?;
+            let writer = Writer::spawn(&self.path, self.file.clone())?;
             drop(self.writer.set(writer));
         }
         self.writer.get().ok_or_else(|| Error::Failed("the writer did not start".into()))
@@ -101,6 +104,7 @@ impl SqliteStore {
     /// Reads one state of the store.
     fn read<T>(&self, job: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let lock = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file.check()?;
         let idle = lock().pop();
         let reader = match idle {
             Some(reader) => reader,
@@ -159,8 +163,8 @@ impl Sessions for SqliteStore {
         self.read(|connection| Ok(rows::session_by_id(connection, id)?.session))
     }
 
-    async fn resolve(&self, reference: &SessionRef) -> Result<Vec<SessionId>> {
-        self.read(|connection| read::resolve(connection, reference))
+    async fn resolve(&self, reference: &SessionRef, user: Option<&str>) -> Result<Vec<SessionId>> {
+        self.read(|connection| read::resolve(connection, reference, user))
     }
 
     async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>> {
@@ -246,6 +250,10 @@ impl Talks for SqliteStore {
             let own = all.into_iter().filter(|holding| holding.conversation == conversation);
             Ok(own.max_by_key(|holding| holding.upto).map(|holding| holding.agent))
         })
+    }
+
+    async fn attached(&self, id: SessionId, after: Range<Seq>) -> Result<Vec<(u32, FactRecord)>> {
+        self.read(|connection| facts::attached(connection, id, &after))
     }
 
     async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>> {

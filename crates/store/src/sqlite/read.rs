@@ -18,17 +18,23 @@ const MOST_BYTES: u64 = 16 << 20;
 const CANDIDATES: usize = 8;
 
 /// Sessions whose id, or the random part of it, begins so.
-pub(super) fn resolve(connection: &Connection, reference: &SessionRef) -> Result<Vec<SessionId>> {
+pub(super) fn resolve(
+    connection: &Connection,
+    reference: &SessionRef,
+    user: Option<&str>,
+) -> Result<Vec<SessionId>> {
     let from = reference.as_str();
     // No hexadecimal digit comes after this, so it ends the range of what begins with `from`.
     let to = format!("{from}g");
     let mut found: Vec<SessionId> = Vec::new();
     for sql in [
-        "select id from session where id >= ?1 and id < ?2 limit ?3",
-        "select id from session where substr(id, 25) >= ?1 and substr(id, 25) < ?2 limit ?3",
+        "select id from session where id >= ?1 and id < ?2 and (?4 is null or user = ?4) limit ?3",
+        "select id from session where substr(id, 25) >= ?1 and substr(id, 25) < ?2
+         and (?4 is null or user = ?4) limit ?3",
     ] {
         let mut statement = connection.prepare_cached(sql)?;
-        let ids = statement.query_map((from, &to, CANDIDATES), |row| row.get::<_, String>(0))?;
+        let ids =
+            statement.query_map((from, &to, CANDIDATES, user), |row| row.get::<_, String>(0))?;
         for id in ids {
             let id = id?;
             found.push(id.parse().map_err(|_| Error::Damaged(format!("session id {id:?}")))?);

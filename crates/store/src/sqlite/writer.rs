@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use futures::channel::oneshot;
 use rusqlite::Connection;
 
-use super::connection::{self, beside};
+use super::connection::{self, Opened, beside};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -67,13 +67,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn spawn(path: &Path) -> Result<Self> {
+    pub(super) fn spawn(path: &Path, file: Opened) -> Result<Self> {
         let connection = connection::writer(path)?;
         let (orders, waiting) = mpsc::channel();
         let wal = beside(path, "-wal");
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || run(connection, &waiting, wal))?;
+            .spawn(move || run(connection, &file, &waiting, wal))?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 
@@ -117,7 +117,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf) {
+fn run(mut connection: Connection, file: &Opened, waiting: &mpsc::Receiver<Order>, wal: PathBuf) {
     let mut batches = 0;
     while let Ok(first) = waiting.recv() {
         let mut jobs = Vec::new();
@@ -126,13 +126,13 @@ fn run(mut connection: Connection, waiting: &mpsc::Receiver<Order>, wal: PathBuf
             match order {
                 Order::Write(job) => jobs.push(job),
                 Order::Maintain(job) => {
-                    commit(&mut connection, std::mem::take(&mut jobs));
+                    commit(&mut connection, file, std::mem::take(&mut jobs));
                     job(&mut connection);
                 }
             }
             next = if jobs.len() < LARGEST_BATCH { waiting.try_recv().ok() } else { None };
         }
-        commit(&mut connection, jobs);
+        commit(&mut connection, file, jobs);
         batches += 1;
         if batches % BATCHES_BETWEEN == 0
             && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL)
@@ -152,11 +152,11 @@ pub(super) fn fold_log(connection: &Connection, how: &str) -> bool {
     matches!(busy, Ok(0))
 }
 
-fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>) {
+fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>>) {
     if jobs.is_empty() {
         return;
     }
-    let committed = begin(connection).and_then(|()| {
+    let committed = file.check().and_then(|()| begin(connection)).and_then(|()| {
         crash::point("batch.begun");
         for job in &mut jobs {
             match job.run(connection) {

@@ -188,12 +188,12 @@ fn a_session_is_found_by_its_id_its_beginning_and_its_short_form() {
         let id = store.begin().await;
         store.begin().await;
         for text in [id.to_string(), id.to_string()[..20].to_owned(), id.handle(), id.short()] {
-            assert_eq!(store.resolve(&text.parse().unwrap()).await.unwrap(), [id], "{text}");
+            assert_eq!(store.resolve(&text.parse().unwrap(), None).await.unwrap(), [id], "{text}");
         }
         let unknown = "ffffffff-ffff".parse().unwrap();
-        assert_eq!(store.resolve(&unknown).await.unwrap(), []);
+        assert_eq!(store.resolve(&unknown, None).await.unwrap(), []);
         store.note(id, Fact::Deleted).await;
-        assert_eq!(store.resolve(&id.into()).await.unwrap(), [id], "to be brought back");
+        assert_eq!(store.resolve(&id.into(), None).await.unwrap(), [id], "to be brought back");
     });
 }
 
@@ -207,11 +207,16 @@ fn an_ambiguous_beginning_gives_several_and_not_all() {
             store.start(id, beginning(), at(0)).await.unwrap();
             ids.push(id);
         }
-        let found = store.resolve(&"01999999".parse().unwrap()).await.unwrap();
+        let found = store.resolve(&"01999999".parse().unwrap(), None).await.unwrap();
         assert!((2..30).contains(&found.len()), "{}", found.len());
         assert!(found.iter().all(|id| ids.contains(id)));
-        let one = store.resolve(&"000000000007".parse().unwrap()).await.unwrap();
+        let one = store.resolve(&"000000000007".parse().unwrap(), None).await.unwrap();
         assert_eq!(one, [ids[7]]);
+        // Those of others do not hide one's own.
+        let own = "01999999-0000-7000-8000-00000000ffff".parse().unwrap();
+        store.start(own, Beginning { user: "ben".into(), ..beginning() }, at(0)).await.unwrap();
+        let found = store.resolve(&"01999999".parse().unwrap(), Some("ben")).await.unwrap();
+        assert_eq!(found, [own]);
     });
 }
 

@@ -2,7 +2,8 @@
 
 use rethread_domain::context::Limits;
 use rethread_domain::message::NewMessage;
-use rethread_domain::opening::{Holding, Settings, Underway};
+use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
+use rethread_domain::session::FactRecord;
 use rethread_domain::turn::{Tool, Update};
 use rethread_domain::{Fact, SessionId, Status};
 use rethread_store::{Append, Appended, Begun, Error, RecallRequest, Result, Within};
@@ -421,5 +422,34 @@ fn costs_of_any_length_are_held_as_they_are() {
         }
         store.rebuild().await.unwrap();
         store.expect_sound().await;
+    });
+}
+
+#[test]
+fn how_it_was_opened_is_found_by_what_was_said_before() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        let opened = |n: u64| {
+            let (conversation, agent) = ("main".to_owned(), "codex".to_owned());
+            Fact::Attached(Opening { conversation, agent, how: How::Retold, why: None, ms: n })
+        };
+        for n in 0..40 {
+            // Some messages have none after them, some have two, and other facts are in between.
+            let mut facts: Vec<Fact> = (0..n % 3).map(|more| opened(n * 10 + more)).collect();
+            facts.push(Fact::Moved { to: Status::Active });
+            let append = Append { facts, at: Some(at(1)), ..Append::new(id, vec![user("x")]) };
+            store.append(append).await.unwrap();
+        }
+        let all: Vec<(u32, FactRecord)> = (1..).zip(store.facts(id).await.unwrap()).collect();
+        for (from, to) in
+            [(0, u32::MAX), (0, 1), (0, 0), (1, 2), (5, 5), (7, 23), (39, 41), (40, 99)]
+        {
+            let own = all.iter().filter(|(_, record)| {
+                matches!(record.fact, Fact::Attached(_)) && (from..to).contains(&record.after)
+            });
+            let own: Vec<_> = own.cloned().collect();
+            assert_eq!(store.attached(id, from..to).await.unwrap(), own, "{from}..{to}");
+        }
+        assert_eq!(store.attached(id, 0..u32::MAX).await.unwrap().len(), 39);
     });
 }

@@ -221,13 +221,15 @@ fn a_workflow_is_found_by_the_beginning_of_its_id() {
         for text in
             [whole.as_str(), &whole.to_uppercase(), &whole[..35], &id.short(), &id.short()[..7]]
         {
-            assert_eq!(store.resolve_workflow(text).await.unwrap(), [id], "{text}");
+            assert_eq!(store.resolve_workflow(text, None).await.unwrap(), [id], "{text}");
         }
         let mut both = vec![id, other];
         both.sort_unstable();
-        assert_eq!(store.resolve_workflow(&whole[..4]).await.unwrap(), both);
+        assert_eq!(store.resolve_workflow(&whole[..4], None).await.unwrap(), both);
+        let theirs = store.resolve_workflow(&whole[..4], Some("somebody else")).await.unwrap();
+        assert_eq!(theirs, []);
         for text in ["", "%", "zz", "ffffffff-ffff"] {
-            assert_eq!(store.resolve_workflow(text).await.unwrap(), [], "{text}");
+            assert_eq!(store.resolve_workflow(text, None).await.unwrap(), [], "{text}");
         }
         let unknown = WorkflowId::generate();
         let missing = store.workflow(unknown).await;

@@ -148,7 +148,7 @@ impl Args {
         tokio::spawn(super::workflow::at_start(app.clone()));
         let engine = app.engine.clone();
         let logs = self.logs()?;
-        let log = if logs { Log::stderr() } else { Log::none() };
+        let log = if logs { Log::stderr()? } else { Log::none() };
         let program = Arc::new(Host::new(app, GATHER_EVERY)?);
         let server = Server { engine, program, settings, log, tls };
         server.run(listener, asked_to_end()).await?;

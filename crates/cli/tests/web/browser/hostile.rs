@@ -106,6 +106,10 @@ fn no_message_runs() {
         // Its summary is made of what was said.
         env.run(["pause", &id]).succeeded();
         look(&visit, &format!("/sessions/{id}"));
+        if role == "user" {
+            visit.browser.click("#summary > summary");
+            assert!(visit.browser.text("#summary").contains("__pwned"), "{}", visit.browser.told());
+        }
     }
 }
 

@@ -53,8 +53,8 @@ fn plan(lines: &[String]) -> String {
     let steps: String = steps.collect();
     format!(
         "# {0}\n\nx {0}\n\n## Task T1: {1}\n- review: critic\n- verify: `cat out.txt; exit 1`\n- expect: red\n\n\
-         {steps}do: say: error: {2}\ndo: wait for: go1\n\n\
-         ## Task T2: {3}\n- depends on: T1\n\n{4}\n\ndo: wait for: go2\n\n\
+         do: wait for: go1\n{steps}\n\
+         ## Task T2: {3}\n- depends on: T1\n\n{4}\n\ndo: wait for: go2\ndo: say: error: {2}\n\n\
          ## Task T3: {2}\n- depends on: T2\n\ndo: refuse: {1}\n",
         lines[0], lines[1], lines[2], lines[3], "<ScRiPt>__pwned=1",
     )
@@ -70,10 +70,10 @@ fn no_part_of_a_snapshot_runs_what_it_holds() {
     let (browser, env) = (&visit.browser, &visit.site.env);
     let snapshots = world::snapshots(&visit.site, &id);
     let (from, to) = (&snapshots[0], &snapshots[1]);
-    let all = ["Decisions", "Errors", "Git", "Reviewer feedback", "Tasks", "Tests"];
+    let all = ["Decisions", "Git", "Reviewer feedback", "Tasks", "Tests", "Errors"];
     let compared = [""];
     for (path, parts) in [
-        (format!("/workflows/{id}/snapshots/{from}"), &all[..]),
+        (format!("/workflows/{id}/snapshots/{from}"), &all[..5]),
         (format!("/workflows/{id}/snapshots/{to}"), &all),
         (format!("/workflows/{id}/compare?from={from}&to={to}"), &compared),
     ] {

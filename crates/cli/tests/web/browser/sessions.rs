@@ -189,3 +189,22 @@ fn a_copy_that_fails_is_told() {
     let selected = browser.run("return getSelection().toString()");
     assert!(selected.as_str().unwrap().starts_with("rethread resume "), "{selected}");
 }
+
+#[test]
+fn a_session_is_forked_at_an_earlier_message() {
+    let visit = Visit::to(Site::new());
+    let env = &visit.site.env;
+    let id = env.record(["--title", "Baskets", "--agent", "claude"], &lines());
+    let browser = &visit.browser;
+    visit.go(&format!("/sessions/{id}"));
+    browser.click("#fork > summary");
+    assert_eq!(browser.run("return document.getElementById('fork-at').value"), "4");
+    assert_eq!(browser.run("return document.getElementById('fork-at').max"), "4");
+    browser.clear("#fork-at");
+    browser.write("#fork-at", "2");
+    browser.click("#fork button");
+    browser.until_says("[role=status]", "Forked");
+    assert_eq!(browser.count("li.said"), 2, "{}", browser.told());
+    assert!(browser.text("dl.facts").contains("at message 2"), "{}", browser.told());
+    assert!(!browser.url().contains(&id), "{}", browser.url());
+}

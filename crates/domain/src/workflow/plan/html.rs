@@ -34,7 +34,7 @@ pub(super) fn small(text: &str) -> String {
 /// The same, and what has no end ends with its line. As long as before: places in it are places in the text.
 pub(super) fn ended(text: &str) -> String {
     let mut out = small(text);
-    let last = Last::of(&out);
+    let mut ends = Ends::of(&out);
     let mut at = 0;
     while at < out.len() {
         let next = line::end(&out, at);
@@ -43,9 +43,11 @@ pub(super) fn ended(text: &str) -> String {
         let from = at + line.len() - words.len();
         if line.len() - words.len() < 4
             && let Some(end) = words.strip_prefix('<').and_then(end_of)
-            && last.place(end).is_none_or(|place| place < from)
+            && !words.contains(end)
+            && !ends.is_ended(end, from)
         {
-            let short = if words.len() > 2 { "<?>" } else { "<p" };
+            // Of two bytes: a quotation of nothing.
+            let short = if words.len() > 2 { "<?>" } else { "> " };
             let mut to = from + short.len();
             while !out.is_char_boundary(to) {
                 to += 1;
@@ -72,19 +74,35 @@ fn end_of(words: &str) -> Option<&'static str> {
     known.map(|(_, end)| *end).or_else(|| is_declared.then_some(DECLARED))
 }
 
-/// Where each end stands last.
-struct Last(Vec<(&'static str, Option<usize>)>);
+/// Where ends stand, looked for from the first line to the last.
+struct Ends {
+    text: String,
+    /// The next of each kind, as far as was looked.
+    next: Vec<(&'static str, Option<usize>)>,
+}
 
-impl Last {
+impl Ends {
     fn of(text: &str) -> Self {
         let ends = TAGS.iter().chain(&MARKS).map(|(_, end)| *end).chain([DECLARED]);
         // What we put between lists ends nothing that others began.
         let text = text.replace(APART, &" ".repeat(APART.len()));
-        Self(ends.map(|end| (end, text.rfind(end))).collect())
+        let next = ends.map(|end| (end, text.find(end))).collect();
+        Self { text, next }
     }
 
-    fn place(&self, end: &str) -> Option<usize> {
-        self.0.iter().find(|(known, _)| *known == end).and_then(|(_, place)| *place)
+    /// Whether what begins here is ended. What stands in the words of a heading belongs to the heading.
+    fn is_ended(&mut self, end: &str, from: usize) -> bool {
+        let Some((_, next)) = self.next.iter_mut().find(|(known, _)| *known == end) else {
+            return false;
+        };
+        if next.is_some_and(|place| place < from) {
+            let found = self.text.get(from..).and_then(|rest| rest.find(end));
+            *next = found.map(|place| place + from);
+        }
+        next.is_some_and(|place| {
+            let line = self.text.get(line::start(&self.text, place)..place);
+            !line.unwrap_or_default().trim_start_matches(' ').starts_with('#')
+        })
     }
 }
 
@@ -97,11 +115,11 @@ mod tests {
         for (text, expected) in [
             ("<script>\nx", "<?>ript>\nx"),
             ("  <ScRiPt\nx", "  <?>RiPt\nx"),
-            ("<!--\nx\n<!-- -->", "<?> \nx\n<!-- -->"),
+            ("<!--\nx\n<!-- -->", "<?>-\nx\n<!-- -->"),
             ("<?é\nx", "<?> \nx"),
-            ("<?", "<p"),
-            ("<!DOCTYPE\n", "<?>CTYPE\n"),
-            ("<![CDATA[", "<?>DATA["),
+            ("<?", "> "),
+            ("<!DOCTYPE\n", "<?>OCTYPE\n"),
+            ("<![CDATA[", "<?>CDATA["),
         ] {
             assert_eq!(ended(text), expected);
             assert_eq!(text.len(), expected.len());

@@ -165,9 +165,17 @@ fn a_plan_is_found_in_what_an_agent_says() {
 
 #[test]
 fn html_that_nobody_ends_hides_no_task() {
-    for html in
-        ["<ScRiPt>", "<script>x</ScRiPt>", "<STYLE>", "<pre>", "<!--", "<?php", "<!D", "<![CDATA["]
-    {
+    for html in [
+        "<ScRiPt>",
+        "<script>x</ScRiPt>",
+        "<STYLE>",
+        "<pre>",
+        "<!--",
+        "<?",
+        "<?php",
+        "<!D",
+        "<![CDATA[",
+    ] {
         let text =
             format!("## Task A: One\n\n{html}\n\n## Task B: Two\n\nx\n{html}\n## Task C: Three\n");
         let plan = plan(&text);
@@ -177,6 +185,8 @@ fn html_that_nobody_ends_hides_no_task() {
         let done = set(&text, "B", TaskState::Completed);
         assert_eq!(parse(&done).unwrap().tasks.len(), 3, "{done}");
     }
+    let text = "## Task A: One\n\n<script>\n\n## Task B: </script>\n\nx </script>\n";
+    assert_eq!(plan(text).tasks.len(), 2, "what a heading says ends nothing");
     // What is ended hides what stands in it.
     let text = "## Task A: One\n\n<!--\n## Task B: Two\n-->\n\n<PRE>\n\n## Task C: Three\n\n</PRE>\n\n## Task D: Four\n";
     let ids: Vec<String> = plan(text).tasks.into_iter().map(|task| task.id).collect();

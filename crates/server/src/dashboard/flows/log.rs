@@ -138,7 +138,9 @@ async fn said(
         }
         let span = Span::newest(u32::try_from(MESSAGES).unwrap_or(u32::MAX));
         let messages = app.engine.heads(*id, span).await?;
-        lines.extend(messages.iter().filter_map(|message| speech::line(app, *id, task, message)));
+        lines.extend(
+            messages.iter().filter_map(|message| speech::line(app, &session, task, message)),
+        );
     }
     lines.sort_by_key(|line| std::cmp::Reverse(line.at));
     lines.truncate(MESSAGES);

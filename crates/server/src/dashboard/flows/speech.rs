@@ -2,7 +2,7 @@
 
 use rethread_domain::message::Body;
 use rethread_domain::quote::one_line;
-use rethread_domain::{Message, Role, SessionId};
+use rethread_domain::{Message, Role, Session};
 use serde_json::Value;
 
 use super::log::Line;
@@ -16,7 +16,7 @@ const SHOWN: usize = 400;
 const LOOKED: usize = 24 << 10;
 
 /// A message as a line; nothing where nothing can be seen of it.
-pub(super) fn line(app: &App, session: SessionId, task: &str, message: &Message) -> Option<Line> {
+pub(super) fn line(app: &App, session: &Session, task: &str, message: &Message) -> Option<Line> {
     if message.purged_at.is_some() {
         return None;
     }
@@ -26,7 +26,8 @@ pub(super) fn line(app: &App, session: SessionId, task: &str, message: &Message)
     };
     let said = shown(app, text);
     let calls: Vec<String> = calls(message).iter().filter_map(|one| call(app, one)).collect();
-    let agent = message.extras.agent.as_deref().unwrap_or("the agent");
+    let agent = message.extras.agent.as_deref().or(session.agent.as_deref());
+    let agent = agent.unwrap_or("the agent");
     let (by, text, tone) = match message.role {
         Role::User => (format!("{task}: {agent} is told"), said, "speech told"),
         Role::Tool => {
@@ -44,7 +45,7 @@ pub(super) fn line(app: &App, session: SessionId, task: &str, message: &Message)
     if text.is_empty() {
         return None;
     }
-    let whole = session.to_string();
+    let whole = session.id.to_string();
     Some(Line {
         id: format!("{}-m{}", told::short(&whole), message.seq),
         at: message.at,

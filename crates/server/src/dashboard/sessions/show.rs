@@ -59,6 +59,8 @@ struct Head {
     started: Moment,
     active: Moment,
     messages: String,
+    /// The number of the newest message.
+    last: u32,
     tokens: String,
     input: String,
     output: String,
@@ -153,6 +155,7 @@ impl Head {
             input: words::short(counters.input_tokens),
             output: words::short(counters.output_tokens),
             cost: words::dollars(crate::views::dollars(counters.cost_nano)),
+            last: session.last_seq,
             forked_from: session.forked_from.map(|origin| {
                 let (id, short) = link(origin.session);
                 (id, short, origin.seq)
@@ -201,11 +204,14 @@ impl Talk {
         let from = messages.first().map_or(from, |first| first.seq);
         let to = messages.last().map_or(to, |last| last.seq);
         let now = app.engine.clock().now();
-        let openings = speech::openings(&app.engine.facts(id).await?, now);
+        // What came at the end belongs to the last message; what came before the next one, to the next part.
+        let until = if to >= last { u32::MAX } else { to };
+        let opened = app.engine.attached(id, from - 1..until).await?;
+        let openings = speech::openings(opened, now);
         let is_whole = asked.after.is_none();
         Ok(Self {
             id: id.to_string(),
-            items: speech::woven(app, &messages, openings, from - 1, to >= last),
+            items: speech::woven(app, &messages, openings),
             older: (is_whole && from > 1).then(|| format!("/sessions/{id}?before={from}#end")),
             newer: (is_whole && to < last)
                 .then(|| format!("/sessions/{id}?before={}#messages", to.saturating_add(PAGE + 1))),

@@ -28,8 +28,8 @@ pub(super) enum Item {
 
 /// How a run was opened.
 pub(super) struct Opened {
-    /// Its place among all: the script knows by it which ones are there.
-    pub(super) no: usize,
+    /// Its place in the log: the script knows by it which ones are there.
+    pub(super) no: u32,
     pub(super) after: u32,
     pub(super) how: &'static str,
     pub(super) words: String,
@@ -109,38 +109,27 @@ fn label(conversation: &str) -> Option<String> {
     (conversation != MAIN).then(|| conversation.to_owned())
 }
 
-/// How the runs of a session were opened.
-pub(super) fn openings(facts: &[FactRecord], now: Timestamp) -> Vec<Opened> {
-    let attached = facts.iter().filter_map(|record| match &record.fact {
-        Fact::Attached(opening) => Some((record, opening)),
+/// How runs of a session were opened.
+pub(super) fn openings(attached: Vec<(u32, FactRecord)>, now: Timestamp) -> Vec<Opened> {
+    let opened = attached.into_iter().filter_map(|(no, record)| match record.fact {
+        Fact::Attached(opening) => Some(Opened {
+            no,
+            after: record.after,
+            how: opening.how.as_str(),
+            words: opening.told(),
+            conversation: label(&opening.conversation),
+            at: Moment::of(record.at, now),
+            ms: opening.ms,
+        }),
         _ => None,
-    });
-    let opened = attached.enumerate().map(|(no, (record, opening))| Opened {
-        no,
-        after: record.after,
-        how: opening.how.as_str(),
-        words: opening.told(),
-        conversation: label(&opening.conversation),
-        at: Moment::of(record.at, now),
-        ms: opening.ms,
     });
     opened.collect()
 }
 
-/// Messages with the openings that came between them; those after `from` and up to the last message, or to the end.
-pub(super) fn woven(
-    app: &App,
-    messages: &[Message],
-    openings: Vec<Opened>,
-    from: u32,
-    is_end: bool,
-) -> Vec<Item> {
+/// Messages with the openings that came before, between and after them.
+pub(super) fn woven(app: &App, messages: &[Message], openings: Vec<Opened>) -> Vec<Item> {
     let now = app.engine.clock().now();
-    let last = messages.last().map_or(from, |last| last.seq);
-    let mut openings = openings
-        .into_iter()
-        .filter(|one| one.after >= from && (is_end || one.after < last))
-        .peekable();
+    let mut openings = openings.into_iter().peekable();
     let mut items = Vec::new();
     for message in messages {
         while let Some(opened) = openings.next_if(|one| one.after < message.seq) {

@@ -90,8 +90,8 @@ impl Workflows for SqliteStore {
         self.read(|connection| rows::list(connection, filter))
     }
 
-    async fn resolve_workflow(&self, text: &str) -> Result<Vec<WorkflowId>> {
-        self.read(|connection| rows::resolve(connection, text))
+    async fn resolve_workflow(&self, text: &str, user: Option<&str>) -> Result<Vec<WorkflowId>> {
+        self.read(|connection| rows::resolve(connection, text, user))
     }
 
     async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>> {

@@ -194,7 +194,11 @@ pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<V
 }
 
 /// What a whole or shortened id may mean.
-pub(super) fn resolve(connection: &Connection, text: &str) -> Result<Vec<WorkflowId>> {
+pub(super) fn resolve(
+    connection: &Connection,
+    text: &str,
+    user: Option<&str>,
+) -> Result<Vec<WorkflowId>> {
     let from = text.to_ascii_lowercase();
     if from.is_empty() || !from.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
         return Ok(Vec::new());
@@ -203,11 +207,13 @@ pub(super) fn resolve(connection: &Connection, text: &str) -> Result<Vec<Workflo
     let to = format!("{from}g");
     let mut found: Vec<WorkflowId> = Vec::new();
     for sql in [
-        "select id from workflow where id >= ?1 and id < ?2 limit ?3",
-        "select id from workflow where substr(id, 25) >= ?1 and substr(id, 25) < ?2 limit ?3",
+        "select id from workflow where id >= ?1 and id < ?2 and (?4 is null or user = ?4) limit ?3",
+        "select id from workflow where substr(id, 25) >= ?1 and substr(id, 25) < ?2
+         and (?4 is null or user = ?4) limit ?3",
     ] {
         let mut statement = connection.prepare_cached(sql)?;
-        let ids = statement.query_map((&from, &to, CANDIDATES), |row| row.get::<_, String>(0))?;
+        let ids =
+            statement.query_map((&from, &to, CANDIDATES, user), |row| row.get::<_, String>(0))?;
         for id in ids {
             let id = id?;
             found.push(id.parse().map_err(|_| Error::Damaged(format!("workflow id {id:?}")))?);

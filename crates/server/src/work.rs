@@ -1,0 +1,125 @@
+//! Where requests are carried out: on threads of their own. Reading, masking and counting do not wait by themselves; who only
+//! listens (streams, health) is not held up by them, and no user has all of the threads.
+
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::response::{IntoResponse, Response};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+
+use crate::live::stopping;
+
+/// How many requests are carried out at once.
+const THREADS: usize = 16;
+/// Of one user; the others wait.
+const EACH: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Workers {
+    /// Taken away at the end.
+    runtime: Option<Runtime>,
+    places: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl Workers {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let mut threads = Builder::new_multi_thread();
+        let runtime =
+            threads.worker_threads(THREADS).thread_name("request").enable_all().build()?;
+        Ok(Self { runtime: Some(runtime), places: Mutex::default() })
+    }
+
+    /// The places of a user. Those that nobody uses are forgotten.
+    fn places(&self, user: &str) -> Arc<Semaphore> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = places.get(user) {
+            return Arc::clone(own);
+        }
+        places.retain(|_, places| Arc::strong_count(places) > 1);
+        let own = Arc::new(Semaphore::new(EACH));
+        places.insert(user.to_owned(), Arc::clone(&own));
+        own
+    }
+
+    /// Carries a request out once its user has a place, which it keeps to its end: also where nobody waits for it any more.
+    pub(crate) async fn run(
+        &self,
+        user: &str,
+        work: impl Future<Output = Response> + Send + 'static,
+    ) -> Response {
+        let (Some(runtime), Ok(place)) = (&self.runtime, self.places(user).acquire_owned().await)
+        else {
+            return stopping().into_response();
+        };
+        let work = runtime.spawn(async move {
+            let answer = work.await;
+            drop(place);
+            answer
+        });
+        match work.await {
+            Ok(answer) => answer,
+            Err(broken) if broken.is_panic() => resume_unwind(broken.into_panic()),
+            Err(_) => stopping().into_response(),
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // Nobody may wait here: this may itself be a task.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// One user's requests take their time; another's is answered, one more of the first has to wait.
+    #[tokio::test]
+    async fn nobody_has_all_of_the_threads() {
+        let workers = Arc::new(Workers::new().unwrap());
+        let (begun, begins) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let slow: Vec<_> = (0..=EACH)
+            .map(|_| {
+                let (workers, begun, wait) =
+                    (Arc::clone(&workers), begun.clone(), Arc::clone(&wait));
+                tokio::spawn(async move {
+                    let work = async move {
+                        begun.send(()).unwrap();
+                        wait.lock().unwrap().recv().unwrap();
+                        ().into_response()
+                    };
+                    workers.run("anna", work).await
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        for _ in 0..EACH {
+            begins.recv().unwrap();
+        }
+        let answer = workers.run("bert", async { ().into_response() }).await;
+        assert_eq!(answer.status(), 200);
+        assert!(begins.try_recv().is_err(), "one user has more than its places");
+        for _ in 0..=EACH {
+            go.send(()).unwrap();
+        }
+        for one in slow {
+            assert_eq!(one.await.unwrap().status(), 200);
+        }
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a fault")]
+    async fn what_panics_is_told() {
+        Workers::new().unwrap().run("anna", async { panic!("a fault") }).await;
+    }
+}
