@@ -85,8 +85,8 @@ fn a_command_that_is_masked_is_approved_in_a_terminal_only() {
     assert_eq!(world::status(&site.env, &id), "blocked");
     assert!(!is_there(&site, "hidden"));
     // Whoever sees it whole may.
-    let told = site.env.run(["workflow", "status", &id]).succeeded();
-    assert!(told.text().contains(command), "{}", told.text());
+    let told = site.env.run(["workflow", "status", &id]).succeeded().text().to_owned();
+    assert!(told.contains(command), "{told}");
     site.env.run(["workflow", "approve", &id]).succeeded();
     assert!(is_there(&site, "hidden"));
 }

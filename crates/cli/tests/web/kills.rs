@@ -229,9 +229,9 @@ fn a_killed_server_loses_nothing_that_it_acknowledged_and_no_event() {
     let titles = ["one", "two", "three"];
     let sessions: Vec<String> = titles.iter().map(|title| site.record(title, &["begin"])).collect();
     let (address, token) = (site.address, site.token.clone());
-    let size = size();
+    let amount = size();
     let load = Load {
-        each: size.each,
+        each: amount.each,
         to: address,
         token: &token,
         sessions: &sessions,
@@ -239,10 +239,11 @@ fn a_killed_server_loses_nothing_that_it_acknowledged_and_no_event() {
         last: AtomicU64::new(0),
     };
     scope(|threads| {
-        let clients: Vec<_> = (0..size.clients).map(|_| threads.spawn(|| load.follow())).collect();
+        let clients: Vec<_> =
+            (0..amount.clients).map(|_| threads.spawn(|| load.follow())).collect();
         let load = &load;
         let workers: Vec<_> =
-            (0..size.workers).map(|worker| threads.spawn(move || load.work(worker))).collect();
+            (0..amount.workers).map(|worker| threads.spawn(move || load.work(worker))).collect();
         sleep(BETWEEN);
         site.kill();
         let mut server = again(&site);

@@ -93,7 +93,7 @@ fn repository(site: &Site, number: u32) -> String {
         let git = Command::new("git")
             .args(["-c", "user.email=a@example.com", "-c", "user.name=A"])
             .args(args.split(' '))
-            .current_dir(folder)
+            .current_dir(&folder)
             .output();
         succeeded(&git.expect("git"), args);
     }
