@@ -8,6 +8,7 @@
 //   data-copy="ID"       a button that copies the text of an element
 //   data-confirm="Text"  a form that asks before it is sent
 //   data-say             a text in live content that is told when it changes
+//   data-over            in live content: what was told at the top of the page is not true any more
 //   data-dialog="ID"     a button that opens a dialog; data-close is one in it that closes it
 'use strict';
 (() => {
@@ -38,6 +39,7 @@
     const before = said();
     element.innerHTML = html;
     if (said() !== before) say(said());
+    if (element.querySelector('[data-over]')) for (const one of all('main > .notice.good[role=status]')) one.remove();
     for (const one of all('details[id]', element)) if (open.has(one.id)) one.open = true;
     if (place) {
       const again = element.querySelector(place);

@@ -42,7 +42,10 @@ fn is_there(site: &Site, name: &str) -> bool {
 
 /// Approves by the form of the page; gives where that leads.
 fn by_form(site: &Site, id: &str, question: &str) -> String {
-    let coded: String = question.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let mut coded = String::new();
+    for byte in question.bytes() {
+        coded.push_str(&format!("%{byte:02x}"));
+    }
     let request = Request::new("POST", &format!("/workflows/{id}/approve"))
         .header("Cookie", &site.as_cookie(&site.cookie()))
         .header("Origin", &format!("http://{}", site.address))

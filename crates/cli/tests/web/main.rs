@@ -1,5 +1,5 @@
 //! The server as browsers and programs meet it: the real program on a free port, one file for each promise.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)] // Tests may panic and talk.
 
 #[macro_use]
 #[path = "../it/env.rs"]

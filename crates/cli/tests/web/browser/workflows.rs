@@ -16,11 +16,26 @@ fn pause(visit: &Visit, reason: &str) {
     browser.until_has("#pause:not([hidden]):not(:disabled)");
     browser.click("#pause");
     browser.until("the dialog", "return document.getElementById('pause-dialog').open");
+    let beside = browser.run(
+        "const label = document.querySelector('#pause-dialog .check');
+         const box = label.querySelector('input').getBoundingClientRect();
+         const range = document.createRange();
+         range.selectNodeContents(label.lastChild);
+         const text = range.getClientRects()[0];
+         return box.left - label.getBoundingClientRect().left < 6 && text.left - box.right < 16",
+    );
+    assert_eq!(beside, true, "the box stands at its label");
     browser.write("#pause-reason", reason);
     browser.click("#pause-dialog button[type=submit]");
     browser.until_says("[role=status]", "The pause was asked for");
     browser.until_has("#pause:disabled");
     assert_eq!(browser.text("#pause"), "Pausing…");
+}
+
+/// What was told when something was done is not on the page any more.
+fn until_untold(visit: &Visit) {
+    let gone = "return document.querySelector('main > .notice.good[role=status]') === null";
+    visit.browser.until("nothing is told", gone);
 }
 
 /// The dashboard test of the design that this grew from.
@@ -41,7 +56,11 @@ fn dashboard_pause_resume_flow() {
     assert_eq!(world::status(env, &id), "in_progress", "the running task ends first");
     world::touch(env, "go1");
     browser.until_says("#board", "Paused: lunch");
+    until_untold(&visit);
     assert!(!browser.has("#pause"), "only what runs can be paused");
+    let command = format!("rethread workflow resume {}", &id[24..32]);
+    assert_eq!(browser.text("#resume-command"), command);
+    browser.until_has("button[data-copy=resume-command]:not([hidden])");
     assert!(browser.text("#board").contains("1 of 3 tasks done"), "{}", browser.told());
     let first = cards(&visit).remove(0);
     for part in ["Session 1", "pause", "just now", "1 of 3", "lunch"] {
@@ -54,6 +73,7 @@ fn dashboard_pause_resume_flow() {
     pause(&visit, "the train leaves");
     world::touch(env, "go2");
     browser.until_says("#board", "Paused: the train leaves");
+    until_untold(&visit);
     let all = cards(&visit);
     assert_eq!(all.len(), 2);
     assert!(all[1].contains("Session 2") && all[1].contains("2 of 3"), "{}", all[1]);
@@ -65,6 +85,14 @@ fn dashboard_pause_resume_flow() {
     browser.until_says("#board", "3 of 3 tasks done");
     browser.until_says("#status", "completed");
     assert!(!browser.has("#pause") && !browser.has("#resume"), "{}", browser.told());
+    assert!(!browser.has("#resume-command"), "{}", browser.told());
+    until_untold(&visit);
+    // Nor when the page is loaded anew.
+    for told in ["resumed", "pausing", "paused"] {
+        visit.go(&format!("/workflows/{id}?told={told}"));
+        browser.until_says("#status", "completed");
+        assert!(!browser.has("main > .notice.good"), "{told}: {}", browser.told());
+    }
 }
 
 /// From the card of the second session to its snapshot, and to what is different from the first one.

@@ -98,11 +98,7 @@ fn tasks(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
 fn facts(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
     let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let commit = |text: &Option<String>| some(text).chars().take(12).collect::<String>();
-    let tests = |of: &SnapshotView| match &of.tests {
-        Some(tests) if tests.failing.is_empty() => tests.phase.clone(),
-        Some(tests) => format!("{}, {} failing", tests.phase, tests.failing.len()),
-        None => "–".to_owned(),
-    };
+    let tests = |of: &SnapshotView| of.tests.as_ref().map_or_else(|| "–".to_owned(), told::checked);
     let cost = |of: &SnapshotView| of.total.cost_usd.map_or_else(|| "–".to_owned(), words::dollars);
     let pair = |name: &str, value: &dyn Fn(&SnapshotView) -> String| {
         Pair::new(name, value(from), value(to))

@@ -58,6 +58,8 @@ struct Board {
     may_cancel: bool,
     /// In progress, though nobody runs it.
     is_abandoned: bool,
+    /// What was told above it is not true any more: the script takes it away.
+    is_told_over: bool,
 }
 
 /// Whether it can go on: paused, or left by whoever ran it.
@@ -102,9 +104,31 @@ impl Board {
             may_resume: may_write && may_resume(workflow, view.is_running),
             may_cancel: may_answer,
             is_abandoned: is_in_progress && !view.is_running,
+            is_told_over: asked
+                .told
+                .as_deref()
+                .is_some_and(|told| still_true(told, workflow).is_none()),
             view,
         })
     }
+}
+
+/// Whether what was told after something was done is still how it stands: the code, if it is one of ours.
+fn still_true(told: &str, workflow: &Workflow) -> Option<&'static str> {
+    let is_pausing = workflow.pausing.is_some();
+    let (code, is_true) = match (told, workflow.status) {
+        ("started", status) => ("started", !status.is_final() && status != Status::Paused),
+        ("pausing", status) => ("pausing", status == Status::InProgress && is_pausing),
+        ("paused", status) => ("paused", status == Status::Paused),
+        ("resumed", status) => ("resumed", status == Status::InProgress && !is_pausing),
+        ("approved", status) => ("approved", status == Status::InProgress && !is_pausing),
+        ("retried", status) => ("retried", status == Status::InProgress && !is_pausing),
+        ("skipped", status) => ("skipped", !status.is_final()),
+        ("rejected", status) => ("rejected", status != Status::Paused),
+        ("cancelled", status) => ("cancelled", status == Status::Cancelled),
+        _ => return None,
+    };
+    is_true.then_some(code)
 }
 
 #[derive(Template)]
@@ -117,6 +141,18 @@ struct Show {
     board_fragment: String,
     board: Board,
     log: Log,
+}
+
+/// Where the board is found again: with the same runs, and whether what was told still holds.
+fn fragment(workflow: &Workflow, told: Option<&str>, runs: Option<u32>) -> String {
+    let mut path = format!("/workflows/{}/board", workflow.id);
+    let told = told.map(|told| format!("told={told}"));
+    let runs = runs.map(|runs| format!("runs_before={runs}"));
+    let asked: Vec<String> = told.into_iter().chain(runs).collect();
+    if !asked.is_empty() {
+        path = format!("{path}?{}", asked.join("&"));
+    }
+    path
 }
 
 /// Only what is in the table is told: nobody else's link puts words on our pages.
@@ -134,15 +170,13 @@ pub(super) async fn page(
     let workflow = app.workflow(&caller, &id).await?;
     let board = Board::of(&app, &caller, &workflow, &asked).await?;
     let frame = Frame::new(board.title.clone(), Nav::Workflows, &caller);
-    let (id, runs) = (workflow.id, asked.runs_before);
+    let id = workflow.id;
+    let told = asked.told.as_deref().and_then(|told| still_true(told, &workflow));
     frame::page(&Show {
-        frame: frame.told(asked.told.as_deref()).live(after),
+        frame: frame.told(told).live(after),
         id: id.to_string(),
         failed: asked.failed.as_deref().and_then(failure),
-        board_fragment: match runs {
-            Some(runs) => format!("/workflows/{id}/board?runs_before={runs}"),
-            None => format!("/workflows/{id}/board"),
-        },
+        board_fragment: fragment(&workflow, told, asked.runs_before),
         log: Log::of(&app, &caller, &workflow, asked.before).await?,
         board,
     })

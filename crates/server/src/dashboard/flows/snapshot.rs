@@ -31,6 +31,8 @@ struct Page {
     title: String,
     trigger: String,
     taken: Moment,
+    /// When the tests ran.
+    checked: Option<Moment>,
     snapshot: SnapshotView,
     tasks: Vec<TaskRow>,
     usage: Vec<(&'static str, String)>,
@@ -70,6 +72,7 @@ pub(super) async fn page(
         title: titled(snapshot.title.clone()),
         trigger: plain(&snapshot.trigger),
         taken: Moment::of(snapshot.created_at, now),
+        checked: snapshot.tests.as_ref().and_then(|tests| tests.at).map(|at| Moment::of(at, now)),
         tasks: snapshot.tasks.iter().map(|task| TaskRow::of(task, false)).collect(),
         usage: told::usage(&snapshot.usage),
         total: told::usage(&snapshot.total),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use askama::Template;
 use axum::http::StatusCode;
+use rethread_domain::quote::safe;
 use serde::Deserialize;
 
 use super::told;
@@ -91,12 +92,16 @@ impl Refused {
 pub(super) struct Start {
     fields: Fields,
     agents: Vec<String>,
+    /// The folder to work in, where none is named.
+    folder: String,
+    /// Who works, where nobody is named.
+    default_agent: Option<String>,
     refused: Option<Refused>,
 }
 
 impl Start {
     pub(super) fn new(app: &App) -> Result<Self, Problem> {
-        Ok(Self { fields: Fields::default(), agents: told::agents(app)?, refused: None })
+        Self::with(app, Fields::default(), None)
     }
 
     /// Once more, with why it was not done.
@@ -111,7 +116,17 @@ impl Start {
             (None, _) => ("", problem.detail.as_str()),
         };
         let refused = Refused { field, text: app.clean(text), hint: problem.hint.clone() };
-        Ok(Self { fields, agents: told::agents(app)?, refused: Some(refused) })
+        Self::with(app, fields, Some(refused))
+    }
+
+    fn with(app: &App, fields: Fields, refused: Option<Refused>) -> Result<Self, Problem> {
+        Ok(Self {
+            fields,
+            agents: told::agents(app)?,
+            folder: app.clean(&safe(&app.settings.project.to_string_lossy())),
+            default_agent: app.program.default_agent().map(str::to_owned),
+            refused,
+        })
     }
 
     fn is_open(&self) -> bool {

@@ -3,7 +3,7 @@
 use crate::dashboard::words;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{TaskView, UsageView};
+use crate::views::workflow::{TaskView, TestsView, UsageView};
 
 /// A status or a state without the line between its words.
 pub(super) fn plain(word: &str) -> String {
@@ -41,10 +41,7 @@ pub(super) struct TaskRow {
 
 impl TaskRow {
     pub(super) fn of(task: &TaskView, may_answer: bool) -> Self {
-        let tests = task.tests.as_ref().map(|tests| match tests.failing.len() {
-            0 => tests.phase.clone(),
-            failing => format!("{}, {failing} failing", tests.phase),
-        });
+        let tests = task.tests.as_ref().map(checked);
         let state = task.state.as_str();
         Self {
             id: task.id.clone(),
@@ -62,6 +59,21 @@ impl TaskRow {
             may_skip: may_answer && matches!(state, "failed" | "pending" | "blocked"),
             state: task.state.clone(),
         }
+    }
+}
+
+/// What a check gave: `passed`, `failed, 2 failing`, `failed as planned, 2 failing`.
+pub(super) fn checked(tests: &TestsView) -> String {
+    let is_planned = !tests.expected.is_empty() && tests.expected.len() == tests.failing.len();
+    let words = match tests.phase.as_str() {
+        "green" | "refactor" => "passed",
+        "red" if is_planned => "failed as planned",
+        "red" => "failed",
+        phase => phase,
+    };
+    match tests.failing.len() {
+        0 => words.to_owned(),
+        failing => format!("{words}, {failing} failing"),
     }
 }
 
@@ -87,7 +99,11 @@ pub(super) fn usage(used: &UsageView) -> Vec<(&'static str, String)> {
     all.push(("Tool calls", used.tool_calls.to_string()));
     all.push(("Turns", used.turns.to_string()));
     all.push(("Cost", used.cost_usd.map_or_else(|| "–".to_owned(), words::dollars)));
-    all.push(("Time", length(used.seconds)));
+    let time = match used.seconds {
+        0 if used.turns > 0 => "under 1 s".to_owned(),
+        seconds => length(seconds),
+    };
+    all.push(("Agent time", time));
     all
 }
 
@@ -108,6 +124,27 @@ mod tests {
         {
             assert_eq!(length(seconds), told);
         }
+    }
+
+    #[test]
+    fn a_check_passed_or_failed() {
+        let checked = |phase: &str, failing: &[&str], expected: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            super::checked(&TestsView {
+                phase: phase.to_owned(),
+                failing: owned(failing),
+                expected: owned(expected),
+                command: None,
+                at: None,
+                output: String::new(),
+            })
+        };
+        assert_eq!(checked("green", &[], &[]), "passed");
+        assert_eq!(checked("refactor", &[], &[]), "passed");
+        assert_eq!(checked("red", &[], &[]), "failed");
+        assert_eq!(checked("red", &["a", "b"], &["a"]), "failed, 2 failing");
+        assert_eq!(checked("red", &["a"], &["a"]), "failed as planned, 1 failing");
+        assert_eq!(checked("unknown", &[], &[]), "unknown");
     }
 
     #[test]
