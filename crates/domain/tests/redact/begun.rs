@@ -115,7 +115,7 @@ fn secret(dice: &mut Dice) -> String {
 /// As agents write: sentences, and now and then something with a secret in it.
 fn told(dice: &mut Dice) -> String {
     let mut text = String::new();
-    for _ in 0..1 + dice.roll(6) {
+    for _ in 0..=dice.roll(6) {
         if dice.roll(3) == 0 {
             let carrier = dice.pick(FOR_RULES);
             // Carriers cut them anywhere.
@@ -134,7 +134,7 @@ fn told(dice: &mut Dice) -> String {
 /// As nobody writes.
 fn thrown(dice: &mut Dice) -> String {
     let mut text = String::new();
-    for _ in 0..1 + dice.roll(24) {
+    for _ in 0..=dice.roll(24) {
         let part = if dice.roll(6) == 0 { secret(dice) } else { dice.pick(PARTS).to_owned() };
         text.push_str(&part);
     }
