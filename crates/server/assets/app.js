@@ -313,6 +313,7 @@
         item.classList.add('new');
         list.append(item);
       }
+      if ($('newest')) $('newest').href = '#m' + body.dataset.upto;
       const nothing = messages.querySelector('.nothing');
       if (nothing && list.children.length) nothing.remove();
       wire(list);
@@ -331,6 +332,31 @@
     const notice = Object.assign(line(parent, 'p', text), { className: 'notice bad' });
     notice.setAttribute('role', 'alert');
     return notice;
+  };
+
+  /** What went wrong with a request: a browser's own words for a server that is gone help nobody. */
+  const why = (error) => (error instanceof TypeError ? 'the server does not answer' : error.message);
+
+  /** Leaves a turn that came to nothing to be read, until the next one begins. */
+  const leave = (box, agent, how) => {
+    box.className = 'card over ' + how;
+    box.replaceChildren();
+    const by = line(box, 'p', '');
+    by.className = 'by';
+    line(by, 'strong', agent);
+    by.append(' ');
+    line(by, 'span', how).className = 'badge ' + (how === 'failed' ? 'failed' : 'plain');
+  };
+
+  /** What was sent from this page, by turn. */
+  const sentHere = new Map();
+
+  /** Gives a text back that the session does not have; beside what was written meanwhile. */
+  const giveBack = (box, text) => {
+    const prompt = $('prompt');
+    if (prompt && (!prompt.value || prompt.value === text)) { prompt.value = text; return 'Your text is back in the box.'; }
+    Object.assign(line(box, 'pre', text), { tabIndex: 0 });
+    return 'Your text is here.';
   };
 
   /** Shows what an agent says and does while it does so. All of it is put in as text. */
@@ -374,21 +400,34 @@
     turn.addEventListener('over', async (event) => {
       turn.close();
       const told = JSON.parse(event.data);
+      const isNear = isAtEnd();
       showQuestions();
       await addNew();
-      if (told.status === 'failed') {
-        box.replaceChildren();
-        complain(box, told.error || 'The agent failed.');
+      const isCancelled = told.status === 'cancelled' || told.stop_reason === 'cancelled';
+      if (told.status === 'failed' || isCancelled) {
+        leave(box, told.agent, isCancelled ? 'cancelled' : 'failed');
+        const sent = sentHere.get(id);
+        const back = sent && told.is_recorded === false ? ' ' + giveBack(box, sent) : '';
+        if (isCancelled) {
+          line(box, 'p', (told.is_recorded === false ? 'Nothing of it was recorded.' : 'What was said until then is kept.') + back).className = 'soft small';
+          say(told.agent + ' was cancelled.' + back);
+        } else {
+          complain(box, (told.error || 'The agent failed.') + back);
+        }
       } else {
         box.remove();
-        say('The answer is there');
+        say(told.status === 'ended' ? 'The answer is there' : 'The server stops; what was said is kept');
       }
+      if (isNear) $('end').scrollIntoView({ block: 'end' });
     });
-    turn.onerror = () => {
+    turn.onerror = async () => {
       if (turn.readyState !== EventSource.CLOSED) return;
-      box.remove();
+      // The server has begun anew, or somebody is logged out: what became of it is in the session.
+      const [agent, sent] = [box.dataset.agent || 'The agent', sentHere.get(id)];
+      await addNew();
       showQuestions();
-      addNew();
+      leave(box, agent, 'failed');
+      complain(box, 'The server was started anew meanwhile. What it has of this is above.' + (sent ? ' ' + giveBack(box, sent) : ''));
     };
   };
 
@@ -430,7 +469,7 @@
       enable(true);
     } catch (error) {
       enable(true);
-      complain(form, 'Not answered: ' + error.message);
+      complain(form, 'Not answered: ' + why(error));
       chosen.focus({ preventScroll: true });
     }
   };
@@ -441,9 +480,11 @@
   };
 
   const newBox = (turn) => {
+    for (const old of all('.over', $('turns'))) old.remove();
     const box = document.createElement('section');
     box.className = 'card turn';
     box.dataset.turn = turn.turn_id;
+    box.dataset.agent = turn.agent;
     const by = line(box, 'p', '');
     by.className = 'by';
     line(by, 'strong', turn.agent + ' is answering…');
@@ -463,16 +504,20 @@
       event.preventDefault();
       const button = form.querySelector('button[type=submit]');
       for (const old of all('#send-error')) old.remove();
+      const text = $('prompt').value;
       button.disabled = true;
       try {
         const { ok, told } = await post('/api/v1/sessions/' + body.dataset.session + '/prompts',
-          { prompt: $('prompt').value, agent: $('to').value || null }, { 'Idempotency-Key': key });
+          { prompt: text, agent: $('to').value || null }, { 'Idempotency-Key': key });
         if (!ok) throw new Error((told.detail || told.title) + (told.hint ? ' – ' + told.hint : ''));
-        $('prompt').value = '';
+        sentHere.set(told.turn_id, text);
+        if ($('prompt').value === text) $('prompt').value = '';
         key = newKey();
         if (!boxOf(told.turn_id)) followTurn(newBox(told), told.turn_id);
       } catch (error) {
-        complain(form, 'Not sent: ' + error.message).id = 'send-error';
+        const isGone = error instanceof TypeError;
+        const words = isGone ? 'The server does not answer; your text is still here.' : 'Not sent: ' + error.message;
+        complain(form, words).id = 'send-error';
       } finally {
         button.disabled = false;
       }
@@ -495,8 +540,12 @@
     $('turns').addEventListener('submit', (event) => {
       event.preventDefault();
       const turn = event.target.closest('[data-turn]').dataset.turn;
-      event.target.querySelector('button').disabled = true;
-      fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/cancel', { method: 'POST' }).catch(() => {});
+      const button = event.target.querySelector('button');
+      button.disabled = true;
+      fetch('/api/v1/turns/' + encodeURIComponent(turn) + '/cancel', { method: 'POST' }).catch((error) => {
+        button.disabled = false;
+        say('Not cancelled: ' + why(error));
+      });
     });
     $('questions').addEventListener('submit', (event) => {
       event.preventDefault();

@@ -28,6 +28,7 @@ pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[
     ("question_not_found", StatusCode::NOT_FOUND, "There is no such question"),
     ("token_not_found", StatusCode::NOT_FOUND, "There is no such token"),
     ("unknown_agent", StatusCode::UNPROCESSABLE_ENTITY, "There is no such agent"),
+    ("agent_not_installed", StatusCode::CONFLICT, "The agent is not installed here"),
     ("unknown_option", StatusCode::UNPROCESSABLE_ENTITY, "The question has no such option"),
     ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "This cannot be done here"),
     ("ambiguous_id", StatusCode::CONFLICT, "The id may mean several"),

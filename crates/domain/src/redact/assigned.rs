@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::begun::OPEN;
 use super::name::{self, Sensitive};
 use super::rules::NAMED;
 use super::span::Span;
@@ -55,12 +56,8 @@ impl<'a> Names<'a> {
         if hit.end <= self.seen {
             return None;
         }
-        let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
-        let rest = self.bytes[hit.end..].iter().take(LONGEST_NAME);
-        let end = hit.end + rest.take_while(part).count();
+        let Range { start, end } = self.name(hit);
         self.seen = end;
-        let before = self.bytes[..hit.start].iter().rev().take(LONGEST_NAME);
-        let start = hit.start - before.take_while(part).count();
         let (sign, after) = self.sign(start, end)?;
         let name = &self.text[start..end];
         let sensitive = name::classify(name)?;
@@ -75,6 +72,63 @@ impl<'a> Names<'a> {
             }
         }
         Some(self.span(name, sensitive, assigned.at))
+    }
+
+    /// The whole name around `hit`.
+    fn name(&self, hit: Range<usize>) -> Range<usize> {
+        let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+        let rest = self.bytes[hit.end..].iter().take(LONGEST_NAME);
+        let end = hit.end + rest.take_while(part).count();
+        let before = self.bytes[..hit.start].iter().rev().take(LONGEST_NAME);
+        hit.start - before.take_while(part).count()..end
+    }
+
+    /// From the name around `hit` to where it is sure what is assigned to it, or [`OPEN`] where what follows the text
+    /// decides that. Nothing where nothing is assigned.
+    pub(super) fn extent(&self, hit: Range<usize>) -> Option<Range<usize>> {
+        /// What assigns is not longer: `%3D`.
+        const LONGEST_SIGN: usize = 3;
+        let Range { start, end } = self.name(hit);
+        let rest = self.bytes[end..].iter();
+        let between = rest.take_while(|byte| b"\\\"'`])? \t".contains(byte)).count();
+        if self.bytes.len() - end - between < LONGEST_SIGN {
+            return Some(start..OPEN);
+        }
+        let (_, after) = self.sign(start, end)?;
+        name::classify(&self.text[start..end])?;
+        Some(start..self.value_ends(after).unwrap_or(OPEN))
+    }
+
+    /// Where a value from `at` on has ended, whatever follows. All of it is in one line. It is in quotes; or it is a word,
+    /// after one for its scheme, and then `=` may show that it was a type: three words without any of that end it.
+    fn value_ends(&self, at: usize) -> Option<usize> {
+        const MOST_WORDS: usize = 3;
+        let at = self.blanks(at);
+        let rest = &self.bytes[at..];
+        if let Some(length) = rest.iter().position(|byte| *byte == b'\n') {
+            return Some(at + length);
+        }
+        if let Some(quote) = rest.first().filter(|byte| b"\"'`".contains(byte)) {
+            let stops = |byte: &u8| byte == quote || *byte == b'\\';
+            let length = 1 + rest.iter().skip(1).position(stops)?;
+            return (rest[length] == *quote).then_some(at + length + 1);
+        }
+        let mut end = at;
+        let mut words = 0;
+        for word in rest.split_inclusive(|byte| *byte <= b' ') {
+            let is_blank = word[0] <= b' ';
+            // The last one may go on.
+            let has_ended = word.last().is_some_and(|byte| *byte <= b' ');
+            if !has_ended || word.iter().any(|byte| b"=\"'`\\".contains(byte)) {
+                return None;
+            }
+            end += word.len();
+            words += usize::from(!is_blank);
+            if words == MOST_WORDS {
+                return Some(end - 1);
+            }
+        }
+        None
     }
 
     fn span(&self, name: &str, sensitive: Sensitive, at: Range<usize>) -> Span {

@@ -8,7 +8,7 @@ pub(super) const BEGINS: &str = "[redacted: ";
 const ENDS: char = ']';
 
 /// No mask of ours says more than this.
-const LONGEST: usize = 96;
+pub(super) const LONGEST: usize = 96;
 
 pub(super) fn of(what: &str) -> String {
     format!("{BEGINS}{what}{ENDS}")

@@ -9,6 +9,7 @@
 
 mod alphabet;
 mod assigned;
+mod begun;
 mod encode;
 mod json;
 mod judge;
@@ -116,6 +117,23 @@ impl Redactor {
     /// What comes before them can be redacted and passed on; they are kept and put before the next piece.
     pub fn held_back(&self, text: &str) -> usize {
         self.known.held_back(text)
+    }
+
+    /// Redacts the beginning of a text that is still being written, as far as nothing that follows can change it. Gives
+    /// that, and how many bytes of the text it stands for; the rest is kept and put before the next piece.
+    ///
+    /// All that is given, and the rest once nothing follows, is what the whole text redacted is.
+    pub fn redact_begun(&self, text: &str) -> (String, usize) {
+        let found = self.redact(text).found;
+        let end = begun::decided(text, &found, self.held_back(text));
+        let (mut out, mut at) = (String::new(), 0);
+        for secret in found.iter().take_while(|secret| secret.at.end <= end) {
+            out.push_str(&text[at..secret.at.start]);
+            out.push_str(&mask::of(&secret.what));
+            at = secret.at.end;
+        }
+        out.push_str(&text[at..end]);
+        (out, end)
     }
 
     fn settle<'a>(&self, text: &'a str, look: impl Fn(&str) -> Vec<Span>) -> Redacted<'a> {

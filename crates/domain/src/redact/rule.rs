@@ -6,7 +6,7 @@ use super::alphabet::Alphabet;
 use super::{judge, place};
 
 /// A long secret is broken over at most so many lines more.
-const MOST_BREAKS: usize = 4;
+pub(super) const MOST_BREAKS: usize = 4;
 
 /// Further than any secret goes.
 pub(super) const OPEN: usize = 1 << 16;

@@ -15,14 +15,16 @@ use super::{encode, judge, place, rules};
 const AFTER_BEARER: Alphabet = Alphabet::new("A-Za-z0-9._~+/=-");
 const LONGEST_HEADER: usize = 8192;
 const SHORTEST_BASIC: usize = 8;
-const PEM_BEGINS: &str = "-----BEGIN ";
+pub(super) const PEM_BEGINS: &str = "-----BEGIN ";
+/// What stands between the dashes is not longer.
+pub(super) const LONGEST_LABEL: usize = 64;
 
 /// A line of a key is at least so long; only the last one is shorter.
 const LINE_OF_KEY: usize = 32;
 
 /// What a text in the automaton stands for.
 #[derive(Debug, Clone, Copy)]
-enum Trigger {
+pub(super) enum Trigger {
     Vendor(&'static Rule),
     Name,
     Pem,
@@ -60,16 +62,20 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
     Automaton { triggers, automaton: automaton.ok() }
 });
 
+/// Everything that a secret can be recognised by, in the order of its ends.
+pub(super) fn hits(text: &str, mut look: impl FnMut(Trigger, Range<usize>)) {
+    let Automaton { triggers, automaton } = &*AUTOMATON;
+    let found = automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text));
+    found.for_each(|hit| look(triggers[hit.pattern().as_usize()], hit.range()));
+}
+
 /// What vendor rules and names find.
 pub(super) fn spans(text: &str) -> Vec<Span> {
-    let Automaton { triggers, automaton } = &*AUTOMATON;
-    let Some(automaton) = automaton else { return Vec::new() };
     let mut names = Names::new(text);
     let bytes = text.as_bytes();
     let mut spans = Vec::new();
-    for hit in automaton.find_overlapping_iter(text) {
-        let at = hit.range();
-        let found = match triggers[hit.pattern().as_usize()] {
+    hits(text, |trigger, at| {
+        let found = match trigger {
             Trigger::Vendor(rule) => rule.find(bytes, at).map(|at| Span::vendor(rule.what, at)),
             Trigger::Name => names.look(at),
             Trigger::Pem => pem(text, at.start).map(|at| Span::vendor(rules::PRIVATE_KEY, at)),
@@ -79,13 +85,12 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
             Trigger::Basic => basic(text, at).map(|at| Span::vendor(rules::BASIC, at)),
         };
         spans.extend(found);
-    }
+    });
     spans
 }
 
 /// A private key: the whole block, or as much of it as there is.
 fn pem(text: &str, start: usize) -> Option<Range<usize>> {
-    const LONGEST_LABEL: usize = 64;
     let bytes = text.as_bytes();
     let label = start + PEM_BEGINS.len();
     let window = &bytes[label..bytes.len().min(label + LONGEST_LABEL)];

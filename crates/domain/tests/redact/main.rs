@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 #![allow(clippy::print_stdout)] // What was measured is shown.
 
+mod begun;
 mod carriers;
 mod dice;
 mod lines;

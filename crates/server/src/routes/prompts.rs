@@ -50,7 +50,8 @@ pub(crate) struct Prompt {
 
 /// Sends a prompt to an agent, which is opened with all it has missed
 ///
-/// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once.
+/// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once. An agent that is not
+/// installed is refused at once (`agent_not_installed`), and the key can be used again.
 #[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
     request_body = Prompt, responses((status = 202, body = TurnView)))]
@@ -98,6 +99,7 @@ pub(crate) async fn begin(
     };
     // What cannot be sent is told before a key is used up.
     let (mut options, _) = app.program.options(&session, &choice).await?;
+    check_installed(app, &options.agent)?;
     let questions = Questions::new(app.engine.clone());
     options.asker = Arc::<Questions>::clone(&questions);
     let turn = match key {
@@ -124,6 +126,20 @@ pub(crate) async fn begin(
         user: session.user,
         metrics: app.metrics.turns(),
     })
+}
+
+/// Refuses an agent that cannot be started here, with how to get it.
+fn check_installed(app: &App, agent: &str) -> Result<(), Problem> {
+    let mut known = app.program.agents()?.into_iter();
+    let Some(missing) = known.find(|known| known.name == agent && !known.is_installed) else {
+        return Ok(());
+    };
+    let how = match missing.install {
+        Some(install) => format!("to install it: {install}; or choose another agent"),
+        None => "check its command in `rethread config show`, or choose another agent".to_owned(),
+    };
+    let what = format!("{agent} is not installed here, or not on the PATH of the server");
+    Err(Problem::new("agent_not_installed", what).hint(how))
 }
 
 fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {

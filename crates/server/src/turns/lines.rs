@@ -1,4 +1,4 @@
-//! What an agent says, passed on in whole lines: half a secret is not recognised.
+//! What an agent says, passed on as soon as it is sure that it is no part of a secret: half a secret is not recognised.
 
 use std::sync::Mutex;
 
@@ -8,31 +8,29 @@ use serde_json::Value;
 
 use super::held;
 
-/// How much text is held back at most until a line, or a key, ends.
+/// How much text is held back at most until it is sure.
 const MOST_HELD: usize = 16 << 10;
-const KEY_BEGINS: &str = "-----BEGIN";
-const KEY_ENDS: &str = "-----END";
 
-/// What was said of a line that has not ended.
+/// What was said last and not passed on.
 #[derive(Debug, Default)]
 pub(super) struct Lines(Mutex<Option<Update>>);
 
 impl Lines {
     /// Takes what is said next; gives what can be passed on now, masked.
     pub(super) fn take(&self, redactor: &Redactor, update: &Update) -> Vec<Value> {
-        let mut line = held(&self.0);
+        let mut waiting = held(&self.0);
         let (mut ready, mut next) = (Vec::new(), update.clone());
-        if let Some(mut before) = line.take() {
+        if let Some(mut before) = waiting.take() {
             if before.join(update) {
                 next = before;
             } else {
-                ready.push(before);
+                ready.push(masked(redactor, &before));
             }
         }
-        let (whole, rest) = split(next);
-        *line = rest;
-        ready.extend(whole);
-        ready.iter().map(|update| masked(redactor, update)).collect()
+        let (sure, rest) = split(redactor, next);
+        *waiting = rest;
+        ready.extend(sure);
+        ready
     }
 
     /// What was held back, when nothing follows it.
@@ -47,38 +45,78 @@ fn masked(redactor: &Redactor, update: &Update) -> Value {
     value
 }
 
-/// Where a text can be cut without cutting a secret: after its last whole line, and before a key that has not ended.
-/// Where that would hold back too much, it is cut after its last word, as secrets have no spaces.
-fn cut(text: &str) -> usize {
-    let is_long = text.len() > MOST_HELD;
-    let after = |found: Option<(usize, &str)>| found.map(|(at, end)| at + end.len());
-    let line = after(text.rmatch_indices('\n').next());
-    let end = match line {
-        Some(end) => end,
-        None if is_long => {
-            after(text.rmatch_indices(char::is_whitespace).next()).unwrap_or(text.len())
-        }
-        None => 0,
-    };
-    match text[..end].rfind(KEY_BEGINS) {
-        Some(begin) if !text[begin..end].contains(KEY_ENDS) && (!is_long || begin > 0) => begin,
-        _ => end,
+/// The beginning of a text that is sure, masked, and how much of the text it is. Where too much would be held back, it
+/// ends after the last word, as hardly a secret has spaces.
+fn begun(redactor: &Redactor, text: &str) -> (String, usize) {
+    let (sure, end) = redactor.redact_begun(text);
+    if text.len() - end <= MOST_HELD {
+        return (sure, end);
     }
+    let blank = text.rmatch_indices(char::is_whitespace).next();
+    let end = blank.map_or(text.len(), |(at, blank)| at + blank.len());
+    (redactor.redact(&text[..end]).text.into_owned(), end)
 }
 
-/// What can be passed on of an update, and what has to wait.
-fn split(update: Update) -> (Option<Update>, Option<Update>) {
+/// What can be passed on of an update, masked, and what has to wait.
+fn split(redactor: &Redactor, update: Update) -> (Option<Value>, Option<Update>) {
     let (text, is_thought) = match update {
         Update::Text { text } => (text, false),
         Update::Thought { text } => (text, true),
-        other => return (Some(other), None),
+        other => return (Some(masked(redactor, &other)), None),
     };
-    let (whole, rest) = text.split_at(cut(&text));
-    let part = |text: &str| {
-        let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
+    let part = |text: String| {
+        let text = Some(text).filter(|text| !text.is_empty())?;
         Some(if is_thought { Update::Thought { text } } else { Update::Text { text } })
     };
-    (part(whole), part(rest))
+    let (sure, end) = begun(redactor, &text);
+    let sure = part(sure).map(|sure| serde_json::to_value(&sure).unwrap_or_default());
+    (sure, part(text[end..].to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Update {
+        Update::Text { text: text.to_owned() }
+    }
+
+    /// What is passed on when these are said one after the other.
+    fn passed(updates: &[Update]) -> Vec<String> {
+        let (redactor, lines) = (Redactor::new([]), Lines::default());
+        let mut told: Vec<Value> =
+            updates.iter().flat_map(|update| lines.take(&redactor, update)).collect();
+        told.extend(lines.rest(&redactor));
+        told.iter().map(|told| told["text"].as_str().unwrap_or("?").to_owned()).collect()
+    }
+
+    #[test]
+    fn a_sentence_without_an_end_is_told_as_it_comes() {
+        let words = ["Half ", "of ", "a ", "long ", "sentence ", "and ", "no ", "end"];
+        let passed = passed(&words.map(said));
+        assert_eq!(passed.concat(), words.concat());
+        assert!(passed.len() >= words.len() - 1, "{passed:?}");
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_masked() {
+        let updates = ["It says pass", "word = hun", "ter2x", "\nand ", "so on"].map(said);
+        let passed = passed(&updates);
+        assert_eq!(passed.concat(), "It says password = [redacted: password]\nand so on");
+    }
+
+    #[test]
+    fn what_waits_comes_before_what_is_of_another_kind() {
+        let thought = Update::Thought { text: "hm".to_owned() };
+        assert_eq!(passed(&[said("one"), thought, said("two")]), ["one", "hm", "two"]);
+    }
+
+    #[test]
+    fn no_more_is_held_than_may_be() {
+        let begin = "-----BEGIN PRIVATE KEY----- is how ";
+        let passed = passed(&[said(begin), said(&"it begins ".repeat(2_000)), said("end")]);
+        assert_eq!(passed.len(), 2, "{passed:?}");
+    }
 }
 
 #[cfg(test)]

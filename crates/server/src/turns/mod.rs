@@ -74,6 +74,17 @@ impl Turns {
         own.filter(|turn| !turn.is_over()).cloned().collect()
     }
 
+    /// The one of a session that ended last.
+    pub(crate) fn last_in(&self, session: SessionId) -> Option<Arc<Turn>> {
+        let known = held(&self.known);
+        let is_ours = |turn: &&Arc<Turn>| turn.session == session;
+        // One that is over may not be counted as ended yet.
+        let mut own = known.turns.values().filter(is_ours);
+        let newest = own.find(|turn| turn.is_over() && !known.ended.contains(&turn.id));
+        let mut ended = known.ended.iter().rev().filter_map(|id| known.turns.get(id));
+        newest.or_else(|| ended.find(is_ours)).cloned()
+    }
+
     fn queue(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
         let mut known = held(&self.known);
         // Nobody waits in those that only we know of.

@@ -63,6 +63,8 @@ pub(crate) struct Turn {
     canceller: Mutex<Option<Canceller>>,
     /// What another process was asked to send; no number is 0.
     asked: AtomicU64,
+    /// What was to be said, where it is over and the session does not have it.
+    unsaid: Mutex<Option<String>>,
 }
 
 impl Turn {
@@ -81,7 +83,13 @@ impl Turn {
             cancelled: CancellationToken::new(),
             canceller: Mutex::default(),
             asked: AtomicU64::new(0),
+            unsaid: Mutex::default(),
         })
+    }
+
+    /// What was to be said, where it is over and was not recorded.
+    pub(crate) fn unsaid(&self) -> Option<String> {
+        held(&self.unsaid).clone()
     }
 
     pub(crate) fn stands(&self) -> Stands {
@@ -114,6 +122,9 @@ impl Turn {
         self.questions.end();
         if let Some(rest) = self.lines.rest(request.engine.redactor()) {
             self.steps.push(&rest);
+        }
+        if outcome.is_err() && !is_recorded(request).await {
+            *held(&self.unsaid) = Some(request.prompt.clone());
         }
         *held(&self.stands) = Stands::of(outcome, self.cancelled.is_cancelled());
         self.steps.end();
@@ -187,6 +198,13 @@ impl Turn {
             }
         }
     }
+}
+
+/// Whether the session has the request. Where that cannot be read, it is taken for lost: twice is better than never.
+async fn is_recorded(request: &Request) -> bool {
+    let Some(id) = &request.options.request_id else { return false };
+    let found = request.engine.message_by_id(request.options.session, id).await;
+    found.is_ok_and(|found| found.is_some())
 }
 
 fn cancelled(options: &OpenOptions) -> Error {

@@ -33,6 +33,9 @@ pub(crate) struct TurnView {
     /// What went wrong
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Whether the session has the prompt; told once the turn is over
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_recorded: Option<bool>,
 }
 
 /// May the agent do this?
@@ -93,8 +96,13 @@ impl TurnView {
             opened: None,
             upto: None,
             error: None,
+            is_recorded: None,
         };
-        match turn.stands() {
+        let stands = turn.stands();
+        if !matches!(stands, Stands::Running) {
+            view.is_recorded = Some(turn.unsaid().is_none());
+        }
+        match stands {
             Stands::Running => view.questions = turn.questions.open(),
             Stands::Ended(answer) => {
                 "ended".clone_into(&mut view.status);

@@ -11,6 +11,7 @@ mod hostile_parts;
 mod live;
 mod pictures;
 mod plain;
+mod sending;
 mod sessions;
 mod strangers;
 mod walk;

@@ -7,11 +7,13 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::session::Move;
 use serde::Deserialize;
 
+use super::send::Draft;
+use super::show::{self, Asked};
 use crate::access::Caller;
 use crate::dashboard::frame::back;
 use crate::dashboard::posted::Posted;
 use crate::extract::At;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::routes::prompts::{self, Prompt};
 use crate::state::App;
 
@@ -95,9 +97,20 @@ pub(super) async fn send(
     At(id): At<String>,
     Posted(sent): Posted<Sent>,
 ) -> Result<Response, Problem> {
+    let session = app.session(&caller, &id).await?;
     let agent = Some(sent.agent).filter(|agent| !agent.is_empty());
-    let turn = prompts::begin(&app, &caller, &id, None, Prompt::new(sent.prompt, agent)).await?;
-    back(&format!("/sessions/{}?told=sent#end", turn.session))
+    let prompt = Prompt::new(sent.prompt.clone(), agent.clone());
+    match prompts::begin(&app, &caller, &id, None, prompt).await {
+        Ok(turn) => back(&format!("/sessions/{}?told=sent#end", turn.session)),
+        // Whatever it was: what was written is not lost.
+        Err(problem) => {
+            let draft = Draft::refused(sent.prompt, agent, &problem);
+            let mut page = show::with(&app, &caller, &session, &Asked::default(), draft).await?;
+            *page.status_mut() = problem.status();
+            page.extensions_mut().insert(Code(problem.code));
+            Ok(page)
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

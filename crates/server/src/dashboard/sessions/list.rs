@@ -165,6 +165,34 @@ fn parts(excerpt: &str, wanted: &[Query]) -> Vec<(String, bool)> {
     told.collect()
 }
 
+/// How to begin where there is nothing yet.
+struct Begin {
+    agent: String,
+    /// How to get it, where none is installed.
+    install: Option<String>,
+}
+
+/// The one that newcomers are told of where nothing speaks for another.
+const WELL_KNOWN: &str = "claude";
+
+impl Begin {
+    /// With the agent that workflows use, or the first, of those that are installed; or else with one that can be.
+    fn of(app: &App) -> Result<Option<Self>, Problem> {
+        let usual = app.program.default_agent();
+        let mut agents = app.program.agents()?;
+        let is_any = agents.iter().any(|agent| agent.is_installed);
+        agents.retain(|agent| agent.is_installed == is_any && (is_any || agent.install.is_some()));
+        // Of equals the first in the list stays first.
+        agents.sort_by_key(|agent| {
+            (Some(agent.name.as_str()) != usual, !is_any && agent.name != WELL_KNOWN)
+        });
+        Ok(agents
+            .into_iter()
+            .next()
+            .map(|agent| Self { install: agent.install.filter(|_| !is_any), agent: agent.name }))
+    }
+}
+
 /// What was found: sessions, or places in them.
 #[derive(Template)]
 #[template(path = "sessions/results.html")]
@@ -177,6 +205,8 @@ struct Results {
     is_first: bool,
     is_filtered: bool,
     is_admin: bool,
+    /// Where there is no session at all.
+    begin: Option<Begin>,
 }
 
 #[derive(Template)]
@@ -199,9 +229,13 @@ async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Pro
         is_first: asked.cursor.is_empty(),
         is_filtered: asked.is_filtered(),
         is_admin: caller.is_admin(),
+        begin: None,
     };
     if results.q.is_empty() {
         (results.rows, results.older) = listed(app, caller, asked).await?;
+        if results.rows.is_empty() {
+            results.begin = Begin::of(app)?;
+        }
     } else {
         results.finds = sought(app, caller, asked).await?;
     }

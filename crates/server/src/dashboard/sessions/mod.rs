@@ -3,6 +3,7 @@
 mod act;
 mod asks;
 mod list;
+mod send;
 mod show;
 mod speech;
 

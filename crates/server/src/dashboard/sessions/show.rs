@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::asks::Questions;
 use super::list::{self, Row};
+use super::send::{Choice, Draft, Speakers};
 use super::speech::{self, Item};
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
@@ -50,7 +51,10 @@ struct Head {
     status: &'static str,
     kind: String,
     user: Option<String>,
+    /// Who spoke last.
     agent: Option<String>,
+    /// Whom it was begun with, where that is another one.
+    begun_with: Option<String>,
     model: Option<String>,
     project: String,
     project_name: String,
@@ -62,9 +66,9 @@ struct Head {
     /// The number of the newest message.
     last: u32,
     tokens: String,
-    input: String,
-    output: String,
-    cost: String,
+    /// What agents told of it, taken in and given out.
+    usage: Option<(String, String)>,
+    cost: Option<String>,
     forked_from: Option<(String, String, u32)>,
     parent: Option<(String, String)>,
     children: Vec<Row>,
@@ -80,15 +84,10 @@ struct Head {
 struct Talk {
     id: String,
     items: Vec<Item>,
+    /// Which of how many, where these are not all.
+    part: Option<String>,
     older: Option<String>,
     newer: Option<String>,
-}
-
-/// An agent to talk to.
-struct Choice {
-    name: String,
-    is_usual: bool,
-    is_installed: bool,
 }
 
 #[derive(Template)]
@@ -101,9 +100,15 @@ struct Show {
     /// The script goes on after this message; not there on older parts.
     upto: Option<u32>,
     fragment: String,
-    turns: Vec<String>,
+    /// Where the newest message is.
+    newest: Option<String>,
+    /// Those that run, with the agent of each.
+    turns: Vec<(String, String)>,
     questions: Questions,
     choices: Vec<Choice>,
+    /// How to get an agent, where none is there to be chosen.
+    install: Option<String>,
+    draft: Draft,
     /// Why nothing can be sent.
     closed: Option<String>,
 }
@@ -128,7 +133,12 @@ fn actions(session: &Session) -> Vec<Action> {
 }
 
 impl Head {
-    async fn of(app: &App, caller: &Caller, session: &Session) -> Result<Self, Problem> {
+    async fn of(
+        app: &App,
+        caller: &Caller,
+        session: &Session,
+        speakers: &Speakers,
+    ) -> Result<Self, Problem> {
         let now = app.engine.clock().now();
         let counters = &session.counters;
         let children = app.engine.children(session.id).await?;
@@ -142,7 +152,8 @@ impl Head {
             status: list::status(session),
             kind: session.kind.clone(),
             user: caller.is_admin().then(|| session.user.clone()),
-            agent: session.agent.clone(),
+            agent: speakers.last.clone(),
+            begun_with: session.agent.clone().filter(|_| session.agent != speakers.last),
             model: session.model.clone(),
             project_name: words::last_part(project).to_owned(),
             project: project.clone(),
@@ -152,20 +163,19 @@ impl Head {
             active: Moment::of(session.last_active_at, now),
             messages: words::grouped(session.last_seq.into()),
             tokens: words::grouped(counters.tokens),
-            input: words::short(counters.input_tokens),
-            output: words::short(counters.output_tokens),
-            cost: words::dollars(crate::views::dollars(counters.cost_nano)),
             last: session.last_seq,
+            usage: (counters.input_tokens + counters.output_tokens > 0).then(|| {
+                (words::short(counters.input_tokens), words::short(counters.output_tokens))
+            }),
+            cost: (counters.cost_nano > 0)
+                .then(|| words::dollars(crate::views::dollars(counters.cost_nano))),
             forked_from: session.forked_from.map(|origin| {
                 let (id, short) = link(origin.session);
                 (id, short, origin.seq)
             }),
             parent: session.parent.map(link),
             children: children.map(|child| Row::of(app, child)).take(50).collect(),
-            resume: session
-                .can_resume()
-                .is_ok()
-                .then(|| format!("rethread resume {}", session.id.short())),
+            resume: session.can_resume().is_ok().then(|| speakers.resume(session)),
             actions: if caller.may_write() { actions(session) } else { Vec::new() },
             may_write: caller.may_write() && session.deleted_at.is_none(),
             may_fork: caller.may_write() && session.deleted_at.is_none() && session.last_seq > 0,
@@ -212,6 +222,10 @@ impl Talk {
         Ok(Self {
             id: id.to_string(),
             items: speech::woven(app, &messages, openings),
+            part: (is_whole && from <= to && (from > 1 || to < last)).then(|| {
+                let [from, to, last] = [from, to, last].map(|seq| words::grouped(seq.into()));
+                format!("{from}–{to} of {last}")
+            }),
             older: (is_whole && from > 1).then(|| format!("/sessions/{id}?before={from}#end")),
             newer: (is_whole && to < last)
                 .then(|| format!("/sessions/{id}?before={}#messages", to.saturating_add(PAGE + 1))),
@@ -225,39 +239,52 @@ pub(super) async fn page(
     At(id): At<String>,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
-    let after = app.engine.feed_head().await?;
     let session = app.session(&caller, &id).await?;
-    let asked = Asked { after: None, ..asked };
-    let (head, talk) =
-        (Head::of(&app, &caller, &session).await?, Talk::of(&app, &session, &asked).await?);
-    let frame = Frame::new(head.title.clone(), Nav::Sessions, &caller);
+    let (asked, draft) = (Asked { after: None, ..asked }, Draft::left(&app, &session));
+    with(&app, &caller, &session, &asked, draft).await
+}
+
+/// The page, with something in its form.
+pub(super) async fn with(
+    app: &App,
+    caller: &Caller,
+    session: &Session,
+    asked: &Asked,
+    draft: Draft,
+) -> Result<Response, Problem> {
+    let after = app.engine.feed_head().await?;
+    // Nothing of it may be older than the newest event.
+    let session = &app.engine.session(session.id).await?;
+    let speakers = Speakers::of(app, session).await?;
+    let head = Head::of(app, caller, session, &speakers).await?;
+    let talk = Talk::of(app, session, asked).await?;
+    let frame = Frame::new(head.title.clone(), Nav::Sessions, caller);
     let query = match (asked.before, asked.at) {
         (Some(before), _) => format!("?before={before}"),
         (None, Some(at)) => format!("?at={at}"),
         (None, None) => String::new(),
     };
-    let id = session.id.to_string();
+    let (id, last) = (session.id.to_string(), session.last_seq);
+    let running = app.turns.running_in(session.id);
+    let place = if talk.newer.is_some() { format!("/sessions/{id}") } else { String::new() };
+    let choices = speakers.choices(draft.agent.as_deref());
+    let is_any = choices.iter().any(|choice| choice.is_installed);
     frame::page(&Show {
         frame: frame.told(asked.told.as_deref()).live(after),
-        upto: talk.newer.is_none().then_some(session.last_seq),
+        upto: talk.newer.is_none().then_some(last),
         fragment: format!("/sessions/{id}/talk{query}"),
-        turns: app.turns.running_in(session.id).iter().map(|turn| turn.id.to_string()).collect(),
-        questions: Questions::of(&app, &caller, &session),
-        choices: choices(&app, &session)?,
+        newest: (last > 0).then(|| format!("{place}#m{last}")),
+        turns: running.iter().map(|turn| (turn.id.to_string(), turn.agent.clone())).collect(),
+        questions: Questions::of(app, caller, session),
+        // What could not be sent stays to be seen.
+        choices: if is_any || !draft.text.is_empty() { choices } else { Vec::new() },
+        install: speakers.install().map(str::to_owned),
+        draft,
         closed: session.accepts_messages().err().map(|refusal| refusal.to_string()),
         id,
         head,
         talk,
     })
-}
-
-fn choices(app: &App, session: &Session) -> Result<Vec<Choice>, Problem> {
-    let all = app.program.agents()?.into_iter().map(|agent| Choice {
-        is_usual: session.agent.as_deref() == Some(&agent.name),
-        is_installed: agent.is_installed,
-        name: agent.name,
-    });
-    Ok(all.filter(|choice| choice.is_installed || choice.is_usual).collect())
 }
 
 /// What is known of it alone, for the script.
@@ -267,7 +294,8 @@ pub(super) async fn head(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
-    frame::page(&Head::of(&app, &caller, &session).await?)
+    let speakers = Speakers::of(&app, &session).await?;
+    frame::page(&Head::of(&app, &caller, &session, &speakers).await?)
 }
 
 /// What was said alone, for the script.

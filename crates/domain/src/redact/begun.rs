@@ -1,0 +1,103 @@
+//! How much of a text that is still being written is decided: what follows can neither make a secret of it nor undo one.
+//!
+//! Everything that is recognised stands in one stretch without blanks, with few exceptions, and for each of them there is
+//! a rule here: a name and its value, `Bearer` and its token, a long token that is broken over lines, a key with its
+//! lines, a known value, and a mask. None of these is cut in two, and what reaches the end of the text is held back from the
+//! blank before it. A held text begins with that blank, so that what is looked at before a secret is there too.
+
+use std::ops::Range;
+
+use super::assigned::Names;
+use super::rule::MOST_BREAKS;
+use super::scan::{self, LONGEST_LABEL, PEM_BEGINS, Trigger};
+use super::{Found, mask, place};
+
+/// No rule has more runs that may be broken over lines.
+const MOST_RUNS: usize = 4;
+const DASHES: &str = "-----";
+const PEM_ENDS: &str = "-----END ";
+
+/// Goes on after the text.
+pub(super) const OPEN: usize = usize::MAX;
+
+/// Where the part begins that is not decided; at a blank, at something that is not ASCII, or at the beginning.
+/// `found` is what was found in the text, and `known` how much of its end could be the beginning of a known value.
+pub(super) fn decided(text: &str, found: &[Found], known: usize) -> usize {
+    let mut whole: Vec<Range<usize>> = found.iter().map(|found| found.at.clone()).collect();
+    whole.push(text.len() - known..OPEN);
+    whole.extend(text.match_indices(mask::BEGINS).map(|(at, _)| written_mask(text, at)));
+    let names = Names::new(text);
+    scan::hits(text, |trigger, at| {
+        whole.extend(match trigger {
+            Trigger::Vendor(_) => is_broken_off(text, at.end).then_some(at.start..OPEN),
+            Trigger::Name => names.extent(at),
+            Trigger::Pem => is_open_key(text, at.start).then_some(at.start..OPEN),
+            Trigger::Address | Trigger::Bearer | Trigger::Basic => {
+                let length = text[at.end..].find(is_blank);
+                Some(at.start..length.map_or(OPEN, |length| at.end + length))
+            }
+        });
+    });
+    // What stands before the last blank has ended. What is whole is not cut in two: to go back for one may be to cut
+    // another that begins before it, and none that begins after it.
+    whole.sort_by_key(|at| std::cmp::Reverse(at.start));
+    whole.into_iter().fold(back(text, text.len()), |cut, at| {
+        if at.start < cut && cut < at.end { back(text, at.start) } else { cut }
+    })
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace()
+}
+
+/// The last place up to `at` where a text can be cut: something begins there that is no part of a name, a token or a key.
+fn back(text: &str, at: usize) -> usize {
+    let here = text[at..].chars().next().filter(|c| parts(*c)).map(|_| at);
+    here.or_else(|| text[..at].rfind(parts)).unwrap_or_default()
+}
+
+fn parts(c: char) -> bool {
+    c.is_ascii_whitespace() || !c.is_ascii()
+}
+
+/// Whether a token that begins before `at` may go on after the text: over the end of a line, or of the text.
+fn is_broken_off(text: &str, mut at: usize) -> bool {
+    for _ in 0..=(MOST_BREAKS + 1) * MOST_RUNS {
+        let Some(length) = text[at..].find(is_blank) else { return true };
+        at += length;
+        match place::after_break(text.as_bytes(), at) {
+            // A line break in two: its end may come.
+            None if text[at..] == *"\r" => return true,
+            None => return false,
+            Some(next) => at = next,
+        }
+    }
+    false
+}
+
+/// Whether the key that begins at `start` may go on after the text.
+fn is_open_key(text: &str, start: usize) -> bool {
+    let label = start + PEM_BEGINS.len();
+    let Some(length) = text[label..].find(DASHES) else {
+        return text.len() < label + LONGEST_LABEL;
+    };
+    if length + DASHES.len() > LONGEST_LABEL || !text[label..label + length].contains("PRIVATE KEY")
+    {
+        return false;
+    }
+    let body = label + length + DASHES.len();
+    let Some(next) = text[body..].find(DASHES).map(|at| body + at) else { return true };
+    let rest = &text[next..];
+    match rest.strip_prefix(PEM_ENDS) {
+        Some(rest) => rest.len() < LONGEST_LABEL && !rest.contains(DASHES),
+        None => rest.len() < PEM_ENDS.len(),
+    }
+}
+
+/// A mask that stands in the text itself, or as much of it as there is.
+fn written_mask(text: &str, at: usize) -> Range<usize> {
+    let inside = at + mask::BEGINS.len();
+    let window = &text.as_bytes()[inside..text.len().min(inside + mask::LONGEST)];
+    let end = window.iter().position(|byte| *byte == b']').map_or(window.len() + 1, |end| end + 1);
+    at..inside + end
+}
