@@ -117,34 +117,23 @@ mod tests {
         let passed = passed(&[said(begin), said(&"it begins ".repeat(2_000)), said("end")]);
         assert_eq!(passed.len(), 2, "{passed:?}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 
     /// What is passed on of a text that comes in these pieces.
-    fn passed<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
-        let (lines, redactor) = (Lines::default(), Redactor::new([]));
-        let mut told = Vec::new();
-        for piece in pieces {
-            told.extend(lines.take(&redactor, &Update::Text { text: piece.to_owned() }));
-        }
-        told.extend(lines.rest(&redactor));
-        told.iter().map(|one| one["text"].as_str().unwrap()).collect()
+    fn joined<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
+        passed(&pieces.into_iter().map(said).collect::<Vec<_>>()).concat()
     }
 
     #[test]
     fn a_secret_is_masked_wherever_it_is_cut() {
         let text = format!("The key is {TOKEN}, keep it.\nThat is all.\n");
-        let expected = passed([text.as_str()]);
+        let expected = joined([text.as_str()]);
         assert!(expected.contains("[redacted: ") && expected.ends_with("That is all.\n"));
         for first in 0..text.len() {
             for second in first..text.len() {
                 let pieces = [&text[..first], &text[first..second], &text[second..]];
-                assert_eq!(passed(pieces), expected, "{pieces:?}");
+                assert_eq!(joined(pieces), expected, "{pieces:?}");
             }
         }
     }
@@ -156,11 +145,11 @@ mod tests {
         let text = format!(
             "Here:\n-----BEGIN {name}-----\n{line}\n{line}\n{line}\n-----END {name}-----\nafter\n"
         );
-        let expected = passed([text.as_str()]);
+        let expected = joined([text.as_str()]);
         assert!(!expected.contains("b3Bl"), "{expected}");
         assert!(expected.starts_with("Here:\n[redacted: ") && expected.ends_with("\nafter\n"));
-        assert_eq!(passed(text.split_inclusive('\n')), expected);
-        assert_eq!(passed((0..text.len()).map(|at| &text[at..=at])), expected);
+        assert_eq!(joined(text.split_inclusive('\n')), expected);
+        assert_eq!(joined((0..text.len()).map(|at| &text[at..=at])), expected);
     }
 
     #[test]
@@ -172,7 +161,7 @@ mod tests {
                 for size in [MOST_HELD / 4 - 1, MOST_HELD - 1, MOST_HELD, MOST_HELD + 1] {
                     let pieces: Vec<String> =
                         chars.chunks(size).map(|piece| piece.iter().collect()).collect();
-                    assert!(passed(pieces.iter().map(String::as_str)) == text, "{letter} {size}");
+                    assert!(joined(pieces.iter().map(String::as_str)) == text, "{letter} {size}");
                 }
             }
         }
@@ -182,7 +171,7 @@ mod tests {
     fn a_secret_at_the_end_of_a_long_part_is_masked() {
         let before = "word ".repeat(MOST_HELD / 5 + 1);
         let (begin, end) = TOKEN.split_at(9);
-        let told = passed([&format!("{before}{begin}"), end, " after"]);
+        let told = joined([&format!("{before}{begin}"), end, " after"]);
         assert!(
             told.ends_with("] after") && told.contains("[redacted: "),
             "{}",
@@ -194,7 +183,7 @@ mod tests {
     #[test]
     fn what_only_begins_like_a_key_is_passed_on() {
         let endless = format!("-----BEGIN RSA PRIVATE KEY-----\n{}", "no key\n".repeat(5_000));
-        let told = passed(endless.split_inclusive('\n'));
+        let told = joined(endless.split_inclusive('\n'));
         assert!(told.ends_with("no key\nno key\n"));
         let lines = Lines::default();
         let piece = Update::Text { text: "no key\n".repeat(1_000) };
