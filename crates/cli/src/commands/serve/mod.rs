@@ -288,6 +288,8 @@ impl Args {
                 streams: serve.max_streams,
                 streams_each: (serve.max_streams / 2).max(1),
                 requests: serve.requests_per_second,
+                // Whoever has no token has a fiftieth of what one has.
+                strangers: (serve.requests_per_second / 50).max(1),
                 turns: serve.max_turns,
                 patience: Duration::from_secs(serve.patience_seconds),
                 login: SignedDuration::from_hours(serve.login_hours),
