@@ -418,8 +418,8 @@ mod tests {
         };
         let whole = shown("cargo test");
         assert!(whole.is_whole && whole.answers == ["approve", "reject"], "{whole:?}");
-        let key = "-----BEGIN PRIVATE KEY----- ; touch x ; -----END PRIVATE KEY-----";
-        let hidden = shown(&format!("true {key}"));
+        let mark = |which: &str| format!("-----{which} PRIVATE KEY-----");
+        let hidden = shown(&format!("true {} ; touch x ; {}", mark("BEGIN"), mark("END")));
         assert!(!hidden.is_whole && hidden.answers == ["reject"], "{hidden:?}");
         // What is not run may be hidden.
         let (task, why) = ("T1".to_owned(), key.to_owned());
