@@ -120,9 +120,10 @@ mod tests {
         for line in BufReader::new(read).lines() {
             let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
             if line["event"] == "lines_lost" {
-                assert!(line["count"].as_u64().unwrap() > 8 * 1_024, "{line}");
+                assert!(line["count"].as_u64().unwrap() > 0, "{line}");
                 return;
             }
         }
+        panic!("nobody is told what was lost");
     }
 }
