@@ -419,10 +419,11 @@ mod tests {
         let whole = shown("cargo test");
         assert!(whole.is_whole && whole.answers == ["approve", "reject"], "{whole:?}");
         let mark = |which: &str| format!("-----{which} PRIVATE KEY-----");
-        let hidden = shown(&format!("true {} ; touch x ; {}", mark("BEGIN"), mark("END")));
+        let key = format!("{} ; touch x ; {}", mark("BEGIN"), mark("END"));
+        let hidden = shown(&format!("true {key}"));
         assert!(!hidden.is_whole && hidden.answers == ["reject"], "{hidden:?}");
         // What is not run may be hidden.
-        let (task, why) = ("T1".to_owned(), key.to_owned());
+        let (task, why) = ("T1".to_owned(), key);
         let failed = QuestionView::shown(&Question::TaskFailed { task, why }, &redactor).unwrap();
         assert!(!failed.is_whole && failed.answers == ["retry", "skip", "reject"], "{failed:?}");
     }
