@@ -7,6 +7,7 @@
 mod env;
 mod browser;
 mod client;
+mod outside;
 mod routes;
 mod site;
 mod sockets;
@@ -17,6 +18,7 @@ mod asked;
 mod conformity;
 mod events;
 mod flows;
+mod generated;
 mod greed;
 mod kills;
 mod limits;
