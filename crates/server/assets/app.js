@@ -97,9 +97,11 @@
     for (const listener of listeners) listener(told);
   };
 
-  const connect = () => {
-    clearTimeout(retry);
-    if (source || !body.dataset.kinds) return;
+  /** The server has ended the stream: the cookie may have ended, which this finds out. */
+  const refused = () => { fetchText('/api/v1/sessions?limit=1').catch(() => {}); };
+
+  /** A stream of this tab alone, where tabs cannot share one. */
+  const connectAlone = () => {
     source = new EventSource('/api/v1/events' + (last ? '?after=' + encodeURIComponent(last) : ''));
     for (const kind of body.dataset.kinds.split(' ')) source.addEventListener(kind, take);
     source.onopen = () => tell(true);
@@ -107,10 +109,39 @@
       tell(false);
       if (!source || source.readyState !== EventSource.CLOSED) return;
       disconnect();
-      // Refused: the cookie may have ended, which this finds out.
-      fetchText('/api/v1/sessions?limit=1').catch(() => {});
+      refused();
       retry = setTimeout(connect, 2000);
     };
+  };
+
+  /** The stream of all tabs, in events.js. Those of different logins do not share one. */
+  const connectShared = () => {
+    let worker;
+    try { worker = new SharedWorker(body.dataset.worker, { name: body.dataset.login }); } catch (_) { return false; }
+    const port = worker.port;
+    source = { close: () => { port.postMessage({ leave: true }); port.close(); } };
+    worker.onerror = () => {
+      disconnect();
+      isAlone = true;
+      connect();
+    };
+    port.onmessage = ({ data }) => {
+      if (data.event) {
+        // Told again for the sake of another tab.
+        if (last && Number(data.event.id) <= Number(last)) return;
+        take({ lastEventId: data.event.id, data: data.event.data });
+      } else if (data.refused) refused();
+      else tell(data.live);
+    };
+    port.postMessage({ join: { after: last, kinds: body.dataset.kinds.split(' ') } });
+    return true;
+  };
+
+  let isAlone = typeof SharedWorker === 'undefined' || !body.dataset.worker;
+  const connect = () => {
+    clearTimeout(retry);
+    if (source || !body.dataset.kinds) return;
+    if (isAlone || !connectShared()) connectAlone();
   };
 
   const disconnect = () => {
@@ -118,7 +149,7 @@
     source = null;
   };
 
-  // Browsers have few connections for one server: tabs that nobody sees give theirs back after a while.
+  // Tabs that nobody sees do not follow for ever.
   let hiding = 0;
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hiding);

@@ -23,6 +23,7 @@ mod greed;
 mod kills;
 mod limits;
 mod matrix;
+mod ready;
 mod rest;
 mod schema;
 mod talks;
