@@ -483,19 +483,28 @@
     return { ok: answer.ok, status: answer.status, told: await answer.json() };
   };
 
+  /** Says so beside the questions, where it stays to be read: the question itself goes, and other news comes. */
+  const tellTooLate = () => {
+    const notice = document.createElement('p');
+    Object.assign(notice, { id: 'too-late', className: 'notice' });
+    notice.setAttribute('role', 'status');
+    $('questions').after(notice);
+    notice.textContent = 'Too late: it was answered, or the turn is over.';
+  };
+
   /** Sends the answer of the button that was pressed; the question goes away when the server says so. */
   const answerLive = async (form, chosen) => {
     const { turn, question } = form.elements;
     const enable = (isOn) => { for (const button of all('button', form)) button.disabled = !isOn; };
-    for (const old of all('[role=alert]', form)) old.remove();
+    for (const old of [...all('[role=alert]', form), ...all('#too-late')]) old.remove();
     enable(false);
     try {
       const { ok, status, told } = await post('/api/v1/turns/' + encodeURIComponent(turn.value) + '/answers',
         { question_id: Number(question.value), option_id: Number(chosen.value) });
-      // Whoever is too late sees that it is gone.
       if (!ok && status !== 404 && status !== 409) throw new Error(told.detail || told.title);
+      if (!ok) tellTooLate();
       await showQuestions();
-      say(ok ? 'Answered' : 'Too late: it was answered, or the turn is over');
+      if (ok) say('Answered');
       ($('questions').querySelector('button:enabled') || $('questions')).focus({ preventScroll: true });
       enable(true);
     } catch (error) {
