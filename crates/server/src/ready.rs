@@ -49,7 +49,7 @@ fn probe(store: &Path) -> std::io::Result<()> {
     drop(OpenOptions::new().append(true).open(store)?);
     let folder = store.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = unnamed(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(&[0; PROBE])
+    file.write_all(&vec![0; PROBE])
 }
 
 /// A file without a name: nothing is left of it, however we end.
