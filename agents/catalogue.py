@@ -126,6 +126,13 @@ name = "stub-model"
 provider = "stub"
 alias = "stub"
 """
+GEMINI = json.dumps({
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}, "model": {"name": "gemini-2.5-flash"},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "sessionRetention": {"enabled": False}}})
+CLINE = json.dumps({"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": {
+    "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual", "settings": {
+        "provider": "openai-compatible", "apiKey": "dummy", "model": "stub-model", "baseUrl": "{url}/v1"}}}})
 HERE = f"{platform.system().lower()}-{ {'x86_64': 'x64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }"
 FAST_AGENT_PACKAGE = "pip3.13:fast-agent-mcp==0.10.46"
 PI_PACKAGE = "@earendil-works/pi-coding-agent@0.87.1"
@@ -161,4 +168,13 @@ AGENTS = {agent.name: agent for agent in [
                "COPILOT_MODEL": "stub-model", "COPILOT_AUTO_UPDATE": "false"}),
     Agent("vibe", ["pip3.12:mistral-vibe==3.0.2"], ["bin/vibe-acp"], env={"STUB_API_KEY": "dummy", "MISTRAL_API_KEY": "dummy"},
           files={".vibe/config.toml": VIBE}),
+    Agent("gemini", ["npm:@google/gemini-cli@0.61.0"], ["node_modules/.bin/gemini", "--acp"],
+          env={"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": "{url}"}, files={".gemini/settings.json": GEMINI}),
+    Agent("cline", ["npm:cline@3.0.65"], ["node_modules/.bin/cline", "--acp"],
+          env={"CLINE_API_KEY": "dummy", "CLINE_PROVIDER": "openai-compatible", "CLINE_MODEL": "stub-model",
+               "CLINE_API_BASE_URL": "{url}/v1"},
+          files={".cline/data/settings/providers.json": CLINE}),
+    Agent("kilo", [f"npm:@kilocode/cli-{HERE}@7.7.9"], [f"node_modules/@kilocode/cli-{HERE}/bin/kilo", "acp"],
+          env={"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"},
+          files={".config/kilo/kilo.json": OPENCODE}),
 ]}
