@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rethread_domain::opening::Opening;
-use rethread_domain::turn::{End, Turn, Update};
+use rethread_domain::turn::{End, Permission, Turn, Update};
 use rethread_domain::{Seq, SessionId};
 use rethread_store as store;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub struct Answer {
     /// Tokens in the agent's context and its size, where it told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<(u64, u64)>,
+    /// What the agent asked to do in this turn and was refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Permission>,
 }
 
 impl Answer {
@@ -52,6 +55,7 @@ impl Answer {
             opened,
             upto: 0,
             context: turn.context(),
+            refused: turn.refused(),
         }
     }
 }
