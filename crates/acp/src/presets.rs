@@ -171,6 +171,7 @@ mod tests {
                 "fast-agent",
                 "gemini",
                 "goose",
+                "kilo",
                 "kimi",
                 "opencode",
                 "pi",

@@ -234,12 +234,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn cancel(&self) {
-        if let Some(running) = self.running() {
-            running.cancelled.set();
-        }
-    }
-
     /// Title and kind of a tool call, as they were told before.
     pub(crate) fn tool(&self, id: &str) -> Option<(String, String)> {
         lock(&self.session).tools.get(id).cloned()

@@ -19,6 +19,8 @@ const ERROR: &str = "error";
 pub const MOST_RAW_BYTES: usize = 64 * 1024;
 /// What is kept of the output of one tool call.
 pub const MOST_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// How many refused requests of one turn are listed.
+const MOST_REFUSED: usize = 100;
 /// What something takes beside its text.
 const FRAME_BYTES: usize = 256;
 
@@ -93,6 +95,13 @@ pub struct Permission {
     pub answer: String,
     /// Who answered: `user`, `grant`, `policy`.
     pub by: String,
+}
+
+impl Permission {
+    /// Whether the agent was not allowed to do it.
+    pub fn is_refused(&self) -> bool {
+        !self.answer.starts_with("allow")
+    }
 }
 
 impl Update {
@@ -298,6 +307,12 @@ impl Turn {
             What::Tool(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// What the agent asked for and was refused, in the order of its requests.
+    pub fn refused(&self) -> Vec<Permission> {
+        let asked = self.pieces.iter().flat_map(|piece| &piece.permissions);
+        asked.filter(|asked| asked.is_refused()).take(MOST_REFUSED).cloned().collect()
     }
 
     /// The title that the agent gave the conversation.

@@ -6,24 +6,10 @@
 #[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
 mod env;
 mod browser;
+#[path = "../it/chat.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+mod chat;
 mod client;
-mod outside;
-mod routes;
-mod site;
-mod sockets;
-
-mod access;
-mod approval;
-mod asked;
-mod conformity;
-mod events;
-mod flows;
-mod generated;
-mod greed;
-mod kills;
-mod limits;
-mod matrix;
-mod ready;
-mod rest;
-mod schema;
-mod talks;
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+#[path = "../it/mcp_client.rs"]
+mod mcp_client;

@@ -5,6 +5,7 @@ mod held;
 mod meant;
 mod open;
 mod port;
+mod runner;
 mod send;
 mod talk;
 mod tell;
@@ -13,9 +14,10 @@ mod turns;
 pub use gate::{Asker, Consent, Nobody, Rules};
 pub use open::OpenOptions;
 pub use port::{
-    Abilities, Act, Agent, Block, Canceller, Choice, Deed, Desk, Door, Ended, Launcher, Opened,
-    Opt, Question, Replayed, Settings, Trouble,
+    Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Opened, Opt, Question,
+    Replayed, Settings, Trouble,
 };
+pub use runner::{Place, Runner, TurnRequest, WhenBusy};
 pub use send::{Answer, Progress};
 pub use talk::{Asked, Talk};
 pub use tell::Told;
