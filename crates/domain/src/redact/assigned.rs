@@ -14,6 +14,9 @@ const LONGEST_NAME: usize = 64;
 /// Nothing that is longer is the value of a name; keys in several lines have rules of their own.
 const LONGEST_VALUE: usize = 4096;
 
+/// Variables in which programs take a password.
+const GIVEN: &[&str] = &["PGPASSWORD", "MYSQL_PWD"];
+
 /// Between a name, what assigns, and a value.
 const MOST_BLANKS: usize = 16;
 
@@ -44,6 +47,8 @@ struct Assigned {
     at: Range<usize>,
     /// It stands by itself, not in a line of code.
     loose: bool,
+    /// It was handed to a program, so it is a password even where it is a plain word.
+    given: bool,
 }
 
 impl<'a> Names<'a> {
@@ -62,6 +67,7 @@ impl<'a> Names<'a> {
         let name = &self.text[start..end];
         let sensitive = name::classify(name)?;
         let mut assigned = self.value(start..end, sign, after)?;
+        assigned.given = self.is_given(start..end, sign, &assigned.at);
         if !self.is_secret(name, sensitive, &assigned) {
             // `password: str = "…"`: what came first was a type.
             let at = self.blanks(assigned.at.end);
@@ -141,7 +147,35 @@ impl<'a> Names<'a> {
 
     fn is_secret(&self, name: &str, sensitive: Sensitive, assigned: &Assigned) -> bool {
         let value = &self.text[assigned.at.clone()];
-        vendor(name, value).is_some() || judge::is_secret(value, sensitive.strength, assigned.loose)
+        vendor(name, value).is_some()
+            || judge::is_secret(value, sensitive.strength, assigned.loose)
+            || assigned.given && judge::is_given(value, sensitive.strength)
+    }
+
+    /// Whether the name at `start` is that of a flag, which nothing but a blank, a quote or a bracket stands before.
+    fn is_flag(&self, start: usize) -> bool {
+        let before = self.bytes[..start].last();
+        self.bytes[start..].starts_with(b"--")
+            && before.is_none_or(|byte| *byte <= b' ' || b"\"'`([{,".contains(byte))
+    }
+
+    /// Whether a value was handed to a program: as `--password VALUE`, or in a variable that only a program reads.
+    fn is_given(&self, name: Range<usize>, sign: Sign, value: &Range<usize>) -> bool {
+        let is_flag = self.is_flag(name.start);
+        match sign {
+            // A name in backticks or quotes is spoken about; so is one that ends a sentence.
+            Sign::Blank => {
+                let is_closed = self.bytes.get(name.end).is_some_and(|byte| b"\"'`".contains(byte));
+                is_flag && !is_closed
+            }
+            Sign::Equals => {
+                let is_tight =
+                    value.start <= name.end + 2 && self.blanks(name.end + 1) == name.end + 1;
+                is_tight && (is_flag || GIVEN.contains(&&self.text[name]))
+            }
+            Sign::Comma => is_flag,
+            Sign::Colon | Sign::Tag => false,
+        }
     }
 
     /// What assigns, and where it ends.
@@ -170,7 +204,7 @@ impl<'a> Names<'a> {
             (b'>', _) if at == end && self.bytes[..start].ends_with(b"<") => {
                 Some((Sign::Tag, at + 1))
             }
-            _ if at > tight && self.bytes[start..].starts_with(b"--") => Some((Sign::Blank, at)),
+            _ if at > tight && self.is_flag(start) => Some((Sign::Blank, at)),
             _ => None,
         }
     }
@@ -196,7 +230,7 @@ impl<'a> Names<'a> {
         let length = cut.map_or(value.len(), |cut| cut + 1);
         let end = start + length;
         let loose = loose || in_query || self.ends_alone(sign, start != at, end, tight);
-        (end > start).then_some(Assigned { at: start..end, loose })
+        (end > start).then_some(Assigned { at: start..end, loose, given: false })
     }
 
     /// Whether nothing of a line of code follows, nor stands before.
@@ -240,7 +274,7 @@ impl<'a> Names<'a> {
         let inside = if escapes > 0 { inside.trim_end_matches('\\') } else { inside };
         let end = start + inside.len();
         let start = self.after_scheme(start);
-        (start < end).then_some(Assigned { at: start..end, loose: true })
+        (start < end).then_some(Assigned { at: start..end, loose: true, given: false })
     }
 
     /// Behind `Bearer` and its like.

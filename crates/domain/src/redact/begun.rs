@@ -1,7 +1,7 @@
 //! How much of a text that is still being written is decided: what follows can neither make a secret of it nor undo one.
 //!
 //! Everything that is recognised stands in one stretch without blanks, with few exceptions, and for each of them there is
-//! a rule here: a name and its value, `Bearer` and its token, a long token that is broken over lines, a key with its
+//! a rule here: a name and its value, `Bearer` and its token, a command that takes a password, a long token that is broken over lines, a key with its
 //! lines, a known value, and a mask. None of these is cut in two, and what reaches the end of the text is held back from the
 //! blank before it. A held text begins with that blank, so that what is looked at before a secret is there too.
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::assigned::Names;
 use super::rule::MOST_BREAKS;
 use super::scan::{self, LONGEST_LABEL, PEM_BEGINS, Trigger};
-use super::{Found, mask, place};
+use super::{Found, command, mask, place};
 
 /// No rule has more runs that may be broken over lines.
 const MOST_RUNS: usize = 4;
@@ -32,10 +32,12 @@ pub(super) fn decided(text: &str, found: &[Found], known: usize) -> usize {
             Trigger::Vendor(_) => is_broken_off(text, at.end).then_some(at.start..OPEN),
             Trigger::Name => names.extent(at),
             Trigger::Pem => is_open_key(text, at.start).then_some(at.start..OPEN),
-            Trigger::Address | Trigger::Bearer | Trigger::Basic => {
-                let length = text[at.end..].find(is_blank);
-                Some(at.start..length.map_or(OPEN, |length| at.end + length))
+            Trigger::Address => Some(at.start..word_ends(text, at.end)),
+            Trigger::Bearer | Trigger::Basic => {
+                let blanks = text[at.end..].len() - text[at.end..].trim_start_matches(' ').len();
+                Some(at.start..word_ends(text, at.end + blanks))
             }
+            Trigger::Command(program) => command::extent(text, program, at, found),
         });
     });
     // What stands before the last blank has ended. What is whole is not cut in two: to go back for one may be to cut
@@ -44,6 +46,11 @@ pub(super) fn decided(text: &str, found: &[Found], known: usize) -> usize {
     whole.into_iter().fold(back(text, text.len()), |cut, at| {
         if at.start < cut && cut < at.end { back(text, at.start) } else { cut }
     })
+}
+
+/// Where the word from `at` on ends, if it does.
+fn word_ends(text: &str, at: usize) -> usize {
+    text[at..].find(is_blank).map_or(OPEN, |length| at + length)
 }
 
 fn is_blank(c: char) -> bool {

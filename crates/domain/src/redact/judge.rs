@@ -14,6 +14,64 @@ const SHORTEST_PASSWORD: usize = 6;
 const SHORTEST_SECRET: usize = 10;
 const SHORTEST_WEAK: usize = 20;
 
+/// Shorter words that are handed to a program are not taken for passwords.
+const SHORTEST_GIVEN: usize = 4;
+
+/// What follows the name of a flag where somebody writes about it.
+const OF_SENTENCES: &[&str] = &[
+    "also",
+    "argument",
+    "arguments",
+    "because",
+    "before",
+    "command",
+    "does",
+    "either",
+    "field",
+    "file",
+    "flag",
+    "flags",
+    "from",
+    "have",
+    "here",
+    "input",
+    "instead",
+    "into",
+    "must",
+    "name",
+    "needs",
+    "only",
+    "option",
+    "options",
+    "over",
+    "parameter",
+    "passed",
+    "prompt",
+    "prompts",
+    "says",
+    "should",
+    "since",
+    "source",
+    "takes",
+    "that",
+    "then",
+    "this",
+    "today",
+    "twice",
+    "value",
+    "variable",
+    "what",
+    "when",
+    "where",
+    "which",
+    "while",
+    "will",
+    "with",
+    "without",
+    "works",
+    "would",
+];
+
 /// What stands where a secret should be, with anything around it.
 const HINTS: &[&str] = &[
     "your",
@@ -131,6 +189,23 @@ pub(super) fn is_secret(value: &str, strength: Strength, loose: bool) -> bool {
         && !stands_for_another(value)
         && !is_hash_or_image(value)
         && !value.contains("://")
+}
+
+/// Whether what was handed to a program as a password is one: a plain word is, a word of a sentence is not.
+pub(super) fn is_given(value: &str, strength: Strength) -> bool {
+    strength == Strength::Password
+        && (SHORTEST_GIVEN..=LONGEST_PASSWORD).contains(&value.len())
+        && value.bytes().all(|byte| byte > b' ' && byte != 127)
+        && value.bytes().any(|byte| byte.is_ascii_lowercase() || byte > 127)
+        && !value.starts_with('-')
+        && !OF_SENTENCES.contains(&value.trim_end_matches(|c: char| c.is_ascii_punctuation()))
+        && is_chosen(value)
+        && !is_code(value)
+}
+
+/// Whether a password was chosen by somebody, rather than standing for another or coming with an example.
+pub(super) fn is_chosen(value: &str) -> bool {
+    !stands_for_another(value) && !is_stock(value)
 }
 
 fn is_password(value: &str) -> bool {

@@ -10,6 +10,7 @@
 mod alphabet;
 mod assigned;
 mod begun;
+mod command;
 mod encode;
 mod json;
 mod judge;

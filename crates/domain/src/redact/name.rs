@@ -18,8 +18,10 @@ pub(super) struct Sensitive {
     pub(super) strength: Strength,
 }
 
+pub(super) const PASSWORD: &str = "password";
+
 /// All that [`classify`] can say.
-pub(super) const SAID: &[&str] = &["password", "secret", "token", "key", "credential"];
+pub(super) const SAID: &[&str] = &[PASSWORD, "secret", "token", "key", "credential"];
 
 /// What a text is searched for to find names. Lower case; written with a capital and in capitals too.
 pub(super) const TRIGGERS: &[&str] = &[
@@ -202,7 +204,7 @@ pub(super) fn classify(name: &str) -> Option<Sensitive> {
     let is = |list: &[&str]| is_any(last, list);
     let ends = |list: &[&str]| list.iter().any(|word| ends_with(last, word));
     let (what, strength) = if ends(PASSWORDS) || (is(&["pass"]) && follows(OF_PASSWORDS)) {
-        ("password", Strength::Password)
+        (PASSWORD, Strength::Password)
     } else if is(&["credential", "credentials", "creds", "authorization"]) {
         ("credential", Strength::Secret)
     } else if is(&["auth"]) {

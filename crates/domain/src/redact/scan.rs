@@ -7,14 +7,17 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::alphabet::{ALNUM, Alphabet, PADDED64};
 use super::assigned::Names;
-use super::name::{Strength, TRIGGERS};
+use super::command::Program;
+use super::name::{self, Strength, TRIGGERS};
 use super::rule::Rule;
 use super::span::Span;
-use super::{encode, judge, place, rules};
+use super::{command, encode, judge, place, rules};
 
 const AFTER_BEARER: Alphabet = Alphabet::new("A-Za-z0-9._~+/=-");
 const LONGEST_HEADER: usize = 8192;
 const SHORTEST_BASIC: usize = 8;
+/// Between a scheme and what follows it, beside the first.
+const MOST_BLANKS: usize = 8;
 pub(super) const PEM_BEGINS: &str = "-----BEGIN ";
 /// What stands between the dashes is not longer.
 pub(super) const LONGEST_LABEL: usize = 64;
@@ -31,6 +34,7 @@ pub(super) enum Trigger {
     Address,
     Bearer,
     Basic,
+    Command(Program),
 }
 
 struct Automaton {
@@ -44,7 +48,11 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
         ("://".into(), Trigger::Address),
         ("earer ".into(), Trigger::Bearer),
         ("asic ".into(), Trigger::Basic),
+        ("ASIC ".into(), Trigger::Basic),
     ];
+    patterns.extend(
+        command::NAMES.iter().map(|(name, program)| ((*name).into(), Trigger::Command(*program))),
+    );
     patterns.extend(rules::anchored().map(|rule| (rule.anchor.into(), Trigger::Vendor(rule))));
     for word in TRIGGERS {
         let (first, rest) = word.split_at(1);
@@ -83,6 +91,11 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
                 .map(|at| Span::vendor(rules::PASSWORD_IN_ADDRESS, at)),
             Trigger::Bearer => bearer(text, at).map(|at| Span::vendor(rules::BEARER, at)),
             Trigger::Basic => basic(text, at).map(|at| Span::vendor(rules::BASIC, at)),
+            Trigger::Command(program) => {
+                let passwords = command::passwords(text, program, at);
+                spans.extend(passwords.into_iter().map(|at| Span::name(name::PASSWORD, at)));
+                None
+            }
         };
         spans.extend(found);
     });
@@ -139,7 +152,9 @@ fn bearer(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
 
 /// Name and password in a header.
 fn basic(text: &str, hit: Range<usize>) -> Option<Range<usize>> {
-    let token = after_scheme(text.as_bytes(), hit)?;
+    let mut token = after_scheme(text.as_bytes(), hit)?;
+    // The end of a sentence is no part of it.
+    token.end = token.start + text[token.clone()].trim_end_matches('.').len();
     let decoded = encode::from_base64(&text[token.clone()])?;
     let pair = decoded.contains(&b':') && decoded.iter().all(|byte| *byte >= b' ' && *byte != 127);
     (pair && token.len() >= SHORTEST_BASIC).then_some(token)
@@ -151,7 +166,9 @@ fn after_scheme(text: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
     if !text[word].eq_ignore_ascii_case(&b'b') || !place::opens(text, word, ALNUM) {
         return None;
     }
-    let rest = text[hit.end..].iter().take(LONGEST_HEADER);
+    let blanks = text[hit.end..].iter().take(MOST_BLANKS).take_while(|byte| **byte == b' ').count();
+    let start = hit.end + blanks;
+    let rest = text[start..].iter().take(LONGEST_HEADER);
     let length = rest.take_while(|byte| AFTER_BEARER.has(**byte)).count();
-    Some(hit.end..hit.end + length)
+    Some(start..start + length)
 }

@@ -55,6 +55,75 @@ fn names_give_their_values_away() {
 }
 
 #[test]
+fn what_is_handed_to_a_program_is_a_password() {
+    let mask = "[redacted: password]";
+    for (before, secret, after) in [
+        ("curl -u anna:", "wobbleboard", " https://example.test"),
+        ("curl -sSLu anna:", "wobbleboard", " https://example.test"),
+        ("curl -uanna:", "wobbleboard", ""),
+        ("curl -X POST \\\n  --user 'anna:", "wobble board", "' https://example.test"),
+        ("curl --proxy-user=anna:", "wobbleboard", " x"),
+        ("run `curl https://example.test -u anna:", "wobbleboard", "` now"),
+        ("mysql -u root -p", "wobbleboard", " shop"),
+        ("/usr/bin/mysqldump --single-transaction -p'", "wobbleboard", "' shop > dump.sql"),
+        ("mariadb-admin -p", "wobbleboard", " ping"),
+        ("PGPASSWORD=", "wobbleboard", " psql -h db"),
+        ("MYSQL_PWD=", "wobbleboard", " mysql"),
+        ("mysqladmin --password ", "wobbleboard", " ping"),
+        ("mysqladmin --password=", "wobbleboard", " ping"),
+        ("tool --db-password \"", "wobbleboard", "\" ping"),
+        ("args: [\"--password\", \"", "wobbleboard", "\"]"),
+    ] {
+        if secret.contains(' ') {
+            // No password has a blank in it, as everywhere.
+            stays(&format!("{before}{secret}{after}"));
+        } else {
+            check(&format!("{before}{secret}{after}"), &format!("{before}{mask}{after}"));
+        }
+    }
+}
+
+#[test]
+fn what_only_speaks_of_commands_stays() {
+    for line in [
+        "curl -u $USER:$PASS https://example.test",
+        "curl -u \"${USER}:${PASS}\" https://example.test",
+        "curl -u <user>:<password> https://example.test",
+        "curl -u user:password https://example.test",
+        "curl --unix-socket /run/a.sock http://localhost/a:b",
+        "the curly -u anna:wobbleboard",
+        "mysql -u root -p shop",
+        "mysql -P3306 -proot -p$MYSQL_PWD -p\"$DB_PASS\"",
+        "docker run --name mysql -p3306:3306 -d mysql:8",
+        "docker run -p8080:80 nginx; tar -pxzf a.tgz",
+        "PGPASSWORD=$PGPASSWORD psql; PGPASSWORD=\"${DB_PASS}\" psql; PGPASSWORD= psql",
+        "the --password flag, a --password option; --password should be given",
+        "pass `--password` instead of typing it; --password VALUE, --password <value>",
+        "--password --user anna; --password-stdin; --password=$PW; --password \"$PW\"",
+        "--password-file /run/secrets/db --no-password either",
+        "Basic authentication, basic science",
+    ] {
+        stays(line);
+    }
+}
+
+#[test]
+fn webhooks_and_our_own_tokens_go_as_a_whole() {
+    let (team, app, end) = ("T01AB2CD3EF", "B04GH5IJ6KL", "aB3dE5fG7hI9jK1lM3nO5pQ7");
+    let slack = format!("hooks.slack.com/services/{team}/{app}/{end}");
+    check(&format!("at https://{slack}."), "at https://[redacted: slack webhook].");
+    let token = format!("{end}-_{end}{end}");
+    let discord = format!("discord.com/api/webhooks/112233445566778899/{token}");
+    check(&format!("at https://{discord} now"), "at https://[redacted: discord webhook] now");
+    check(&format!("https://canary.{discord}"), "https://canary.[redacted: discord webhook]");
+    let own = format!("rtk_{}", "0a1b2c3d".repeat(8));
+    check(
+        &format!("{own} and ?x={own}"),
+        "[redacted: rethread token] and ?x=[redacted: rethread token]",
+    );
+}
+
+#[test]
 fn headers_and_addresses_lose_only_the_secret() {
     check(
         "Authorization: Bearer a8s7d6f5g4h3j2k1",
@@ -64,6 +133,11 @@ fn headers_and_addresses_lose_only_the_secret() {
         "Authorization: Basic dXNlcjpodW50ZXIyeA==",
         "Authorization: Basic [redacted: basic credentials]",
     );
+    for (before, after) in [("basic ", "."), ("-H 'Authorization: BASIC  ", "'"), ("Basic ", "\\n")]
+    {
+        let text = format!("{before}dXNlcjpodW50ZXIyeA{after}");
+        check(&text, &format!("{before}[redacted: basic credentials]{after}"));
+    }
     check(
         "postgres://me:hunter2x@db:5432/a",
         "postgres://me:[redacted: password in an address]@db:5432/a",

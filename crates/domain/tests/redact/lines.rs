@@ -268,15 +268,39 @@ fn document(dice: &mut Dice) -> String {
     }
 }
 
+/// Commands, and sentences about them.
+fn command(dice: &mut Dice) -> String {
+    let (word, number) = (dice.pick(WORDS), dice.roll(9999));
+    match dice.roll(16) {
+        0 => format!("$ curl -fsSL https://example.test/{}.sh | sh", identifier(dice)),
+        1 => format!("curl -u \"$USER:$TOKEN\" -X POST https://example.test/v{number}"),
+        2 => format!("curl -u <user>:<{word}> https://example.test | jq ."),
+        3 => format!("mysql -u root -p {word} < dump{number}.sql"),
+        4 => format!("mysqldump -h db -P{number} -u {word} --password={} > x.sql", "$DB_PASS"),
+        5 => format!("docker run --name mysql -p{number}:3306 -e MYSQL_{number}=1 mysql:8"),
+        6 => format!("docker run -p {number}:80 {word}; ssh -p {number} host"),
+        7 => format!("PGPASSWORD=\"$PGPASSWORD\" psql -h localhost -p {number} {word}"),
+        8 => format!("with the --password flag or --user; {}", prose(dice, 4)),
+        9 => format!("the `--password` {word} {}", prose(dice, 3)),
+        10 => format!("docker login --username {word} --password-stdin < {word}.txt"),
+        11 => format!("    --password <PASSWORD>  the {word} of the {word}"),
+        12 => format!("Usage: tool --password=<{word}> --limit {number} -u USER"),
+        13 => format!("install curl and mysql-client {number}; {}", prose(dice, 4)),
+        14 => format!("HTTP Basic {word} and a basic {}", identifier(dice)),
+        _ => format!("subprocess.run([\"curl\", \"-u\", creds, \"--password\", {word}])"),
+    }
+}
+
 /// A line of any kind.
 pub(crate) fn any(dice: &mut Dice) -> String {
-    match dice.roll(20) {
+    match dice.roll(24) {
         0..=4 => assignment(dice),
         5..=8 => code(dice),
         9..=11 => hashes(dice),
         12..=13 => lock_file(dice),
         14 => image(dice),
         15..=16 => log(dice),
+        17..=20 => command(dice),
         _ => document(dice),
     }
 }

@@ -6,7 +6,32 @@ use crate::redact::alphabet::{
 use crate::redact::rule::{OPEN, Piece, Rule, rule, run};
 
 const SLACK: Alphabet = Alphabet::new("A-Za-z0-9%.-");
-const PATH: Alphabet = Alphabet::new("A-Za-z0-9/");
+
+/// Behind the workspace of a Slack webhook: the app, and the secret.
+const SLACK_SERVICE: &[Piece] = &[
+    Piece::Text("/"),
+    Piece::Run(run(ALNUM, 8, 14)),
+    Piece::Text("/"),
+    Piece::Run(run(ALNUM, 20, 40)),
+];
+
+/// The same for a workflow, whose number stands in between.
+const SLACK_WORKFLOW: &[Piece] = &[
+    Piece::Text("/"),
+    Piece::Run(run(ALNUM, 8, 14)),
+    Piece::Text("/"),
+    Piece::Run(run(DIGITS, 15, 20)),
+    Piece::Text("/"),
+    Piece::Run(run(ALNUM, 20, 40)),
+];
+
+/// Behind the workspace of a trigger: its number, and the secret.
+const SLACK_TRIGGER: &[Piece] = &[
+    Piece::Text("/"),
+    Piece::Run(run(DIGITS, 10, 16)),
+    Piece::Text("/"),
+    Piece::Run(run(HEX, 32, 32)),
+];
 
 /// Behind the number of a Discord webhook.
 const WEBHOOK: &[Piece] = &[Piece::Text("/"), Piece::Run(run(URL64, 60, 80))];
@@ -39,9 +64,12 @@ pub(super) const RULES: &[Rule] = &[
     rule("slack token", "xoxd-", SLACK, 20, 300),
     rule("slack token", "xoxe", SLACK, 40, 300),
     rule("slack token", "xapp-", URL64, 40, 200),
-    rule("slack webhook", "hooks.slack.com/services/", PATH, 40, 80),
-    rule("slack webhook", "hooks.slack.com/workflows/", PATH, 40, 100),
+    rule("slack webhook", "hooks.slack.com/services/", ALNUM, 8, 14).then(SLACK_SERVICE),
+    rule("slack webhook", "hooks.slack.com/workflows/", ALNUM, 8, 14).then(SLACK_WORKFLOW),
+    rule("slack webhook", "hooks.slack.com/triggers/", ALNUM, 8, 14).then(SLACK_TRIGGER),
     rule("discord webhook", "discord.com/api/webhooks/", DIGITS, 17, 20).then(WEBHOOK),
+    rule("discord webhook", "discord.com/api/v9/webhooks/", DIGITS, 17, 20).then(WEBHOOK),
+    rule("discord webhook", "discord.com/api/v10/webhooks/", DIGITS, 17, 20).then(WEBHOOK),
     rule("discord webhook", "discordapp.com/api/webhooks/", DIGITS, 17, 20).then(WEBHOOK),
     discord_bot("MT"),
     discord_bot("Mj"),

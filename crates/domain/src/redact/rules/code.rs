@@ -13,6 +13,8 @@ pub(super) const RULES: &[Rule] = &[
     rule("github token", "ghs_", ALNUM, 36, 255),
     rule("github token", "ghr_", ALNUM, 36, 255),
     rule("github token", "github_pat_", WORD, 40, 255),
+    // Our own, for the server.
+    rule("rethread token", "rtk_", HEX, 64, 64),
     rule("gitlab token", "glpat-", DOTTED, 20, 300),
     rule("gitlab token", "gldt-", URL64, 20, 64),
     rule("gitlab token", "glrt-", DOTTED, 20, 64),
