@@ -7,15 +7,20 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::message::{Extras, NewMessage, Role, Usage};
+use crate::message::{Extras, Message, NewMessage, Role, Usage};
 use crate::price::Price;
 
 /// The mark on the last message of a turn that nobody ended.
 pub const INTERRUPTED: &str = "interrupted";
+/// Where a message says why its turn ended, unless by itself.
+const STOP: &str = "stop";
+const ERROR: &str = "error";
 /// What is kept of raw updates and of a tool's raw fields.
 pub const MOST_RAW_BYTES: usize = 64 * 1024;
 /// What is kept of the output of one tool call.
 pub const MOST_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// How many refused requests of one turn are listed.
+const MOST_REFUSED: usize = 100;
 /// What something takes beside its text.
 const FRAME_BYTES: usize = 256;
 
@@ -92,6 +97,13 @@ pub struct Permission {
     pub by: String,
 }
 
+impl Permission {
+    /// Whether the agent was not allowed to do it.
+    pub fn is_refused(&self) -> bool {
+        !self.answer.starts_with("allow")
+    }
+}
+
 impl Update {
     /// Takes up what follows, where both together are one piece of text.
     pub fn join(&mut self, next: &Self) -> bool {
@@ -130,6 +142,16 @@ impl Update {
                 | Self::Plan { .. }
                 | Self::Permission(_)
         )
+    }
+}
+
+impl Message {
+    /// Whether its turn ended before the agent had finished: interrupted, cancelled, or failed.
+    pub fn is_cut_short(&self) -> bool {
+        let other = &self.extras.other;
+        other.get(INTERRUPTED).is_some_and(|mark| mark == true)
+            || other.get(STOP).is_some_and(|reason| reason == "cancelled")
+            || other.contains_key(ERROR)
     }
 }
 
@@ -287,6 +309,12 @@ impl Turn {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
+    /// What the agent asked for and was refused, in the order of its requests.
+    pub fn refused(&self) -> Vec<Permission> {
+        let asked = self.pieces.iter().flat_map(|piece| &piece.permissions);
+        asked.filter(|asked| asked.is_refused()).take(MOST_REFUSED).cloned().collect()
+    }
+
     /// The title that the agent gave the conversation.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
@@ -348,8 +376,8 @@ impl Turn {
         }
         match end {
             End::Interrupted => put(INTERRUPTED, true.into()),
-            End::Failed(why) => put("error", why.as_str().into()),
-            End::Stopped(reason) if reason != "end_turn" => put("stop", reason.as_str().into()),
+            End::Failed(why) => put(ERROR, why.as_str().into()),
+            End::Stopped(reason) if reason != "end_turn" => put(STOP, reason.as_str().into()),
             End::Stopped(_) => (),
         }
     }

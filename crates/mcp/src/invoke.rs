@@ -237,7 +237,9 @@ impl Run {
         let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log, cancel);
         watch.note("PROMPT", &self.prompt);
         self.note_restriction(&mut watch, is_native);
+        let following = office.streams.follow(&office.engine, id).await;
         let answer = self.send(place, options, &mut watch).await;
+        drop(following);
         let stop = watch.finish();
         let outcome = self.told(answer, stop);
         self.file(&mut watch, &outcome).await;

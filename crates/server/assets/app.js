@@ -97,9 +97,11 @@
     for (const listener of listeners) listener(told);
   };
 
-  const connect = () => {
-    clearTimeout(retry);
-    if (source || !body.dataset.kinds) return;
+  /** The server has ended the stream: the cookie may have ended, which this finds out. */
+  const refused = () => { fetchText('/api/v1/sessions?limit=1').catch(() => {}); };
+
+  /** A stream of this tab alone, where tabs cannot share one. */
+  const connectAlone = () => {
     source = new EventSource('/api/v1/events' + (last ? '?after=' + encodeURIComponent(last) : ''));
     for (const kind of body.dataset.kinds.split(' ')) source.addEventListener(kind, take);
     source.onopen = () => tell(true);
@@ -107,10 +109,39 @@
       tell(false);
       if (!source || source.readyState !== EventSource.CLOSED) return;
       disconnect();
-      // Refused: the cookie may have ended, which this finds out.
-      fetchText('/api/v1/sessions?limit=1').catch(() => {});
+      refused();
       retry = setTimeout(connect, 2000);
     };
+  };
+
+  /** The stream of all tabs, in events.js. Those of different logins do not share one. */
+  const connectShared = () => {
+    let worker;
+    try { worker = new SharedWorker(body.dataset.worker, { name: body.dataset.login }); } catch (_) { return false; }
+    const port = worker.port;
+    source = { close: () => { port.postMessage({ leave: true }); port.close(); } };
+    worker.onerror = () => {
+      disconnect();
+      isAlone = true;
+      connect();
+    };
+    port.onmessage = ({ data }) => {
+      if (data.event) {
+        // Told again for the sake of another tab.
+        if (last && Number(data.event.id) <= Number(last)) return;
+        take({ lastEventId: data.event.id, data: data.event.data });
+      } else if (data.refused) refused();
+      else tell(data.live);
+    };
+    port.postMessage({ join: { after: last, kinds: body.dataset.kinds.split(' ') } });
+    return true;
+  };
+
+  let isAlone = typeof SharedWorker === 'undefined' || !body.dataset.worker;
+  const connect = () => {
+    clearTimeout(retry);
+    if (source || !body.dataset.kinds) return;
+    if (isAlone || !connectShared()) connectAlone();
   };
 
   const disconnect = () => {
@@ -118,7 +149,7 @@
     source = null;
   };
 
-  // Browsers have few connections for one server: tabs that nobody sees give theirs back after a while.
+  // Tabs that nobody sees do not follow for ever.
   let hiding = 0;
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hiding);
@@ -452,19 +483,28 @@
     return { ok: answer.ok, status: answer.status, told: await answer.json() };
   };
 
+  /** Says so beside the questions, where it stays to be read: the question itself goes, and other news comes. */
+  const tellTooLate = () => {
+    const notice = document.createElement('p');
+    Object.assign(notice, { id: 'too-late', className: 'notice' });
+    notice.setAttribute('role', 'status');
+    $('questions').after(notice);
+    notice.textContent = 'Too late: it was answered, or the turn is over.';
+  };
+
   /** Sends the answer of the button that was pressed; the question goes away when the server says so. */
   const answerLive = async (form, chosen) => {
     const { turn, question } = form.elements;
     const enable = (isOn) => { for (const button of all('button', form)) button.disabled = !isOn; };
-    for (const old of all('[role=alert]', form)) old.remove();
+    for (const old of [...all('[role=alert]', form), ...all('#too-late')]) old.remove();
     enable(false);
     try {
       const { ok, status, told } = await post('/api/v1/turns/' + encodeURIComponent(turn.value) + '/answers',
         { question_id: Number(question.value), option_id: Number(chosen.value) });
-      // Whoever is too late sees that it is gone.
       if (!ok && status !== 404 && status !== 409) throw new Error(told.detail || told.title);
+      if (!ok) tellTooLate();
       await showQuestions();
-      say(ok ? 'Answered' : 'Too late: it was answered, or the turn is over');
+      if (ok) say('Answered');
       ($('questions').querySelector('button:enabled') || $('questions')).focus({ preventScroll: true });
       enable(true);
     } catch (error) {

@@ -40,7 +40,25 @@ pub(crate) fn complete(document: &mut OpenApi) {
     }
 }
 
+/// What a response means of which nothing more is said: every one has to have a description.
+fn meaning(status: &str) -> &'static str {
+    match status {
+        "101" => "Events follow over a WebSocket",
+        "201" => "It is made",
+        "202" => "It is taken on, and goes on",
+        "304" => "It is as it was",
+        _ => "It is done",
+    }
+}
+
 fn describe(operation: &mut Operation, problems: &[(String, String)]) {
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            meaning(status).clone_into(&mut response.description);
+        }
+    }
     operation.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
     for (status, text) in problems {
         let schema = RefOr::Ref(Ref::from_schema_name("Problem"));

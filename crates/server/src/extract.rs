@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::access::Caller;
 use crate::problem::Problem;
@@ -44,11 +44,25 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            return Err(Problem::new("unsupported_media_type", "the body is not said to be JSON")
-                .hint("send it as Content-Type: application/json"));
+        let has_type = request.headers().contains_key(header::CONTENT_TYPE);
+        let is_json = is_json(request.headers());
+        let not_json = || {
+            Problem::new("unsupported_media_type", "the body is not said to be JSON")
+                .hint("send it as Content-Type: application/json")
+        };
+        if has_type && !is_json {
+            return Err(not_json());
         }
         let bytes = body(request, app, app.settings.bounds.body_bytes).await?;
+        // Where every field is optional, so is the body.
+        if bytes.is_empty()
+            && let Ok(nothing) = serde_json::from_value(Value::Object(Map::new()))
+        {
+            return Ok(Self(nothing));
+        }
+        if !is_json {
+            return Err(not_json());
+        }
         // A list of the fields' values, without their names, would be taken for them.
         if bytes.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::new("bad_input", "the body is not an object"));

@@ -1,6 +1,8 @@
 //! The document as it is sent, with the forms of texts and the ends of numbers: what the domain checks, in the words of
 //! JSON Schema, so that a client can know before it asks.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
 
@@ -82,10 +84,12 @@ const PARAMETERS: &[(&str, &str, &str, Form)] = &[
 /// The text of the document.
 pub(crate) fn text(document: &OpenApi) -> String {
     let mut value = serde_json::to_value(document).unwrap_or_default();
+    let without_needs = without_needs(&value["components"]["schemas"]);
     if let Some(paths) = value["paths"].as_object_mut() {
         for (path, item) in paths {
             for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
                 name_apart(operation);
+                may_lack_body(operation, &without_needs);
                 let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
                 parameters.into_iter().flatten().for_each(|given| parameter(path, given));
             }
@@ -115,6 +119,24 @@ fn name_apart(operation: &mut Value) {
     let names = tag.zip(operation["operationId"].as_str());
     if let Some(name) = names.map(|(tag, name)| format!("{tag}_{name}")) {
         operation["operationId"] = name.into();
+    }
+}
+
+/// References to the schemas of which every field is optional.
+fn without_needs(schemas: &Value) -> BTreeSet<String> {
+    let named = schemas.as_object().into_iter().flatten();
+    let optional = named.filter(|(_, schema)| {
+        schema["type"] == "object" && schema["required"].as_array().is_none_or(Vec::is_empty)
+    });
+    optional.map(|(name, _)| format!("#/components/schemas/{name}")).collect()
+}
+
+/// Where every field of a body is optional, so is the body: see `extract::Json`.
+fn may_lack_body(operation: &mut Value, without_needs: &BTreeSet<String>) {
+    let Some(body) = operation.get_mut("requestBody") else { return };
+    let schema = body.pointer("/content/application~1json/schema/$ref").and_then(Value::as_str);
+    if schema.is_some_and(|schema| without_needs.contains(schema)) {
+        body["required"] = false.into();
     }
 }
 

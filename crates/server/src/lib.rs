@@ -13,6 +13,7 @@ mod log;
 mod metrics;
 mod patient;
 mod problem;
+mod ready;
 mod router;
 mod routes;
 mod serve;

@@ -117,6 +117,8 @@ mod tests {
         for _ in 0..10 * WAITING {
             log.event("said", &[("what", &text)]);
         }
+        // The writer ends with it, and with the writer what is read: a loss that is not told fails the test.
+        drop(log);
         for line in BufReader::new(read).lines() {
             let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
             if line["event"] == "lines_lost" {

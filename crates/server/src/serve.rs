@@ -1,6 +1,6 @@
-//! Taking connections: so many at once, none for ever, and an end that loses nothing.
+//! Taking connections: so many at once and from one address, none for ever, and an end that loses nothing.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::limit::Seats;
 use crate::log::Log;
+use crate::metrics::Why;
 use crate::patient::{Patient, Upload};
 use crate::router::router;
 use crate::settings::Settings;
@@ -63,7 +65,9 @@ impl Server {
         let tidies = tokio::spawn(tidy(Arc::clone(&app)));
         let routes = router(&app);
         let open = TaskTracker::new();
-        let room = Arc::new(Semaphore::new(app.settings.bounds.connections));
+        let bounds = &app.settings.bounds;
+        let room = Arc::new(Semaphore::new(bounds.connections));
+        let seats = Seats::new(bounds.connections, bounds.connections_each);
         let tls = self.tls.map(TlsAcceptor::from);
         tokio::pin!(ended);
         loop {
@@ -75,11 +79,15 @@ impl Server {
                 tokio::time::sleep(BREATHE).await;
                 continue;
             };
+            let Some(seat) = seats.take(&site_of(address.ip())) else {
+                refuse(&app, &stream, tls.is_some());
+                continue;
+            };
             let connection = Connection { app: Arc::clone(&app), routes: routes.clone(), address };
             let tls = tls.clone();
             open.spawn(async move {
                 connection.serve(stream, tls).await;
-                drop(permit);
+                drop((permit, seat));
             });
         }
         drop(listener);
@@ -107,6 +115,32 @@ async fn take(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<Taken> {
     // Small answers are not held back.
     drop(stream.set_nodelay(true));
     Some((stream, address, permit))
+}
+
+/// Whose connections are counted together: one address, or the network that somebody is given of the newer kind.
+fn site_of(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            format!("{}/64", Ipv6Addr::from_bits(network))
+        }
+    }
+}
+
+/// What is answered to a connection too many. It is not waited for: whoever has so many is not to hold up others.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
+Connection: close\r\nRetry-After: 1\r\nContent-Length: 180\r\n\r\n\
+{\"type\":\"about:blank\",\"title\":\"There is no room\",\"status\":503,\"code\":\"too_many_connections\",\
+\"detail\":\"this address has too many connections\",\"hint\":\"close some, or use them again\"}";
+
+fn refuse(app: &App, stream: &TcpStream, is_tls: bool) {
+    let code = "too_many_connections".to_owned();
+    app.metrics.refusals.get_or_create(&Why { code }).inc();
+    if !is_tls {
+        // A client that does not take it is refused all the same.
+        drop(stream.try_write(REFUSAL));
+    }
 }
 
 async fn tidy(app: App) {
@@ -163,5 +197,31 @@ impl Connection {
                 drop(connection.await);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(REFUSAL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}", body.len())), "{} bytes", body.len());
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            (&problem["status"], &problem["code"]),
+            (&503.into(), &"too_many_connections".into())
+        );
+    }
+
+    #[test]
+    fn one_network_counts_as_one_address() {
+        let of = |text: &str| site_of(text.parse().unwrap());
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
     }
 }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub port: u16,
     /// The folder that new sessions are about, unless another is named.
     pub project: PathBuf,
+    /// The file that the store writes to.
+    pub store: PathBuf,
     pub version: &'static str,
     pub context: context::Limits,
     pub pruning: Pruning,
@@ -36,6 +38,8 @@ pub struct Bounds {
     pub body_bytes: usize,
     pub header_bytes: usize,
     pub connections: usize,
+    /// Those from one address; of whatever stands before the server there may be as many as in all.
+    pub connections_each: usize,
     /// Event clients at once, of all and of one token.
     pub streams: usize,
     pub streams_each: usize,
@@ -61,6 +65,7 @@ impl Default for Bounds {
             body_bytes: 8 << 20,
             header_bytes: 32 << 10,
             connections: 1_024,
+            connections_each: 512,
             streams: 512,
             streams_each: 256,
             requests: 1_000,

@@ -16,6 +16,7 @@ use crate::live::Live;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::ready::Readiness;
 use crate::settings::Settings;
 use crate::turns::Turns;
 use crate::work::Workers;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) workers: Workers,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
+    pub(crate) ready: Readiness,
     /// Set when the server is to end: streams close, nothing new begins.
     pub(crate) stop: CancellationToken,
 }
@@ -65,6 +67,7 @@ impl Shared {
             workers,
             metrics,
             log,
+            ready: Readiness::default(),
             stop,
         }))
     }

@@ -178,13 +178,53 @@ fn thousands_of_idle_sockets_are_in_nobodys_way_for_long() {
     let idle: Vec<TcpStream> =
         (0..1_100).filter_map(|_| TcpStream::connect(site.address).ok()).collect();
     assert!(idle.len() > 1_000, "{}", idle.len());
-    // Whoever asks meanwhile waits for their turn, and is answered.
+    // Whoever asks meanwhile from elsewhere is answered.
     let begun = Instant::now();
-    site.get("/api/v1/sessions").is(200);
+    assert_eq!(from_elsewhere(&site), 200);
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
     assert!(site.memory() < before + 64 * 1024, "{before} {}", site.memory());
     drop(idle);
+    until("they are let go", || (site.counter("rethread_connections") < 3.0).then_some(()));
     site.get("/api/v1/sessions").is(200);
+}
+
+/// Asks for the sessions from another address; gives the status.
+fn from_elsewhere(site: &Site) -> u16 {
+    let mut stream = connect(elsewhere(), site.address);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let text = format!(
+        "GET /api/v1/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        site.address, site.token
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn one_address_does_not_take_all_connections() {
+    let site = limited("max_connections = 40");
+    // Half of them may be of one address; two are for whoever looks.
+    let near = elsewhere();
+    let held: Vec<TcpStream> = (0..20).map(|_| connect(near, site.address)).collect();
+    until("they are there", || (site.counter("rethread_connections") >= 21.0).then_some(()));
+    for _ in 0..30 {
+        let mut refused = connect(near, site.address);
+        refused.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut answer = String::new();
+        refused.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("\"code\":\"too_many_connections\""), "{answer}");
+    }
+    assert_eq!(from_elsewhere(&site), 200, "there is room for others");
+    let refusals = site.counter("rethread_refusals_total{code=\"too_many_connections\"}");
+    assert!(refusals >= 30.0, "{refusals}");
+    drop(held);
+    until("they are let go", || (site.counter("rethread_connections") < 3.0).then_some(()));
+    let again = connect(near, site.address);
+    until("it is let in", || (site.counter("rethread_connections") >= 2.0).then_some(()));
+    drop(again);
 }
 
 /// Sends chunks until it is refused; gives the answer and how many bytes were sent.

@@ -10,24 +10,6 @@ mod browser;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 mod chat;
 mod client;
-#[path = "../it/mcp_client.rs"]
 #[expect(dead_code, reason = "the other tests use the rest of it")]
+#[path = "../it/mcp_client.rs"]
 mod mcp_client;
-mod routes;
-mod site;
-mod sockets;
-
-mod access;
-mod approval;
-mod asked;
-mod conformity;
-mod doors;
-mod events;
-mod flows;
-mod greed;
-mod kills;
-mod limits;
-mod matrix;
-mod rest;
-mod schema;
-mod talks;

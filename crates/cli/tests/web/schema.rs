@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
+use crate::outside::{self, succeeded};
 use crate::site::Site;
 use crate::sockets::until;
 
@@ -18,30 +19,9 @@ const SEED: &str = "8617";
 const EXAMPLES: u32 = 100;
 const LEAST_CASES: u64 = 10_000;
 
-/// schemathesis, in an environment of its own.
+/// schemathesis, in an environment of its own, which is made once.
 fn schemathesis() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{VERSION}"));
-    folder.join("bin/schemathesis")
-}
-
-/// Makes it, once.
-fn install() {
-    let program = schemathesis();
-    if !program.exists() {
-        let folder = program.parent().and_then(Path::parent).expect("a folder");
-        let made = Command::new("python3").args(["-m", "venv"]).arg(folder).output();
-        succeeded(&made.expect("python3"), "python3 -m venv; is python3-venv installed?");
-        let wanted = format!("schemathesis=={VERSION}");
-        let pip = Command::new(folder.join("bin/pip")).args(["install", "-q", &wanted]).output();
-        succeeded(&pip.expect("pip"), "pip install");
-    }
-}
-
-fn succeeded(output: &Output, what: &str) {
-    let (said, told) = (&output.stdout, &output.stderr);
-    let text =
-        || String::from_utf8_lossy(&[said.as_slice(), told.as_slice()].concat()).into_owned();
-    assert!(output.status.success(), "{what}\n{}", text());
+    outside::python("schemathesis", &[&format!("schemathesis=={VERSION}")]).join("schemathesis")
 }
 
 /// A server that nobody slows down. An agent is only started for what is there before: none has the name that is the default.
@@ -166,10 +146,17 @@ fn seed() -> String {
 }
 
 /// Asks, and gives how many cases there were.
-fn asked(to: SocketAddr, folder: &Path, name: &str, seed: &str, more: &[&str]) -> u64 {
+fn asked(
+    program: &Path,
+    to: SocketAddr,
+    folder: &Path,
+    name: &str,
+    seed: &str,
+    more: &[&str],
+) -> u64 {
     let examples = EXAMPLES.to_string();
     let report = folder.join(format!("{name}.json"));
-    let output = Command::new(schemathesis())
+    let output = Command::new(program)
         .args(["--config-file", "schemathesis.toml", "run", "openapi.json"])
         .args(["--url", &format!("http://{to}")])
         .args([
@@ -197,7 +184,7 @@ fn asked(to: SocketAddr, folder: &Path, name: &str, seed: &str, more: &[&str]) -
 
 #[test]
 fn nothing_that_the_document_names_fails_or_surprises() {
-    install();
+    let program = schemathesis();
     let site = site();
     let folder = site.env.path("schema");
     std::fs::create_dir(&folder).unwrap();
@@ -207,7 +194,7 @@ fn nothing_that_the_document_names_fails_or_surprises() {
     std::fs::write(folder.join("hooks.py"), HOOKS).unwrap();
     let (address, seed, begun) = (site.address, seed(), Instant::now());
     let bearer = format!("Authorization: Bearer {}", site.token);
-    let ask = |name: &str, more: &[&str]| asked(address, &folder, name, &seed, more);
+    let ask = |name: &str, more: &[&str]| asked(&program, address, &folder, name, &seed, more);
     let (with, without) = std::thread::scope(|scope| {
         // Without a token everything is told to bring one: there is nothing to accept, and no method to be wrong.
         let checks = "unsupported_method,allow_header_conformance,positive_data_acceptance";

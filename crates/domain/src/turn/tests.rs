@@ -87,6 +87,27 @@ fn an_interrupted_turn_is_marked_even_if_nothing_was_said() {
 }
 
 #[test]
+fn what_was_refused_is_listed() {
+    let asked = |title: &str, answer: &str| {
+        Update::Permission(Permission {
+            tool: title.into(),
+            title: title.into(),
+            kind: "execute".into(),
+            answer: answer.into(),
+            by: "policy".into(),
+        })
+    };
+    let mut turn = Turn::default();
+    for (title, answer) in
+        [("rm", "reject_once"), ("ls", "allow_once"), ("cp", "cancelled"), ("mv", "allow_always")]
+    {
+        turn.take(asked(title, answer), Timestamp::UNIX_EPOCH);
+    }
+    let refused: Vec<String> = turn.refused().into_iter().map(|asked| asked.title).collect();
+    assert_eq!(refused, ["rm", "cp"]);
+}
+
+#[test]
 fn a_permission_goes_with_its_tool_call() {
     let asked = Permission {
         tool: "1".into(),

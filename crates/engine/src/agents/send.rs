@@ -1,7 +1,7 @@
 //! What comes of a request, and how it is passed between processes.
 
 use rethread_domain::opening::Opening;
-use rethread_domain::turn::{End, Turn, Update};
+use rethread_domain::turn::{End, Permission, Turn, Update};
 use rethread_domain::{Seq, SessionId};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct Answer {
     /// Tokens in the agent's context and its size, where it told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<(u64, u64)>,
+    /// What the agent asked to do in this turn and was refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Permission>,
 }
 
 impl Answer {
@@ -43,6 +46,7 @@ impl Answer {
             opened,
             upto: 0,
             context: turn.context(),
+            refused: turn.refused(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The style sheet, the script and the icon: part of the program, served under names that change with their content.
+//! The style sheet, the scripts and the icon: part of the program, served under names that change with their content.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -30,6 +30,9 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     asset("app", "js", "text/javascript; charset=utf-8", include_str!("../../assets/app.js"))
 });
+static WORKER: LazyLock<Asset> = LazyLock::new(|| {
+    asset("events", "js", "text/javascript; charset=utf-8", include_str!("../../assets/events.js"))
+});
 static ICON: LazyLock<Asset> =
     LazyLock::new(|| asset("icon", "svg", "image/svg+xml", include_str!("../../assets/icon.svg")));
 
@@ -41,6 +44,10 @@ pub(super) fn script() -> &'static str {
     &SCRIPT.path
 }
 
+pub(super) fn worker() -> &'static str {
+    &WORKER.path
+}
+
 pub(super) fn icon() -> &'static str {
     &ICON.path
 }
@@ -50,7 +57,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 async fn serve(At(name): At<String>) -> Result<Response, Problem> {
-    let all = [&*STYLE, &*SCRIPT, &*ICON];
+    let all = [&*STYLE, &*SCRIPT, &*WORKER, &*ICON];
     let found = all.into_iter().find(|asset| asset.path.strip_prefix("/assets/") == Some(&*name));
     let found = found.ok_or_else(|| Problem::new("not_found", "there is nothing of this name"))?;
     let headers = [

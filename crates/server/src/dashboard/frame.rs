@@ -44,6 +44,8 @@ pub(crate) struct Frame {
     pub(crate) told: Option<&'static str>,
     /// The newest event when the page was made: the script goes on from there. See [`Frame::live`].
     pub(crate) after: Option<u64>,
+    /// What the tabs of one login share: they follow events together.
+    pub(crate) login: String,
 }
 
 impl Frame {
@@ -57,13 +59,22 @@ impl Frame {
             may_write: caller.may_write(),
             told: None,
             after: None,
+            login: caller.token.id.to_string(),
         }
     }
 
     /// For somebody who is not logged in, or of whom only the name is known.
     pub(crate) fn bare(title: impl Into<String>, user: Option<String>) -> Self {
         let who = user.map(|user| Visitor { user, role: None });
-        Self { title: title.into(), nav: Nav::None, who, may_write: false, told: None, after: None }
+        Self {
+            title: title.into(),
+            nav: Nav::None,
+            who,
+            may_write: false,
+            told: None,
+            after: None,
+            login: String::new(),
+        }
     }
 
     /// The same, with a notice of what was just done.
@@ -104,6 +115,11 @@ impl Frame {
     #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
     pub(crate) fn script(&self) -> &'static str {
         assets::script()
+    }
+
+    #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
+    pub(crate) fn worker(&self) -> &'static str {
+        assets::worker()
     }
 
     #[expect(clippy::unused_self, reason = "templates reach it through the frame")]

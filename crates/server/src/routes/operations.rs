@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use super::{json, ok};
 use crate::access::Caller;
 use crate::problem::Problem;
+use crate::ready;
 use crate::state::App;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -22,20 +23,27 @@ struct Lives {
     status: &'static str,
 }
 
+#[derive(Debug, Serialize)]
+struct Readiness {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
 /// The process answers.
 pub(crate) async fn healthz() -> Result<Response, Problem> {
     ok(&Lives { status: "ok" })
 }
 
-/// It can serve: the store can be read, and it is not about to end.
+/// It can serve: the store can be read and written, and it is not about to end.
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
-    let is_ready = !app.stop.is_cancelled() && app.engine.feed_head().await.is_ok();
-    let (code, status) = if is_ready {
-        (StatusCode::OK, "ok")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready")
-    };
-    json(code, &Lives { status })
+    match ready::trouble(&app).await {
+        None => json(StatusCode::OK, &Readiness { status: "ok", reason: None }),
+        Some(reason) => {
+            let told = Readiness { status: "not ready", reason: Some(reason) };
+            json(StatusCode::SERVICE_UNAVAILABLE, &told)
+        }
+    }
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {

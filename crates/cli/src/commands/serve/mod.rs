@@ -277,6 +277,7 @@ impl Args {
             is_behind_proxy: self.behind_proxy,
             port,
             project,
+            store: store_file(&app.url),
             version: env!("CARGO_PKG_VERSION"),
             context: app.config.limits(),
             pruning: app.config.pruning(),
@@ -285,6 +286,11 @@ impl Args {
             bounds: Bounds {
                 body_bytes: serve.max_body_bytes,
                 connections: serve.max_connections,
+                connections_each: if self.behind_proxy {
+                    serve.max_connections
+                } else {
+                    (serve.max_connections / 2).max(1)
+                },
                 streams: serve.max_streams,
                 streams_each: (serve.max_streams / 2).max(1),
                 requests: serve.requests_per_second,

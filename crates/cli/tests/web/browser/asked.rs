@@ -92,7 +92,11 @@ fn a_question_comes_and_goes_with_what_happens_elsewhere() {
     site.answer(&turn, 1, 3).is(200);
     site.over(&turn);
     browser.click("#questions button");
-    browser.until_says("#said", "Too late");
+    browser.until_says("#too-late", "Too late: it was answered, or the turn is over.");
+    // Other news does not take it away.
+    site.env.run(["rename", &id, "Another name"]).succeeded();
+    browser.until_says("h1", "Another name");
+    assert!(browser.text("#too-late").starts_with("Too late"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod plain;
 mod sending;
 mod sessions;
 mod strangers;
+mod tabs;
 mod walk;
 mod workflows;
 
