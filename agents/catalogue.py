@@ -27,6 +27,7 @@ class Agent:
     shell: bool = True      # whether it has a tool to run commands
     sandbox: bool = False   # runs commands without asking where they can change nothing
     loads: bool = True      # whether session/load is safe
+    permissions: str = ""   # what Rethread is told to do where it can keep no other rule
     fails_with: int = 400   # an HTTP status of its model that it gives up on quickly
 
     @property
@@ -171,7 +172,7 @@ AGENTS = {agent.name: agent for agent in [
                "GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "auto"},
           files={".config/goose/config.yaml": GOOSE}),
     Agent("pi", ["npm:pi-acp@0.0.34", f"npm:{PI_PACKAGE}"], ["node_modules/.bin/pi-acp"],
-          mode="off", has_model="stub/stub-model",
+          mode="off", has_model="stub/stub-model", permissions="agent",
           env={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}, path=[(PI_PACKAGE, "node_modules/.bin")],
           files={".pi/agent/models.json": PI_MODELS, ".pi/agent/settings.json": json.dumps(
               {"defaultProvider": "stub", "defaultModel": "stub-model", "quietStartup": True})}),

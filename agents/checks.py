@@ -22,6 +22,7 @@ INJECTED = ("This is the earlier history of a session", "This was said in our co
 ABOUT = re.compile(r"^### Session summary$.*?(?=^## )|^(?:- Title:|#+ )[^\n]*$", re.M | re.S)
 REPEATED = re.compile(r"(may|might|possibly|perhaps)[^.\n]{0,80}(repeat|already|twice|again)", re.I)   # how a second telling is marked
 WORDS, WORD_MS, HEARD = 200, 50, 20     # the long answer: its words, the time of each, how many are shown before the kill
+LATE_MS = 30000                     # how long the model is silent before an answer that never comes
 OUTLIVES = 5                        # seconds that something may be there after Rethread
 
 
@@ -96,7 +97,8 @@ class Scenario:
         for one in (agent, partner):
             self.furnish(one)
             env = ", ".join(f"{key} = {json.dumps(value)}" for key, value in one.environment(self.home(one), stub.url).items())
-            config.append(f"[agents.{one.entry}]\ncommand = {json.dumps(one.argv(self.home(one)))}\nenv = {{ {env} }}\n")
+            config.append(f"[agents.{one.entry}]\ncommand = {json.dumps(one.argv(self.home(one)))}\nenv = {{ {env} }}\n"
+                          + f"permissions = {json.dumps(one.permissions)}\n" * bool(one.permissions))
         (self.own / "config/rethread/config.toml").write_text("\n".join(config))
 
     def home(self, agent):
@@ -272,14 +274,20 @@ class Scenario:
             shutil.rmtree(self.cwd)
             self.cwd.mkdir()
 
-    def cut(self, talk, prompt, agent_too):
-        """`kill -9` in the middle of a long answer: of Rethread, or of Rethread and the agent at the same moment.
-
-        Gives the whole words that a person saw before."""
-        self.stub.set(chunk_delay_ms=WORD_MS)
+    def cut(self, talk, prompt, agent_too, early):
+        """`kill -9` in the middle of a long answer, or before its first word: of Rethread, or of Rethread and the agent at the same
+        moment. Gives the whole words that a person saw before."""
+        mark = self.stub.mark()
+        self.stub.set(chunk_delay_ms=WORD_MS, delay_ms=LATE_MS if early else 0)
         process = self.start(*send(talk, prompt), json=False)
         try:
-            shown = world.read_until(process.stdout, f"word{HEARD} ".encode(), SECONDS)
+            if early:
+                shown = b""
+                asked = prompt.splitlines()[0]
+                reached = world.wait_for(lambda: any(asked in request.last for request in self.stub.since(mark)), SECONDS / 4, every=0.2)
+            else:
+                shown = world.read_until(process.stdout, f"word{HEARD} ".encode(), SECONDS)
+                reached = f"word{HEARD} ".encode() in shown
             self.expect(process.poll() is None, "Rethread ended before the answer did")
         finally:
             world.kill(self.running() if agent_too else [process.pid])
@@ -289,22 +297,22 @@ class Scenario:
             left = world.wait_until_none(self.running, OUTLIVES)
             self.expect(not left, f"{len(left)} processes outlive a killed Rethread by more than {OUTLIVES} s")
             world.kill(left)
-            self.stub.set(chunk_delay_ms=0)
-        words = re.findall(r"word\d+(?= )", shown.decode("utf8", "replace"))
-        if len(words) < HEARD:
-            raise Broken("the long answer never began")
-        return " ".join(words)
+            self.stub.set(chunk_delay_ms=0, delay_ms=0)
+        if not reached:
+            raise Broken("the request never reached the model" if early else "the long answer never began")
+        return " ".join(re.findall(r"word\d+(?= )", shown.decode("utf8", "replace")))
 
-    def interrupted(self, agent_too):
-        name = "both cut off in an answer" if agent_too else "Rethread cut off in an answer"
-        self.step = name
+    def interrupted(self, agent_too, early=False):
+        who = "both cut off" if agent_too else "Rethread cut off"
+        self.step = name = f"{who} {'before' if early else 'in'} an answer"
         talk = self.talk()
         self.told(talk)
         prompt = f"Count {tag()} for me.\nstream: {WORDS}"
-        asked, beginning = prompt.splitlines()[0], self.cut(talk, prompt, agent_too)
-        before = [*talk.records, asked, beginning]
+        asked, beginning = prompt.splitlines()[0], self.cut(talk, prompt, agent_too, early)
+        once = [asked, beginning] if beginning else [asked]
+        before = [*talk.records, *once]
         ways = [("again", self.agent, send, (*NATIVE, "retold"))]
-        if agent_too:
+        if agent_too and not early:
             ways.append((f"to {self.partner.name}", self.partner, resume(self.partner), ("retold",)))
         for way, agent, command, how in ways:
             self.step = f"{name}, {way}"
@@ -314,7 +322,7 @@ class Scenario:
             for everything, _ in seen:
                 self.expect(f"word{WORDS}" not in everything, "the cut answer reached the model whole")
                 self.expect(places([*before, question], everything), "the records did not reach the model in their order")
-                for record in (asked, beginning):
+                for record in once:
                     count, text = everything.count(record), f"{record[:20]!r} reached the model"
                     # Where an agent does not show what it has kept, it is sent again, and marked so.
                     marked = count == 2 and REPEATED.search(everything)
@@ -368,6 +376,7 @@ class Scenario:
         self.again(other, self.agent)
         if self.agent.model != "echo":      # an echo is never slow
             self.interrupted(agent_too=True)
+            self.interrupted(agent_too=True, early=True)
             self.interrupted(agent_too=False)
         self.step = "the agent forgot everything"
         self.forget()

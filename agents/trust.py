@@ -183,7 +183,7 @@ class Trust(checks.Scenario):
         for what, known, more, place in (("mode", self.agent.mode, [], "unknown"),
                                          ("model", self.agent.has_model, ["--model", "no-such-model"], "config")):
             mark, prompt = self.stub.mark(), f"Note {checks.tag()}: never said."
-            code, _, said = self.ended("run", self.agent.entry, prompt, *more, config=place)
+            code, _, said = self.ended("run", self.agent.entry, prompt, "--permissions", "allow", *more, config=place)
             reached = self.agent.model != "echo" and any(prompt in request.text for request in self.stub.since(mark))
             self.expect(code not in (0, None) and not reached, f"a {what} that the agent does not have was taken ({code}): {said[-200:]!r}")
             self.expect(f"no-such-{what}" in said and known in said, f"the error does not name the {what}s there are ({known}): {said[-400:]!r}")
