@@ -10,6 +10,27 @@ mod browser;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 mod chat;
 mod client;
-#[expect(dead_code, reason = "the other tests use the rest of it")]
 #[path = "../it/mcp_client.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
 mod mcp_client;
+mod outside;
+mod routes;
+mod site;
+mod sockets;
+
+mod access;
+mod approval;
+mod asked;
+mod conformity;
+mod doors;
+mod events;
+mod flows;
+mod generated;
+mod greed;
+mod kills;
+mod limits;
+mod matrix;
+mod ready;
+mod rest;
+mod schema;
+mod talks;
