@@ -29,6 +29,7 @@ class Agent:
     loads: bool = True      # whether session/load is safe
     permissions: str = ""   # what Rethread is told to do where it can keep no other rule
     fails_with: int = 400   # an HTTP status of its model that it gives up on quickly
+    insists: bool = False   # asks its model for minutes when that says nothing
 
     @property
     def entry(self):
@@ -177,7 +178,7 @@ AGENTS = {agent.name: agent for agent in [
           files={".pi/agent/models.json": PI_MODELS, ".pi/agent/settings.json": json.dumps(
               {"defaultProvider": "stub", "defaultModel": "stub-model", "quietStartup": True})}),
     Agent("kimi-code", ["npm:@moonshot-ai/kimi-code@2.1.0"], ["node_modules/.bin/kimi", "acp"],
-          mode="yolo", has_model="stub",
+          mode="yolo", has_model="stub", insists=True,
           files={".kimi-code/config.toml": KIMI}, preset="kimi"),
     Agent("copilot", ["npm:@github/copilot@1.0.102"], ["node_modules/.bin/copilot", "--acp"],
           mode="session-modes#plan",
