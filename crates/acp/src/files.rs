@@ -34,6 +34,11 @@ impl Files {
         &self.names[1]
     }
 
+    /// The names of the folder.
+    pub(crate) fn roots(&self) -> [String; 2] {
+        [0, 1].map(|name: usize| self.names[name].to_string_lossy().into_owned())
+    }
+
     pub(crate) fn read(&self, path: &Path) -> Result<String, RpcError> {
         let inside = self.inside(path)?;
         // Not to wait for the other end of a pipe.

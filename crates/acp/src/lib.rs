@@ -5,6 +5,7 @@
 //! blocked back to the agent. [`Shell`] runs commands that the user has approved. The program that embeds this has to offer [`guard()`] as a subcommand.
 
 mod act;
+mod calls;
 mod classify;
 mod client;
 mod connection;

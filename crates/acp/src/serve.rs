@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use crate::classify::RpcError;
 use crate::files::Files;
+use crate::frame::Fields;
 use crate::terminals::Terminals;
+use crate::translate;
 
 /// Serves one agent, inside of one folder.
 #[derive(Debug)]
@@ -48,6 +50,18 @@ impl Server {
             _ => return Err(RpcError::new(-32601, format!("there is no {method}"))),
         };
         Ok(Served { result, last_output })
+    }
+
+    /// The names of the folder that is worked in.
+    pub(crate) fn roots(&self) -> [String; 2] {
+        self.files.roots()
+    }
+
+    /// What a write would change, as text.
+    pub(crate) async fn change(&self, params: &Fields<'_>) -> Option<String> {
+        let (path, new) = (params.text("path")?, params.text("content").unwrap_or_default());
+        let old = self.blocking(path.clone().into(), Files::read).await.ok();
+        Some(translate::changed(&path, old, &new))
     }
 
     async fn read(&self, asked: ReadTextFileRequest) -> Result<Value, RpcError> {

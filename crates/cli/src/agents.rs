@@ -12,6 +12,7 @@ use rethread_engine::agents::{Asker, OpenOptions, Rules};
 use crate::cli::App;
 use crate::config;
 use crate::error::{BadInput, Refused};
+use crate::output;
 
 /// How to talk to an agent.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -146,6 +147,14 @@ impl App {
         how: &How,
         asker: Arc<dyn Asker>,
     ) -> anyhow::Result<OpenOptions> {
+        let dropped = self.engine.drop_grants_by_title(&entry.name).await?;
+        if dropped > 0 {
+            output::note(format_args!(
+                "{dropped} lasting answers about {} were bound to what it calls its tools, not to what these do. They are \
+                 dropped: you will be asked again.",
+                entry.name
+            ));
+        }
         // The tokenizer takes a moment to load: it does so while the agent starts.
         std::thread::spawn(|| tokens::count(""));
         entry.env.extend(config::lineage_of(session));

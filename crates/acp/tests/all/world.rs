@@ -67,7 +67,7 @@ impl Desk for TestDesk {
         self.bell.notify_one();
         let Some(kind) = self.choose else { std::future::pending().await };
         let option = question.options.iter().find(|option| option.kind == kind)?;
-        Some(Choice { option: option.id.clone(), by: "grant" })
+        Some(Choice { option: option.id.clone(), kind: option.kind.clone(), by: "grant" })
     }
 
     fn may(&self, act: &Act) -> Option<bool> {

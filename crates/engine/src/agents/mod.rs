@@ -5,17 +5,19 @@ mod held;
 mod meant;
 mod open;
 mod port;
+mod rules;
 mod send;
 mod talk;
 mod tell;
 mod turns;
 
-pub use gate::{Asker, Consent, Nobody, Rules};
+pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use port::{
     Abilities, Act, Agent, Block, Canceller, Choice, Deed, Desk, Door, Ended, Launcher, Opened,
     Opt, Question, Replayed, Settings, Trouble,
 };
+pub use rules::{Consent, Rules};
 pub use send::{Answer, Progress};
 pub use talk::{Asked, Talk};
 pub use tell::Told;

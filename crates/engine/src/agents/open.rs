@@ -9,9 +9,10 @@ use rethread_domain::{Conversation, Fact, Role, SessionId};
 use rethread_store::{Append, Order, Span};
 use tokio::time::Instant;
 
-use super::gate::{Asker, Gate, Rules};
+use super::gate::{Asker, Gate};
 use super::held::remembered;
 use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
+use super::rules::Rules;
 use super::tell::Held;
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Result};
