@@ -40,7 +40,9 @@ pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option
     let kind = deed.kind();
     let request =
         Request { kind, title: &title, input: &input, places: &[], changes: &[], roots: &roots };
-    Some(Act { deed, intent: consent::read(&request) })
+    let mut intent = consent::read(&request);
+    server.note(&mut intent);
+    Some(Act { deed, intent })
 }
 
 /// The variables that a command is given, but for those that change nothing.

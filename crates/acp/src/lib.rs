@@ -12,6 +12,7 @@ mod connection;
 mod files;
 mod frame;
 mod guard;
+mod hold;
 mod latch;
 mod launch;
 mod lines;
@@ -26,8 +27,10 @@ mod settings;
 mod shell;
 mod terminals;
 mod translate;
+mod ward;
 
 pub use guard::guard;
+pub use hold::{Hold, HoldTable, Kept};
 pub use launch::{AcpLauncher, Limits};
 pub use presets::{Entry, EntryError, Load, Quirks, ToolServer, entries};
 pub use probe::probe;

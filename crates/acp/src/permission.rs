@@ -76,7 +76,8 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let (kind, title) = (kind.as_str(), title.as_str());
     let request =
         Request { kind, title, input: &input, places: &places, changes: &changes, roots: &roots };
-    let intent = consent::read(&request);
+    let mut intent = consent::read(&request);
+    shared.server.note(&mut intent);
     // Of a change to a file, the path is enough; of a command, nothing may be missing.
     let is_whole = (is_titled || intent.is_pinned())
         && !(is_cut && matches!(intent.kind.as_str(), "execute" | "other"));

@@ -250,6 +250,18 @@ impl Shared {
         lock(&self.session).tools.get(id)
     }
 
+    /// The mode that the agent told of since, outside of a turn.
+    pub(crate) fn mode_now(&self) -> Option<String> {
+        match &lock(&self.session).mode {
+            Some(Update::Mode { mode }) => Some(mode.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn forget_mode(&self) {
+        lock(&self.session).mode = None;
+    }
+
     fn is_foreign(&self, params: &Fields<'_>) -> bool {
         let session = lock(&self.session);
         match (&session.native, params.text("sessionId")) {
@@ -332,10 +344,12 @@ impl Incoming for Shared {
         if method == "session/request_permission" {
             return permission::answer(self, &params).await;
         }
+        let mut is_cleared = false;
         if let Some(act) = act::read(method, &params, &self.server) {
             act::allow(self, &act, &params).await?;
+            is_cleared = !act.intent.guarded.is_empty();
         }
-        let answer = self.server.serve(method, raw).await?;
+        let answer = self.server.serve(method, raw, is_cleared).await?;
         if let (Some(terminal), Some(output)) = (params.text("terminalId"), answer.last_output) {
             self.conclude(&terminal, output).await;
         }

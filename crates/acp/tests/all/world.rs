@@ -98,6 +98,7 @@ impl World {
             entry: Entry { name: "test".to_owned(), command, ..Entry::default() },
             guard: Some(guard),
             environment,
+            warded: Vec::new(),
             withheld: Vec::new(),
             limits: Limits::default(),
         };

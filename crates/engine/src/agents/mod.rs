@@ -17,7 +17,7 @@ pub use port::{
     Abilities, Act, Agent, Block, Canceller, Choice, Deed, Desk, Door, Ended, Launcher, Opened,
     Opt, Question, Replayed, Settings, Trouble,
 };
-pub use rules::{Consent, Rules};
+pub use rules::{Consent, Holds, Rules};
 pub use send::{Answer, Progress};
 pub use talk::{Asked, Talk};
 pub use tell::Told;

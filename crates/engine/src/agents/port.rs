@@ -219,6 +219,8 @@ pub enum Trouble {
     NeedsLogin(String),
     #[error("the agent has no {0}")]
     Unsupported(String),
+    #[error("the agent was told to use {what}, but says that it uses {now}")]
+    NotTaken { what: String, now: String },
     #[error("cancelled")]
     Cancelled,
     #[error("the agent refused {what}: {message} ({code})")]
@@ -250,6 +252,7 @@ impl Trouble {
             Self::SessionGone(_) => "session_gone",
             Self::NeedsLogin(_) => "needs_login",
             Self::Unsupported(_) => "unsupported",
+            Self::NotTaken { .. } => "not_taken",
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
         }

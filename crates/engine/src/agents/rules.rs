@@ -1,8 +1,10 @@
 //! What the user decided beforehand: rules about kinds of tools, commands and files.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use rethread_domain::consent::Intent;
+use rethread_domain::opening::Settings;
 
 /// What an agent may do without being allowed to by the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,6 +36,28 @@ impl FromStr for Consent {
         known.ok_or_else(|| {
             format!("{text:?} is not a rule for permissions (expected ask, allow, deny or agent)")
         })
+    }
+}
+
+/// What an agent needs set in its own session so that it asks, and the rules can be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// Modes in which it does, where it has such; the first is set unless the user chose another of them.
+    pub modes: Vec<String>,
+    pub options: BTreeMap<String, String>,
+}
+
+impl Holds {
+    /// Whether the rules are kept in a mode.
+    pub fn fits(&self, mode: &str) -> bool {
+        self.modes.is_empty() || self.modes.iter().any(|known| known.eq_ignore_ascii_case(mode))
+    }
+
+    /// What is still to be set where the user wants a mode.
+    pub(super) fn settings(&self, mode: Option<&str>) -> Settings {
+        let is_kept = mode.is_some_and(|mode| self.fits(mode));
+        let mode = self.modes.first().filter(|_| !is_kept).cloned();
+        Settings { mode, options: self.options.clone(), ..Settings::default() }
     }
 }
 
@@ -179,6 +203,17 @@ mod tests {
     fn check(consent: Consent, allowed: &[&str], disallowed: &[&str], expected: Option<bool>) {
         let rules = rules(consent, allowed, disallowed);
         assert_eq!(rules.decide(&command("cargo test")), expected, "{rules:?}");
+    }
+
+    #[test]
+    fn a_mode_in_which_rules_are_kept_may_be_chosen_and_no_other() {
+        let modes = ["default", "plan"].map(str::to_owned).to_vec();
+        let holds = Holds { modes, ..Holds::default() };
+        let set = |mode: Option<&str>| holds.settings(mode).mode;
+        assert_eq!(set(None).as_deref(), Some("default"));
+        assert_eq!(set(Some("Plan")), None);
+        assert_eq!(set(Some("acceptEdits")).as_deref(), Some("default"));
+        assert!(!holds.fits("acceptEdits") && Holds::default().fits("acceptEdits"));
     }
 
     #[test]
