@@ -22,6 +22,12 @@ class Agent:
     model: str = "stub"     # or "echo": answers with what it is asked, and never asks the stub
     store: str = ""         # "cwd": it keeps its sessions in the folder it works in
     preset: str = ""        # Rethread's name for it, if another
+    mode: str = ""          # one of its modes
+    has_model: str = ""     # one of its models
+    shell: bool = True      # whether it has a tool to run commands
+    sandbox: bool = False   # runs commands without asking where they can change nothing
+    loads: bool = True      # whether session/load is safe
+    fails_with: int = 400   # an HTTP status of its model that it gives up on quickly
 
     @property
     def entry(self):
@@ -126,39 +132,69 @@ name = "stub-model"
 provider = "stub"
 alias = "stub"
 """
+GEMINI = json.dumps({
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}, "model": {"name": "gemini-2.5-flash"},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "sessionRetention": {"enabled": False}}})
+CLINE = json.dumps({"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": {
+    "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual", "settings": {
+        "provider": "openai-compatible", "apiKey": "dummy", "model": "stub-model", "baseUrl": "{url}/v1"}}}})
 HERE = f"{platform.system().lower()}-{ {'x86_64': 'x64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }"
 FAST_AGENT_PACKAGE = "pip3.13:fast-agent-mcp==0.10.46"
 PI_PACKAGE = "@earendil-works/pi-coding-agent@0.87.1"
 
 AGENTS = {agent.name: agent for agent in [
     Agent("opencode", ["npm:opencode-ai@1.18.33"], ["node_modules/.bin/opencode", "acp"], required=True,
+          mode="plan", has_model="stub/stub-model",
           env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"},
           files={".config/opencode/opencode.json": OPENCODE}),
     Agent("codex", ["npm:@agentclientprotocol/codex-acp@2.6.0"], ["node_modules/.bin/codex-acp"], required=True,
+          mode="read-only", has_model="gpt-5.5", sandbox=True,
           env={"STUB_API_KEY": "dummy"}, files={".codex/config.toml": CODEX}),
     Agent("claude", ["npm:@agentclientprotocol/claude-agent-acp@0.99.1"], ["node_modules/.bin/claude-agent-acp"], required=True,
+          mode="acceptEdits", has_model="sonnet",
           env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "sk-ant-dummy", "DISABLE_AUTOUPDATER": "1",
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}),   # the last lets root skip questions
     Agent("qwen", ["npm:@qwen-code/qwen-code@0.24.4"], ["node_modules/.bin/qwen", "--acp"], required=True,
+          mode="auto-edit", has_model="stub-model",
           env={"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "stub-model"},
           files={".qwen/settings.json": QWEN}),
     Agent("fast-agent", [FAST_AGENT_PACKAGE], ["bin/fast-agent-acp", "--model", "passthrough"], required=True,
+          mode="agent", shell=False,
           model="echo", store="cwd"),
     Agent("fast-agent-stub", [FAST_AGENT_PACKAGE], ["bin/fast-agent-acp", "--config-path", "{home}/fast-agent.yaml"],
+          mode="agent", shell=False,
           files={"fast-agent.yaml": FAST_AGENT}, store="cwd", preset="fast-agent"),
     Agent("goose", [f"npm:@aaif/goose-binary-{HERE}@1.52.0"], [f"node_modules/@aaif/goose-binary-{HERE}/bin/goose", "acp"],
+          mode="smart_approve", has_model="stub-model",
           env={"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "stub-model", "OPENAI_HOST": "{url}", "OPENAI_API_KEY": "dummy",
                "GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "auto"},
           files={".config/goose/config.yaml": GOOSE}),
     Agent("pi", ["npm:pi-acp@0.0.34", f"npm:{PI_PACKAGE}"], ["node_modules/.bin/pi-acp"],
+          mode="off", has_model="stub/stub-model",
           env={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}, path=[(PI_PACKAGE, "node_modules/.bin")],
           files={".pi/agent/models.json": PI_MODELS, ".pi/agent/settings.json": json.dumps(
               {"defaultProvider": "stub", "defaultModel": "stub-model", "quietStartup": True})}),
     Agent("kimi-code", ["npm:@moonshot-ai/kimi-code@2.1.0"], ["node_modules/.bin/kimi", "acp"],
+          mode="yolo", has_model="stub",
           files={".kimi-code/config.toml": KIMI}, preset="kimi"),
     Agent("copilot", ["npm:@github/copilot@1.0.102"], ["node_modules/.bin/copilot", "--acp"],
+          mode="session-modes#plan",
           env={"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_API_KEY": "dummy",
                "COPILOT_MODEL": "stub-model", "COPILOT_AUTO_UPDATE": "false"}),
     Agent("vibe", ["pip3.12:mistral-vibe==3.0.2"], ["bin/vibe-acp"], env={"STUB_API_KEY": "dummy", "MISTRAL_API_KEY": "dummy"},
+          mode="accept-edits", has_model="mistral-medium-3.5",
           files={".vibe/config.toml": VIBE}),
+    Agent("gemini", ["npm:@google/gemini-cli@0.61.0"], ["node_modules/.bin/gemini", "--acp"],
+          mode="autoEdit", has_model="gemini-2.5-pro", loads=False,
+          env={"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": "{url}"}, files={".gemini/settings.json": GEMINI}),
+    Agent("cline", ["npm:cline@3.0.65"], ["node_modules/.bin/cline", "--acp"],
+          mode="act", has_model="gpt-4o",
+          env={"CLINE_API_KEY": "dummy", "CLINE_PROVIDER": "openai-compatible", "CLINE_MODEL": "stub-model",
+               "CLINE_API_BASE_URL": "{url}/v1"},
+          files={".cline/data/settings/providers.json": CLINE}),
+    Agent("kilo", [f"npm:@kilocode/cli-{HERE}@7.7.9"], [f"node_modules/@kilocode/cli-{HERE}/bin/kilo", "acp"],
+          mode="plan", has_model="stub/stub-model",
+          env={"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"},
+          files={".config/kilo/kilo.json": OPENCODE}),
 ]}

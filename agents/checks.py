@@ -20,6 +20,7 @@ SECONDS = 240                       # for one command
 INJECTED = ("This is the earlier history of a session", "This was said in our conversation without you")    # how we begin
 # Titles and summaries repeat words of messages.
 ABOUT = re.compile(r"^### Session summary$.*?(?=^## )|^(?:- Title:|#+ )[^\n]*$", re.M | re.S)
+REPEATED = re.compile(r"(may|might|possibly|perhaps)[^.\n]{0,80}(repeat|already|twice|again)", re.I)   # how a second telling is marked
 WORDS, WORD_MS, HEARD = 200, 50, 20     # the long answer: its words, the time of each, how many are shown before the kill
 OUTLIVES = 5                        # seconds that something may be there after Rethread
 
@@ -37,6 +38,12 @@ class Result:
     checks: int = 0
     problems: list = field(default_factory=list)
     notes: list = field(default_factory=list)
+
+    def add(self, other):
+        """Takes in what other checks of the same agent found."""
+        self.checks += other.checks
+        self.problems += other.problems
+        self.notes += other.notes
 
 
 @dataclass
@@ -106,12 +113,14 @@ class Scenario:
         return holds
 
     # ---- Rethread as a process -------------------------------------------------------------------------------
-    def start(self, *words, json=True):
-        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.own), "LANG": "C.UTF-8", "TERM": "dumb",
-               "XDG_CONFIG_HOME": str(self.own / "config")}
+    def environment(self, config="config"):
+        return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.own), "LANG": "C.UTF-8", "TERM": "dumb",
+                "XDG_CONFIG_HOME": str(self.own / config)}
+
+    def start(self, *words, json=True, config="config"):
         self.errors = open(self.folder / "stderr", "ab+")
         return subprocess.Popen([self.rethread, "--store", f"sqlite:{self.own}/store.db", *words, *["--json"] * json], cwd=self.cwd,
-                                env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors)
+                                env=self.environment(config), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors)
 
     def running(self):
         """The processes of this scenario: Rethread and its agents, who live in its folder."""
@@ -205,7 +214,9 @@ class Scenario:
         return self.turn(talk, self.agent, prompt, ["run", self.agent.entry, prompt], ["fresh"], **more)
 
     def again(self, talk, agent, prompt=None):
-        """A clean native resume."""
+        """A clean native resume; the story retold where the agent has no safe way back into its sessions."""
+        if not agent.loads:
+            return self.retold(talk, agent, send, prompt)
         prompt = prompt or self.ask()
         answer, seen, before = self.turn(talk, agent, prompt, send(talk, prompt), NATIVE)
         if "what was" in prompt:
@@ -213,10 +224,11 @@ class Scenario:
         self.nothing_injected(before, prompt, seen)
         return answer
 
-    def retold(self, talk, agent, command):
-        prompt = self.ask()
+    def retold(self, talk, agent, command, prompt=None):
+        prompt = prompt or self.ask()
         answer, seen, before = self.turn(talk, agent, prompt, command(talk, prompt), ["retold"])
-        self.recalled(talk, agent, answer, seen)
+        if "what was" in prompt:
+            self.recalled(talk, agent, answer, seen)
         for everything, last in seen:
             self.expect(talk.key in last, "the passkey is not in the retelling")
             if agent.model == "echo":       # what it echoed before has everything in it once more
@@ -228,6 +240,9 @@ class Scenario:
 
     def back(self, talk, known):
         """A again: what it knew is its own, what it missed is handed over."""
+        if not self.agent.loads:
+            self.retold(talk, self.agent, resume(self.agent))
+            return
         prompt = self.ask()
         answer, seen, before = self.turn(talk, self.agent, prompt, resume(self.agent)(talk, prompt), NATIVE)
         self.recalled(talk, self.agent, answer, seen)
@@ -301,10 +316,11 @@ class Scenario:
                 self.expect(places([*before, question], everything), "the records did not reach the model in their order")
                 for record in (asked, beginning):
                     count, text = everything.count(record), f"{record[:20]!r} reached the model"
-                    if agent_too and record == beginning:
-                        self.expect(count == 1, f"{text} {count} times, expected 1")    # no agent keeps half an answer
-                    elif self.expect(count, f"{text} never") and count > 1:     # the agent has kept it as well
-                        self.result.notes.append(f"{self.step}: {text} {count} times")
+                    # Where an agent does not show what it has kept, it is sent again, and marked so.
+                    marked = count == 2 and REPEATED.search(everything)
+                    self.expect(count == 1 or marked, f"{text} {count} times, expected 1")
+                    if marked:
+                        self.result.notes.append(f"{self.step}: {text} twice, marked as possibly repeated")
             before += [question, answer["answer"].strip()]
 
     def apart(self):

@@ -7,7 +7,9 @@ that begin with ">" aside:
   "decision_type"              a small JSON object with "decisions" and "errors"
   "what was the passkey"       the LAST PASSKEY-xxxx seen anywhere, or "I don't know the passkey"
   "run: <command>"             a call of the shell tool, if the request offers one
+  "write: <path>"              a call of the tool that writes files, with the word "written", if the request offers one
   "say: <text>"                that text, exactly
+  "nothing: <anything>"        an answer without a word
   "stream: <n>"                n words, one chunk each (for cancel tests)
   "summarize ..."              "SUMMARY of <n> messages: <every passkey seen>"
   (a tool result comes last)   "Tool finished: <first 200 characters>"
@@ -33,6 +35,8 @@ NOISE = re.compile(r"<(system-reminder|environment_context|session_context)>.*?<
 QUOTED = re.compile(r"^>.*$", re.M)              # what is quoted was said before: no order to carry out
 SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal", "execute",
           "shell_command", "run_command", "run_commands", "execute_command")
+PATHS = ("file_path", "filePath", "path", "absolute_path", "absolutePath", "target_file")
+CONTENTS = ("content", "contents", "file_text", "new_text")
 EXTRACTION = json.dumps({
     "decisions": [{"decision_type": "architecture", "title": "Use the loopback stub", "confidence": 0.9,
                    "description": "Tests use a deterministic model.", "rationale": "Same input, same output."}],
@@ -136,10 +140,23 @@ def shell_call(tools, command):
     return min(found, key=lambda f: f[0])[1:] if found else None
 
 
+def file_call(tools, path):
+    """(tool name, arguments) that writes a word into the file `path`, or None when no tool can."""
+    for name, schema in tools:
+        properties = schema.get("properties") or {}
+        where, what = ([key for key in keys if key in properties] for keys in (PATHS, CONTENTS))
+        if name == "apply_patch":
+            patch = f"*** Begin Patch\n*** Add File: {path}\n+written\n*** End Patch"
+            return name, sample(schema, dict.fromkeys(properties, patch)) if properties else patch
+        if where and what:
+            return name, sample(schema, {where[0]: path, what[0]: "written\n", "command": "create"})
+    return None
+
+
 def intent(text, conv):
     """The reply one user message asks for, or None when it asks for nothing special."""
     keys = PASSKEY.findall("\n".join(t.text for t in conv.turns))
-    order = re.search(r"^\W*(stream|say|run):[ \t]*(.+)", text, re.I | re.M)
+    order = re.search(r"^\W*(stream|say|run|write|nothing):[ \t]*(.+)", text, re.I | re.M)
     verb, rest = (order[1].lower(), order[2].strip().strip('"')) if order else ("", "")
     if "decision_type" in text:
         return Reply("extract", EXTRACTION)
@@ -148,6 +165,11 @@ def intent(text, conv):
     if verb == "run":
         call = shell_call(conv.tools, rest)
         return Reply("tool", tool=call) if call else Reply("no-tool", f"I have no shell tool to run: {rest}")
+    if verb == "write":
+        call = file_call(conv.tools, rest)
+        return Reply("tool", tool=call) if call else Reply("no-tool", f"I have no tool to write: {rest}")
+    if verb == "nothing":
+        return Reply("nothing", "")
     if verb == "say":
         return Reply("say", rest)
     if verb == "stream":
@@ -214,6 +236,12 @@ def write_responses(model, reply, chunks, uid, usage):
         blank = {**item, "status": "in_progress", "arguments": ""}
         middle = [("response.function_call_arguments.delta", {**at, "delta": args}),
                   ("response.function_call_arguments.done", {**at, "arguments": args})]
+        if isinstance(reply.tool[1], str):      # a tool that takes plain text
+            item = {"type": "custom_tool_call", "id": at["item_id"], "call_id": f"call_{uid}", "status": "completed",
+                    "name": reply.tool[0], "input": reply.tool[1]}
+            blank = {**item, "status": "in_progress", "input": ""}
+            middle = [("response.custom_tool_call_input.delta", {**at, "delta": reply.tool[1]}),
+                      ("response.custom_tool_call_input.done", {**at, "input": reply.tool[1]})]
     else:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         item = {"type": "message", "id": at["item_id"], "role": "assistant", "status": "completed", "content": [part]}

@@ -25,6 +25,10 @@ def transport(where):
     return streamable_http_client(url, http_client=client)
 
 
+def given(result):
+    return json.loads(result.content[0].text)
+
+
 async def main(where, mode, agent, prompt, session=None):
     arguments = {"agentName": agent, "prompt": prompt}
     if session:
@@ -33,10 +37,10 @@ async def main(where, mode, agent, prompt, session=None):
         tools = await client.list_tools()
         result = await client.call_tool("invoke_agent", arguments)
         # On a busy machine a real agent may need more than 45 seconds to start.
-        while not result.is_error and result.structured_content["status"] == "running":
-            result = await client.call_tool("wait_for_agent", {"handle": result.structured_content["handle"]})
+        while not result.is_error and given(result)["status"] == "running":
+            result = await client.call_tool("wait_for_agent", {"handle": given(result)["handle"]})
         print(json.dumps({"tools": [tool.name for tool in tools.tools], "is_error": result.is_error,
-                          "text": result.content[0].text, "result": result.structured_content}))
+                          "text": result.content[0].text, "result": None if result.is_error else given(result)}))
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -12,6 +12,7 @@ use futures::channel::mpsc;
 use rethread_acp::{AcpLauncher, Entry, Shell};
 use rethread_engine::agents::{Act, Block, Choice, Desk, Door, Launcher, Question};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -110,7 +111,8 @@ fn drive(args: Vec<OsString>) -> ExitCode {
         agent.open(Door::New).await?;
         say("ready");
         let (sender, mut updates) = mpsc::channel(8);
-        let prompt = agent.prompt(vec![Block::Text(text(prompt))], sender);
+        let cancel = CancellationToken::new();
+        let prompt = agent.prompt(vec![Block::Text(text(prompt))], sender, cancel);
         let listen = async {
             while let Ok(_update) = updates.recv().await {
                 say("update");

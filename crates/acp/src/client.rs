@@ -1,7 +1,7 @@
 //! A running agent, spoken to in version 1 of the protocol.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -15,13 +15,12 @@ use async_trait::async_trait;
 use futures::channel::mpsc;
 use rethread_domain::quote;
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{
-    Abilities, Agent, Block, Canceller, Door, Ended, Opened, Settings, Trouble,
-};
+use rethread_engine::agents::{Abilities, Agent, Block, Door, Ended, Opened, Settings, Trouble};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::classify::classify;
 use crate::connection::{Failure, Peer, lock};
@@ -162,6 +161,7 @@ impl AcpAgent {
         native: &str,
         request: &PromptRequest,
         running: &Running,
+        cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, Trouble> {
         let shared = Arc::clone(&self.shared);
         let answer = self.peer.call_then("session/prompt", request, move || shared.answered());
@@ -173,7 +173,7 @@ impl AcpAgent {
                 std::mem::forget(abandoned);
                 return self.answered(answer, running).await;
             }
-            () = running.cancelled.wait() => None,
+            () = cancel.cancelled() => None,
             limit = self.silence() => Some(limit),
         };
         std::mem::forget(abandoned);
@@ -319,6 +319,7 @@ impl Agent for AcpAgent {
         &mut self,
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
+        cancel: CancellationToken,
     ) -> Result<Ended, Trouble> {
         let native = self.session()?;
         let embeds = self.abilities.embedded;
@@ -326,7 +327,7 @@ impl Agent for AcpAgent {
         let request = PromptRequest::new(native.clone(), blocks);
         self.shared.settled(self.quiet()).await;
         let turn = self.shared.begin_turn(updates).await;
-        let answer = match self.answer(&native, &request, &turn.running).await {
+        let answer = match self.answer(&native, &request, &turn.running, &cancel).await {
             Err(Trouble::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
             answer => answer?,
         };
@@ -344,15 +345,6 @@ impl Agent for AcpAgent {
             turn.running.pass(usage).await;
         }
         Ok(Ended { stop })
-    }
-
-    fn canceller(&self) -> Canceller {
-        let shared: Weak<Shared> = Arc::downgrade(&self.shared);
-        Canceller(Arc::new(move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.cancel();
-            }
-        }))
     }
 
     fn is_gone(&self) -> bool {

@@ -239,12 +239,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn cancel(&self) {
-        if let Some(running) = self.running() {
-            running.cancelled.set();
-        }
-    }
-
     /// A tool call, as it was told of before.
     pub(crate) fn tool(&self, id: &str) -> Option<Call> {
         lock(&self.session).tools.get(id)

@@ -15,6 +15,7 @@ use rethread_acp::Shell;
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{Block, Door, Trouble};
 use rethread_engine::workflows::Over;
+use tokio_util::sync::CancellationToken;
 use world::{WATCHDOG, World};
 
 const ALLOWED: u64 = 64 * 1024;
@@ -66,10 +67,10 @@ async fn a_flood_waits_for_a_slow_reader() {
     let _alone = alone();
     let world = World::new(&["--flood", "2000000"]);
     let mut agent = world.open().await;
-    let canceller = agent.canceller();
+    let cancel = CancellationToken::new();
     let peak = Peak::begin();
     let (sender, mut updates) = mpsc::channel(16);
-    let prompt = agent.prompt(vec![Block::Text("say: x".to_owned())], sender);
+    let prompt = agent.prompt(vec![Block::Text("say: x".to_owned())], sender, cancel.clone());
     let read = async {
         let mut count = 0;
         while count < 2000 {
@@ -80,7 +81,7 @@ async fn a_flood_waits_for_a_slow_reader() {
             }
         }
         let growth = peak.growth();
-        canceller.cancel();
+        cancel.cancel();
         while updates.next().await.is_some() {}
         growth
     };

@@ -223,7 +223,8 @@ fn by_engine(error: &Error) -> Report {
         Error::Busy { .. }
         | Error::NotResumable { .. }
         | Error::Interrupted
-        | Error::Elsewhere(_) => by_talk(error),
+        | Error::Elsewhere(_)
+        | Error::Taken => by_talk(error),
         Error::Settings(_) => {
             found("bad_settings", BAD_INPUT, "`rethread config show` shows what is set")
         }
@@ -265,6 +266,9 @@ fn by_talk(error: &Error) -> Report {
             REFUSED,
             "what had been said is kept; `rethread resume ID` takes it up again",
         ),
+        Error::Taken => {
+            found("taken", REFUSED, "Ctrl-C there cancels it; so does `rethread stop ID`")
+        }
         _ => found("elsewhere", REFUSED, "the process that has the conversation open says more"),
     }
 }

@@ -61,6 +61,7 @@ pub struct Point {
 impl Summary {
     fn new(upto: Seq, folded: u32, mut points: Vec<Point>) -> Self {
         points.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.seq.cmp(&b.seq)));
+        newest_decision_first(&mut points);
         let mut points = unlike_each_other(points);
         points.sort_by_key(|point| point.seq);
         let lines: Vec<String> = points.iter().map(Point::line).collect();
@@ -103,23 +104,46 @@ impl Point {
     }
 }
 
+/// What holds now must not be left out because something heavier was said in similar words before. Decisions come in
+/// the places that decisions have by weight, but the newest of them first.
+fn newest_decision_first(points: &mut Vec<Point>) {
+    let places: Vec<usize> =
+        (0..points.len()).filter(|place| is_decision(&points[*place])).collect();
+    let mut decisions: Vec<Point> = places.iter().map(|place| points[*place].clone()).collect();
+    decisions.sort_by_key(|point| std::cmp::Reverse(point.seq));
+    for (place, decision) in places.into_iter().zip(decisions) {
+        points[place] = decision;
+    }
+    if let Some(newest) = points.iter().position(is_decision) {
+        let newest = points.remove(newest);
+        points.insert(0, newest);
+    }
+}
+
 /// The first points that say something else than those before them.
+///
+/// A question says much the same as its answer: a decision stands only for another decision, and for nothing else.
 pub(crate) fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
-    let mut chosen: Vec<(Point, HashSet<String>)> = Vec::new();
+    let mut chosen: Vec<(Point, bool, HashSet<String>)> = Vec::new();
     for point in points {
         if chosen.len() == POINTS {
             break;
         }
+        let is_decided = is_decision(&point);
+        let says_something = |term: &String| {
+            !(terms::is_stop(term) || is_decided && DECIDED.contains(&term.as_str()))
+        };
         let words: HashSet<String> =
-            terms::all(&point.text).into_iter().filter(|term| !terms::is_stop(term)).collect();
-        let is_like = |(_, other): &(Point, HashSet<String>)| {
-            3 * words.intersection(other).count() > 2 * words.len().min(other.len())
+            terms::all(&point.text).into_iter().filter(says_something).collect();
+        let is_like = |(_, other_is_decided, other): &(Point, bool, HashSet<String>)| {
+            is_decided == *other_is_decided
+                && 3 * words.intersection(other).count() > 2 * words.len().min(other.len())
         };
         if !chosen.iter().any(is_like) {
-            chosen.push((point, words));
+            chosen.push((point, is_decided, words));
         }
     }
-    chosen.into_iter().map(|(point, _)| point).collect()
+    chosen.into_iter().map(|(point, _, _)| point).collect()
 }
 
 /// Folds messages, oldest first, into the summary of those before them.
@@ -409,6 +433,49 @@ mod tests {
             assert!(summary.text.contains(part), "{}", summary.text);
         }
         assert!(summary.text.starts_with("2026-11-15 user: The checkout page"), "{}", summary.text);
+    }
+
+    #[test]
+    fn the_latest_decision_is_kept_beside_the_question_that_it_answers() {
+        let said = [
+            (
+                Role::User,
+                "Should the session store use SQLite or PostgreSQL for the session store?",
+            ),
+            (Role::Assistant, "We decided to use SQLite for the session store."),
+            (Role::User, "Wait, the session store has to be shared."),
+            (Role::Assistant, "Then we decided to use PostgreSQL for the session store."),
+        ];
+        let messages: Vec<Message> =
+            (1..).zip(said).map(|(seq, (role, text))| message(seq, role, text)).collect();
+        for summary in [fold(None, &messages), session(&[], &messages)] {
+            assert!(summary.text.contains("decided to use PostgreSQL"), "{}", summary.text);
+            assert!(summary.text.contains("SQLite or PostgreSQL"), "{}", summary.text);
+        }
+    }
+
+    #[test]
+    fn the_latest_decision_outlasts_many_that_weigh_more() {
+        let heavy = |seq| {
+            let text = format!(
+                "We decided and agreed to fix bug {seq} of part_{seq} because of the error in file_{seq}, therefore we must remember plan_{seq}."
+            );
+            message(seq, Role::User, &text)
+        };
+        let mut messages: Vec<Message> = (1..40).map(heavy).collect();
+        messages.push(message(40, Role::Assistant, "Fine: the port is settled, it is 8443."));
+        let first = fold(None, &messages);
+        assert!(first.text.contains("it is 8443"), "{}", first.text);
+        let chatter = |seq| {
+            message(
+                seq,
+                Role::User,
+                &format!("The error in file_{seq} is fixed because of plan_{seq}."),
+            )
+        };
+        let later: Vec<Message> = (41..90).map(chatter).collect();
+        let second = fold(Some(&first), &later);
+        assert!(second.text.contains("it is 8443"), "{}", second.text);
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Error {
             Self::NotResumable { .. } => "not_resumable",
             Self::Interrupted => "interrupted",
             Self::Elsewhere(_) => "elsewhere",
+            Self::Taken => "taken",
             Self::Plan(_) => "bad_plan",
             Self::Settings(_) => "bad_settings",
             Self::NoWorkflow(_) => "workflow_not_found",

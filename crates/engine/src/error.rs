@@ -46,6 +46,9 @@ pub enum Error {
     Interrupted,
     #[error("the process that was asked could not do it: {0}")]
     Elsewhere(String),
+    /// It was to be taken back, too late.
+    #[error("the process that has the conversation open had begun with it, and goes on")]
+    Taken,
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// What is wrong with what the user has set.

@@ -111,6 +111,7 @@ fn hint(error: &Error) -> String {
         }
         Error::Interrupted => "what had been said is kept; continueSessionId goes on with it",
         Error::Elsewhere(_) => "the process that has the conversation open says more",
+        Error::Taken => "it ends there; get_session shows what comes of it",
         Error::Plan(_) => "mend the plan's file first",
         Error::Settings(_) => "`rethread config show` shows what is set",
         Error::NoWorkflow(_) | Error::AmbiguousWorkflow { .. } => {

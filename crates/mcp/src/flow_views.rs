@@ -1,16 +1,27 @@
 //! Workflows and their snapshots as clients see them.
 
 use rethread_domain::SessionId;
-use rethread_domain::quote::safe;
+use rethread_domain::quote::{cut_line, safe};
 use rethread_domain::workflow::{
     Decision, ErrorRecord, Feedback, GitState, Measure, Question, Snapshot, Source, Status, Task,
     TaskState, TestState, Used, Workflow,
 };
-use schemars::JsonSchema;
 use serde::Serialize;
 
+/// How much is told of a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What is needed to follow it.
+    Compact,
+    /// Each task with its sessions and usage, the plan, the tests.
+    Detail,
+}
+
+/// What is shown of a title or a note in a list.
+const SHOWN: usize = 200;
+
 /// A workflow.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorkflowView {
     /// The one id of the workflow
@@ -21,17 +32,14 @@ pub(crate) struct WorkflowView {
     /// Whether a process works on it now
     is_running: bool,
     worktree: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<String>,
     agent_name: String,
-    issue: String,
     /// Which run of it this is, from 1
     session_number: u32,
     tasks_completed: u32,
     tasks_total: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_task: Option<String>,
-    tasks: Vec<TaskView>,
+    tasks: Tasks,
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,43 +52,76 @@ pub(crate) struct WorkflowView {
     snapshot_id: Option<String>,
     /// What it waits for; only a person can answer
     waits_for: Vec<QuestionView>,
+    updated_at: String,
+    /// What can be done next
+    next: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    detail: Option<Detail>,
+}
+
+/// What is told of a workflow only when it is asked for.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
+    issue: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     tests: Option<TestsView>,
     usage: UsageView,
     created_at: String,
-    updated_at: String,
-    /// What can be done next
-    next: String,
+}
+
+impl Detail {
+    fn of(workflow: &Workflow) -> Self {
+        let charter = &workflow.charter;
+        Self {
+            plan: charter.plan.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            issue: charter.issue.title.clone(),
+            tests: workflow.tests.as_ref().map(TestsView::from),
+            usage: UsageView::from(&workflow.total),
+            created_at: workflow.created_at.to_string(),
+        }
+    }
+}
+
+/// The tasks of a workflow, in short or in full: what is in both has the same name.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+enum Tasks {
+    Compact(Vec<TaskRow>),
+    Detail(Vec<TaskView>),
 }
 
 impl WorkflowView {
-    pub(crate) fn of(workflow: &Workflow, is_running: bool) -> Self {
+    pub(crate) fn of(workflow: &Workflow, is_running: bool, depth: Depth) -> Self {
         let charter = &workflow.charter;
         let short = workflow.id.short();
+        let is_detailed = depth == Depth::Detail;
         Self {
             workflow_id: workflow.id.to_string(),
             title: charter.title.clone(),
             status: status(workflow).to_owned(),
             is_running,
             worktree: charter.worktree.clone(),
-            plan: charter.plan.as_ref().map(|path| path.to_string_lossy().into_owned()),
             agent_name: charter.agent.clone(),
-            issue: charter.issue.title.clone(),
             session_number: workflow.sessions,
             tasks_completed: workflow.count(TaskState::Completed),
             tasks_total: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
             next_task: workflow.next_task().map(|task| task.spec.id.clone()),
-            tasks: workflow.tasks.iter().map(TaskView::from).collect(),
+            tasks: if is_detailed {
+                Tasks::Detail(workflow.tasks.iter().map(TaskView::from).collect())
+            } else {
+                Tasks::Compact(workflow.tasks.iter().map(TaskRow::from).collect())
+            },
             paused_at: workflow.paused_at.map(|at| at.to_string()),
             pause_reason: workflow.pause_reason.clone(),
             resumes_at: workflow.until.map(|at| at.to_string()),
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
             waits_for: workflow.questions.iter().map(|one| QuestionView::of(one, &short)).collect(),
-            tests: workflow.tests.as_ref().map(TestsView::from),
-            usage: UsageView::from(&workflow.total),
-            created_at: workflow.created_at.to_string(),
             updated_at: workflow.updated_at.to_string(),
             next: next(workflow, is_running),
+            detail: is_detailed.then(|| Detail::of(workflow)),
         }
     }
 }
@@ -113,8 +154,34 @@ fn next(workflow: &Workflow, is_running: bool) -> String {
     text.to_owned()
 }
 
+/// A task of a plan, in short.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskRow {
+    task_id: String,
+    title: String,
+    /// pending, `in_progress`, blocked, completed, failed or skipped
+    state: String,
+    /// Why it failed or is blocked
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+impl From<&Task> for TaskRow {
+    fn from(task: &Task) -> Self {
+        let state = task.state();
+        let is_stuck = matches!(state, TaskState::Failed | TaskState::Blocked);
+        Self {
+            task_id: task.spec.id.clone(),
+            title: cut_line(&task.spec.title, SHOWN),
+            state: state.as_str().to_owned(),
+            note: task.note.as_deref().filter(|_| is_stuck).map(|note| cut_line(note, SHOWN)),
+        }
+    }
+}
+
 /// A task of a plan.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskView {
     task_id: String,
@@ -149,7 +216,7 @@ impl From<&Task> for TaskView {
 }
 
 /// What a person is waited for.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuestionView {
     /// plan, `task_failed`, `task_removed` or command
@@ -179,7 +246,7 @@ impl QuestionView {
 }
 
 /// What the last check gave.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestsView {
     /// red, green, refactor or unknown
@@ -206,7 +273,7 @@ impl From<&TestState> for TestsView {
 }
 
 /// What work took.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct UsageView {
     tokens: u64,
@@ -244,7 +311,7 @@ impl From<&Used> for UsageView {
 }
 
 /// A snapshot in a list.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SnapshotRow {
     pub(crate) snapshot_id: String,
@@ -273,7 +340,7 @@ impl From<&Snapshot> for SnapshotRow {
 }
 
 /// Who found something, and where it stands.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SourceView {
     /// model or rules
@@ -295,7 +362,7 @@ impl From<&Source> for SourceView {
 }
 
 /// A choice that affects how the work is done.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionView {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,7 +392,7 @@ impl From<&Decision> for DecisionView {
 }
 
 /// Something that went wrong, and what became of it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ErrorView {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -359,7 +426,7 @@ impl From<&ErrorRecord> for ErrorView {
 }
 
 /// What a reviewer said of a task.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FeedbackView {
     task_id: String,
@@ -391,7 +458,7 @@ impl From<&Feedback> for FeedbackView {
 }
 
 /// Where the repository stood.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GitView {
     #[serde(skip_serializing_if = "Option::is_none")]

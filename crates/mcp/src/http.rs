@@ -5,16 +5,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
+use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::oversized::Finder;
+use crate::oversized::{self, Finder};
 use crate::server::{Office, Server, asked_to_end};
 
 /// The path of the endpoint.
@@ -128,7 +129,17 @@ async fn bounded(request: Request, next: Next) -> Response {
             return too_long(&whole, chunks).await;
         }
     }
+    if parts.method == Method::POST
+        && let Some(answer) = oversized::not_json(&whole)
+    {
+        return (StatusCode::BAD_REQUEST, as_json(&answer)).into_response();
+    }
     next.run(Request::from_parts(parts, Body::from(whole))).await
+}
+
+fn as_json(answer: &ServerJsonRpcMessage) -> Response {
+    let text = serde_json::to_string(answer).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 async fn too_long(begun: &[u8], mut rest: axum::body::BodyDataStream) -> Response {
@@ -147,8 +158,8 @@ async fn too_long(begun: &[u8], mut rest: axum::body::BodyDataStream) -> Respons
         }
     }
     let answer = finder.answer(&format!("a body of more than {LONGEST_BODY} bytes"));
-    match answer.and_then(|answer| serde_json::to_string(&answer).ok()) {
-        Some(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+    match answer {
+        Some(answer) => as_json(&answer),
         None => refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n"),
     }
 }

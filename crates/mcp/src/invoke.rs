@@ -1,12 +1,13 @@
 //! `invoke_agent`: which session is meant, and one turn in it, from the prompt to the files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rethread_domain::Session;
 use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::session::Beginning;
-use rethread_engine::agents::{Answer, OpenOptions, Progress, Talk};
+use rethread_engine::agents::{
+    Answer, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
+};
 use rethread_engine::program::Choice;
 use rethread_engine::{Error, ListFilter};
 use schemars::JsonSchema;
@@ -20,8 +21,6 @@ use crate::server::Office;
 use crate::views::{Invoked, OpeningView};
 use crate::watch::{Stop, Watch};
 
-/// How often is looked whether another process has left the conversation.
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 /// How many of the most recent sessions are looked through for one of an agent.
 const MOST_RECENT: u32 = 50;
 
@@ -214,9 +213,11 @@ impl Office {
 
 impl Run {
     async fn take_turn(self) -> Outcome {
-        let queue = self.office.jobs.queue(self.session.id);
-        let _first = queue.lock().await;
-        let outcome = self.talk().await;
+        let runner = &self.office.jobs.runner;
+        let outcome = match runner.line_up(self.session.id, &self.job.cancelled).await {
+            Some(place) => self.talk(&place).await,
+            None => Err(self.cancelled_early()),
+        };
         if self.is_new {
             // Nothing was said: nothing stays.
             drop(self.office.engine.erase_if_empty(self.session.id).await);
@@ -227,18 +228,18 @@ impl Run {
         outcome
     }
 
-    async fn talk(&self) -> Outcome {
+    async fn talk(&self, place: &Place<'_>) -> Outcome {
         let (office, id) = (&self.office, self.session.id);
-        if self.job.cancelled.is_cancelled() {
-            return Err(self.cancelled_early());
-        }
         let (options, is_native) = office.program.options(&self.session, &self.choice).await?;
         let log = office.streams.log(id).ok();
         let means = (office.engine.clock(), office.engine.redactor().clone());
-        let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log);
+        let cancel = self.job.cancelled.clone();
+        let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log, cancel);
         watch.note("PROMPT", &self.prompt);
         self.note_restriction(&mut watch, is_native);
-        let answer = self.send(&options, &mut watch).await;
+        let following = office.streams.follow(&office.engine, id).await;
+        let answer = self.send(place, options, &mut watch).await;
+        drop(following);
         let stop = watch.finish();
         let outcome = self.told(answer, stop);
         self.file(&mut watch, &outcome).await;
@@ -271,86 +272,29 @@ impl Run {
     }
 
     /// Sends the prompt: here, or by whoever has the conversation open, if no rules have to be held.
-    async fn send(&self, options: &OpenOptions, watch: &mut Watch) -> Result<Answer, Error> {
-        let engine = &self.office.engine;
-        let is_free = self.restriction.is_empty() && self.max_turns.is_none();
-        loop {
-            let opened = tokio::select! {
-                opened = Talk::open(engine, options.clone()) => opened,
-                () = self.job.cancelled.cancelled() => return Err(cancelled(options)),
-            };
-            match opened {
-                Ok(talk) => return self.say(talk, watch).await,
-                Err(Error::Busy { .. }) if is_free => {
-                    return self.ask_elsewhere(options, watch).await;
-                }
-                Err(Error::Busy { .. }) => {
-                    self.job.note("another process has the conversation open");
-                    tokio::select! {
-                        () = tokio::time::sleep(LOOK_EVERY) => (),
-                        () = self.job.cancelled.cancelled() => return Err(cancelled(options)),
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    async fn say(&self, mut talk: Talk, watch: &mut Watch) -> Result<Answer, Error> {
-        let canceller = talk.canceller();
-        if let Some(opening) = talk.opening() {
-            watch.opened(opening, Some(canceller.clone()));
-            self.job.note(&watch.now);
-        }
-        self.job.runs(canceller);
-        let job = &self.job;
-        let answer = talk
-            .send(&self.prompt, &mut |update| {
-                watch.take(update);
-                job.note(&watch.now);
-            })
-            .await;
-        talk.end().await?;
-        answer
-    }
-
-    async fn ask_elsewhere(
+    async fn send(
         &self,
-        options: &OpenOptions,
+        place: &Place<'_>,
+        options: OpenOptions,
         watch: &mut Watch,
     ) -> Result<Answer, Error> {
-        let job = &self.job;
-        // What the other process was asked to send; no number is 0.
-        let asked = AtomicU64::new(0);
+        let is_free = self.restriction.is_empty() && self.max_turns.is_none();
+        let when_busy = if is_free { WhenBusy::Delegate } else { WhenBusy::Wait };
+        let request = TurnRequest { options, prompt: self.prompt.clone(), when_busy };
         let mut view = |progress: Progress<'_>| {
             match progress {
-                Progress::Asked(number) => asked.store(number, Ordering::SeqCst),
-                Progress::Opened(opening) => watch.opened(opening, None),
+                Progress::Opened(opening) => watch.opened(opening),
                 Progress::Elsewhere => {
                     watch.note("ELSEWHERE", "another process has it open and sends it");
                 }
+                Progress::Waiting => {
+                    "another process has the conversation open".clone_into(&mut watch.now);
+                }
                 Progress::Update(update) => watch.take(update),
             }
-            job.note(&watch.now);
+            self.job.note(&watch.now);
         };
-        let sent = self.office.engine.send(options, &self.prompt, &mut view);
-        tokio::select! {
-            answer = sent => answer,
-            // What was said so far is kept, and marked as interrupted.
-            () = job.cancelled.cancelled() => {
-                self.take_back(asked.load(Ordering::SeqCst)).await?;
-                Err(cancelled(options))
-            }
-        }
-    }
-
-    /// Takes back what another process was asked to send, unless it has begun.
-    async fn take_back(&self, asked: u64) -> Result<(), Error> {
-        if asked == 0 || self.office.engine.take_back(asked).await? {
-            return Ok(());
-        }
-        let why = "the process that has the conversation open had begun with it, and goes on";
-        Err(Error::Elsewhere(why.to_owned()))
+        place.run(&request, &self.job.cancelled, &mut view).await
     }
 
     fn told(&self, answer: Result<Answer, Error>, stop: Option<Stop>) -> Outcome {
@@ -363,6 +307,9 @@ impl Run {
         }
         let answer = match answer {
             Ok(answer) => answer,
+            Err(Error::Agent { trouble: Trouble::Cancelled, .. }) => {
+                return Err(self.cancelled_early());
+            }
             Err(error) => return Err(Failure::from(error).in_session(id)),
         };
         let stop_reason = match stop {
@@ -414,11 +361,6 @@ impl Run {
             format!("conversation.json, session.log and summary.json are in {}", folder.display());
         watch.note("END", &format!("{ended}; {files}"));
     }
-}
-
-fn cancelled(options: &OpenOptions) -> Error {
-    let trouble = rethread_engine::agents::Trouble::Cancelled;
-    Error::Agent { agent: options.agent.clone(), trouble }
 }
 
 impl Job {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rethread_domain::SessionId;
-use rethread_engine::agents::Canceller;
+use rethread_engine::Engine;
+use rethread_engine::agents::Runner;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -36,8 +37,6 @@ pub(crate) struct Job {
     pub(crate) is_continuation: bool,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) cancelled: CancellationToken,
-    /// Ends the turn, once one runs.
-    canceller: Mutex<Option<Canceller>>,
 }
 
 impl Job {
@@ -50,23 +49,11 @@ impl Job {
             is_continuation,
             phase: watch::Sender::default(),
             cancelled: CancellationToken::new(),
-            canceller: Mutex::default(),
         })
-    }
-
-    pub(crate) fn runs(&self, canceller: Canceller) {
-        *self.canceller.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller);
-        if self.cancelled.is_cancelled() {
-            self.cancel();
-        }
     }
 
     pub(crate) fn cancel(&self) {
         self.cancelled.cancel();
-        let canceller = self.canceller.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(canceller) = canceller {
-            canceller.cancel();
-        }
     }
 
     pub(crate) fn note(&self, now: &str) {
@@ -85,18 +72,22 @@ impl Job {
 struct Known {
     jobs: BTreeMap<String, Arc<Job>>,
     ended: VecDeque<String>,
-    /// Who is served first in which session.
-    queues: BTreeMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
 }
 
 /// All invocations of this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Jobs {
+    pub(crate) runner: Runner,
     known: Mutex<Known>,
     running: watch::Sender<usize>,
 }
 
 impl Jobs {
+    pub(crate) fn new(engine: Engine) -> Arc<Self> {
+        let (known, running) = (Mutex::default(), watch::Sender::default());
+        Arc::new(Self { runner: Runner::new(engine), known, running })
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,14 +102,6 @@ impl Jobs {
         }
         let what = format!("{MOST} invocations run already");
         Err(Failure::new(what, "wait for one of them with wait_for_agent, or cancel one"))
-    }
-
-    /// Those who talk in a session take turns, in the order in which they asked.
-    pub(crate) fn queue(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut known = self.known();
-        // Nobody waits in those that only we know of.
-        known.queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        Arc::clone(known.queues.entry(session).or_default())
     }
 
     /// Runs an invocation to its end, whoever waits for it.

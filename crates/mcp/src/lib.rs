@@ -5,6 +5,7 @@
 //! the engine. A user's mistake is answered by a tool error that says what to do ([`Failure`]), never by one of the
 //! protocol.
 
+mod bounded;
 mod error;
 mod flow_views;
 mod flows;
@@ -17,6 +18,7 @@ mod place;
 mod prompts;
 mod resources;
 mod restrict;
+mod schema;
 mod server;
 mod stdio;
 mod streams;

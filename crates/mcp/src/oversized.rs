@@ -1,8 +1,9 @@
-//! Answering a request that is too long to be kept: its id is found while it goes by.
+//! Answering what cannot be read: a request that is too long to be kept, whose id is found while it goes by, and what is
+//! no JSON.
 
 use rmcp::ErrorData;
 use rmcp::model::{RequestId, ServerJsonRpcMessage, ServerResult};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::error::Failure;
 
@@ -84,6 +85,21 @@ impl Finder {
             ServerJsonRpcMessage::error(error, Some(id))
         })
     }
+}
+
+/// What is answered to something that is no JSON. Nobody is answered who said nothing.
+pub(crate) fn not_json(text: &[u8]) -> Option<ServerJsonRpcMessage> {
+    // The library passes over a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    if text.trim_ascii().is_empty() {
+        return None;
+    }
+    let error = serde_json::from_slice::<IgnoredAny>(text).err()?;
+    let failure = Failure::new(
+        format!("This is not JSON: {error}"),
+        "send each message as one line of JSON, in UTF-8",
+    );
+    Some(ServerJsonRpcMessage::error(ErrorData::parse_error(failure.to_string(), None), None))
 }
 
 fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {

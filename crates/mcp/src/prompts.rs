@@ -9,6 +9,10 @@ use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMes
 use crate::error::Failure;
 use crate::server::Office;
 
+/// Clients show prompts among their own commands, and many have a `/resume` themselves.
+pub(crate) const RESUME: &str = "rethread-resume";
+const STOP: &str = "stop-conversation";
+
 /// How many sessions are offered.
 const OFFERED: u32 = 20;
 
@@ -18,7 +22,7 @@ pub(crate) fn list(office: &Office) -> Vec<Prompt> {
     };
     let mut all = vec![
         Prompt::new(
-            "resume",
+            RESUME,
             Some("Go on with an earlier session in this conversation"),
             Some(vec![
                 argument(
@@ -29,7 +33,7 @@ pub(crate) fn list(office: &Office) -> Vec<Prompt> {
             ]),
         ),
         Prompt::new(
-            "stop-conversation",
+            STOP,
             Some("Save this conversation as a session and stop"),
             Some(vec![
                 argument("session", "The session that it belongs to; without it, a new one"),
@@ -57,8 +61,8 @@ pub(crate) async fn get(
             .filter(|text| !text.is_empty())
     };
     let told = match name {
-        "resume" => resume(office, text("session"), text("prompt")).await,
-        "stop-conversation" => stop(office, text("session"), text("status")).await,
+        RESUME => resume(office, text("session"), text("prompt")).await,
+        STOP => stop(office, text("session"), text("status")).await,
         _ => kind(office, name, text("topic")),
     };
     // There is no other way to tell what is wrong with a prompt.

@@ -15,8 +15,8 @@ const SESSION: &str = "rethread://session/";
 const CONTEXT: &str = "/context";
 const MARKDOWN: &str = "text/markdown";
 const LISTED: u32 = 50;
-/// The most bytes of a transcript; the last messages are shown.
-const LONGEST: usize = 1 << 20;
+/// The longest transcript, in bytes; the last messages are shown.
+const LONGEST: usize = 256 * 1024;
 const PAGE: u32 = 100;
 
 async fn sessions(office: &Office) -> Result<Vec<Session>, ErrorData> {
@@ -113,13 +113,25 @@ async fn transcript(office: &Office, session: &Session) -> Result<String, Failur
                 .agent
                 .as_ref()
                 .map_or(String::new(), |agent| format!(" ({})", one_line(agent, 40)));
-            let text = quoted(&office.clean(message.body.head()));
-            let piece = format!(
-                "## {} {}{by}, {}\n\n{text}\n",
+            let text = office.clean(message.body.head());
+            let shown = &text[..text.floor_char_boundary(LONGEST / 2)];
+            let mut piece = format!(
+                "## {} {}{by}, {}\n\n{}\n",
                 message.seq,
                 message.role.label(),
-                message.at
+                message.at,
+                quoted(shown)
             );
+            if shown.len() < text.len() {
+                let (omitted, from) = (text.len() - shown.len(), shown.len());
+                piece.push_str(&format!(
+                    "\n[{omitted} bytes are left out: get_session with seq {} and offset {from} reads on.]\n",
+                    message.seq
+                ));
+            }
+            if message.is_cut_short() {
+                piece.push_str("\n[This answer was interrupted.]\n");
+            }
             bytes += piece.len();
             if bytes > LONGEST && !pieces.is_empty() {
                 break 'all;
@@ -132,7 +144,12 @@ async fn transcript(office: &Office, session: &Session) -> Result<String, Failur
     let mut text = format!("# {title}\n\nSession {}, {}.\n\n", session.id, session.status);
     if to > 0 {
         text.push_str(&format!(
-            "{to} earlier messages are left out; get_session reads further back.\n\n"
+            "{} left out; get_session reads further back.\n\n",
+            if to == 1 {
+                "1 earlier message is".to_owned()
+            } else {
+                format!("{to} earlier messages are")
+            }
         ));
     }
     pieces.reverse();

@@ -58,7 +58,7 @@ impl Office {
         streams: Streams,
         version: &str,
     ) -> Arc<Self> {
-        let jobs = Arc::default();
+        let jobs = Jobs::new(engine.clone());
         Arc::new(Self {
             engine,
             program,

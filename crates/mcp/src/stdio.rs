@@ -1,7 +1,7 @@
 //! Standard input and output: one message a line, none longer than a limit.
 //!
-//! The library drops a line that is too long without a word, and its client waits for ever. So what goes by is looked
-//! at on its way in, and such a line is answered.
+//! The library drops a line that is too long, or that is no JSON, without a word, and its client waits for ever. So what
+//! goes by is looked at on its way in, and such a line is answered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rmcp::transport::io::stdio_pipes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
-use crate::oversized::Finder;
+use crate::oversized::{self, Finder};
 use crate::server::{Office, Server};
 
 /// The longest line, in bytes.
@@ -60,7 +60,13 @@ struct Front<R: AsyncRead + Unpin, W: AsyncWrite> {
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Front<R, W> {
     fn new(reader: R, writer: W) -> Self {
         let (send, refused) = mpsc::unbounded_channel();
-        let spy = Spy { inner: reader, length: 0, finder: Finder::default(), refuse: send };
+        let spy = Spy {
+            inner: reader,
+            line: Vec::new(),
+            length: 0,
+            finder: Finder::default(),
+            refuse: send,
+        };
         let inner = AsyncRwTransport::new(spy, writer).with_max_line_length(LONGEST_LINE);
         Self { inner, refused }
     }
@@ -95,9 +101,11 @@ where
     }
 }
 
-/// Passes everything on, and tells of lines that are too long.
+/// Passes everything on, and tells of lines that are too long or no JSON.
 struct Spy<R> {
     inner: R,
+    /// The line so far, unless it is too long.
+    line: Vec<u8>,
     length: usize,
     finder: Finder,
     refuse: mpsc::UnboundedSender<ServerJsonRpcMessage>,
@@ -105,21 +113,33 @@ struct Spy<R> {
 
 impl<R> Spy<R> {
     fn look(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if *byte != b'\n' {
-                self.length += 1;
-                self.finder.look(*byte);
-                continue;
-            }
-            let finder = std::mem::take(&mut self.finder);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = piece.strip_suffix(b"\n").unwrap_or(piece);
+            self.length += text.len();
             // The library counts the line's end too.
-            if std::mem::take(&mut self.length) + 1 > LONGEST_LINE
-                && let Some(answer) =
-                    finder.answer(&format!("a line of more than {LONGEST_LINE} bytes"))
-            {
-                // The transport is gone when nobody listens.
-                drop(self.refuse.send(answer));
+            if self.length < LONGEST_LINE {
+                self.line.extend_from_slice(text);
             }
+            for byte in text {
+                self.finder.look(*byte);
+            }
+            if piece.len() > text.len() {
+                self.line_ends();
+            }
+        }
+    }
+
+    fn line_ends(&mut self) {
+        let finder = std::mem::take(&mut self.finder);
+        let line = std::mem::take(&mut self.line);
+        let answer = if std::mem::take(&mut self.length) < LONGEST_LINE {
+            oversized::not_json(&line)
+        } else {
+            finder.answer(&format!("a line of more than {LONGEST_LINE} bytes"))
+        };
+        if let Some(answer) = answer {
+            // The transport is gone when nobody listens.
+            drop(self.refuse.send(answer));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rethread_domain::quote::safe;
@@ -15,12 +16,15 @@ use rethread_domain::{Session, SessionId};
 use rethread_engine::exchange::MessageView;
 use rethread_engine::{Engine, Order, Span};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 const CONVERSATION: &str = "conversation.json";
 const LOG: &str = "session.log";
 const SUMMARY: &str = "summary.json";
 /// Messages that are read at once.
 const PAGE: u32 = 500;
+/// How often is looked whether the request of a turn is stored.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Where the folders are.
 #[derive(Debug, Clone)]
@@ -104,6 +108,22 @@ impl Streams {
         Ok(synced)
     }
 
+    /// Writes the request of a turn to `conversation.json` as soon as it is stored, not only when the turn is over.
+    pub(crate) async fn follow(&self, engine: &Engine, id: SessionId) -> Following {
+        let (streams, engine) = (self.clone(), engine.clone());
+        let before = engine.session(id).await.map_or(0, |session| session.last_seq);
+        Following(tokio::spawn(async move {
+            while let Ok(now) = engine.session(id).await {
+                if now.last_seq > before {
+                    // Where it cannot be written, the end of the turn tries again.
+                    drop(streams.sync(&engine, id).await);
+                    return;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }))
+    }
+
     /// Writes `summary.json` anew: it has the same few fields, however long the session is.
     pub(crate) fn sum_up(
         &self,
@@ -138,6 +158,16 @@ impl Streams {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+}
+
+/// Follows a turn, as long as it is kept.
+#[derive(Debug)]
+pub(crate) struct Following(JoinHandle<()>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -3,16 +3,21 @@
 
 use rethread_domain::search::{Hit, Place};
 use rethread_domain::{Conversation, Message, Session};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::server::Office;
 
-/// What is shown of a long text unless all of it is asked for.
-const SHOWN_BYTES: usize = 4_000;
+/// What is shown of a title or a summary.
+const SUMMARY_BYTES: usize = 2_000;
+
+/// The first bytes of a text; says where it was cut.
+fn beginning(text: &str, most: usize) -> String {
+    let end = text.floor_char_boundary(most);
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
+}
 
 /// A session.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionView {
     /// The one id of the session
@@ -39,7 +44,7 @@ pub(crate) struct SessionView {
 
 impl SessionView {
     pub(crate) fn of(session: &Session, office: &Office) -> Self {
-        let clean = |text: &String| office.clean(text);
+        let clean = |text: &String| beginning(&office.clean(text), SUMMARY_BYTES);
         Self {
             session_id: session.id.to_string(),
             title: session.title.as_ref().map(clean),
@@ -59,7 +64,7 @@ impl SessionView {
 }
 
 /// A message.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageView {
     /// Its number in the session, from 1
@@ -67,37 +72,43 @@ pub(crate) struct MessageView {
     /// user, assistant, system or tool
     pub(crate) role: String,
     pub(crate) content: String,
-    /// How many bytes were left out at the end of the content
+    /// How many bytes were left out at the end of the content: `offset` reads on
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) omitted_bytes: Option<u64>,
+    pub(crate) omitted_bytes: Option<usize>,
     pub(crate) timestamp: String,
     pub(crate) conversation: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_name: Option<String>,
+    /// The message is not whole: its turn ended before the agent had finished
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) purged_at: Option<String>,
 }
 
 impl MessageView {
-    pub(crate) fn of(message: &Message, is_full: bool, office: &Office) -> Self {
+    /// A message with at most so many bytes of its text, from `offset` on.
+    pub(crate) fn of(message: &Message, offset: usize, most: usize, office: &Office) -> Self {
         let whole = office.clean(message.body.head());
-        let end = if is_full { whole.len() } else { whole.floor_char_boundary(SHOWN_BYTES) };
-        let omitted = (whole.len() - end) as u64;
+        let start = whole.floor_char_boundary(offset);
+        let end = whole.floor_char_boundary(start.saturating_add(most));
+        let omitted = whole.len() - end;
         Self {
             seq: message.seq,
             role: message.role.to_string(),
-            content: whole[..end].to_owned(),
+            content: whole[start..end].to_owned(),
             omitted_bytes: Some(omitted).filter(|omitted| *omitted > 0),
             timestamp: message.at.to_string(),
             conversation: message.conversation.clone(),
             agent_name: message.extras.agent.clone(),
+            is_interrupted: message.is_cut_short(),
             purged_at: message.purged_at.map(|at| at.to_string()),
         }
     }
 }
 
 /// A conversation of a session.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConversationView {
     pub(crate) name: String,
@@ -109,18 +120,19 @@ pub(crate) struct ConversationView {
 
 impl ConversationView {
     pub(crate) fn of(conversation: &Conversation, office: &Office) -> Self {
+        let clean = |text: &str| beginning(&office.clean(text), SUMMARY_BYTES);
         Self {
             name: conversation.name.clone(),
-            title: conversation.title.as_ref().map(|title| office.clean(title)),
+            title: conversation.title.as_ref().map(|title| clean(title)),
             message_count: conversation.messages,
             last_active_at: conversation.last_at.to_string(),
-            summary: conversation.summary.as_ref().map(|summary| office.clean(&summary.text)),
+            summary: conversation.summary.as_ref().map(|summary| clean(&summary.text)),
         }
     }
 }
 
 /// A place where something was found.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HitView {
     pub(crate) session_id: String,
@@ -157,7 +169,7 @@ impl HitView {
 }
 
 /// What came of an invocation.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Invoked {
     /// completed, cancelled, or running: then `wait_for_agent` with the handle gives the rest
@@ -190,7 +202,7 @@ pub(crate) struct Invoked {
 }
 
 /// How a conversation was opened.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OpeningView {
     /// fresh, resumed, loaded, retold or untold

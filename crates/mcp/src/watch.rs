@@ -7,7 +7,7 @@ use rethread_domain::quote::cut_line;
 use rethread_domain::redact::Redactor;
 use rethread_domain::turn::{Permission, Tool, Update};
 use rethread_engine::Clock;
-use rethread_engine::agents::Canceller;
+use tokio_util::sync::CancellationToken;
 
 use crate::restrict::Restriction;
 use crate::streams::Log;
@@ -41,8 +41,8 @@ pub(crate) struct Watch {
     clock: Clock,
     redactor: Redactor,
     log: Option<Log>,
-    /// Ends the turn, once it runs.
-    canceller: Option<Canceller>,
+    /// Ends the turn.
+    cancel: CancellationToken,
     calls: BTreeMap<String, Call>,
     /// Calls that were refused when the agent asked: their failing is as it should be.
     refused: BTreeSet<String>,
@@ -62,6 +62,7 @@ impl Watch {
         max_turns: Option<u32>,
         (clock, redactor): (Clock, Redactor),
         log: Option<Log>,
+        cancel: CancellationToken,
     ) -> Self {
         Self {
             restriction,
@@ -69,7 +70,7 @@ impl Watch {
             clock,
             redactor,
             log,
-            canceller: None,
+            cancel,
             calls: BTreeMap::new(),
             refused: BTreeSet::new(),
             text: String::new(),
@@ -87,8 +88,7 @@ impl Watch {
         }
     }
 
-    pub(crate) fn opened(&mut self, opening: &Opening, canceller: Option<Canceller>) {
-        self.canceller = canceller;
+    pub(crate) fn opened(&mut self, opening: &Opening) {
         let told = opening.told();
         self.note("OPENED", &told);
         self.now = told;
@@ -180,9 +180,7 @@ impl Watch {
             Stop::TooManyTurns(most) => format!("more than {most} turns: the turn is cancelled"),
         };
         self.note("CANCELLED", &text);
-        if let Some(canceller) = &self.canceller {
-            canceller.cancel();
-        }
+        self.cancel.cancel();
         self.stop = Some(why);
     }
 
@@ -196,8 +194,6 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     fn tool(id: &str, status: &str) -> Update {
         Update::Tool(Tool {
@@ -216,16 +212,12 @@ mod tests {
     fn check(max_turns: Option<u32>, updates: &[Update], expected: Option<Stop>) {
         let forbidden = if max_turns.is_none() { vec!["execute".to_owned()] } else { Vec::new() };
         let restriction = Restriction::parse(&[], &forbidden).unwrap();
-        let mut watch = Watch::new(restriction, max_turns, (Clock::Wall, Redactor::new([])), None);
-        let cancelled = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&cancelled);
-        watch.canceller = Some(Canceller(Arc::new(move || {
-            let _ = counter.fetch_add(1, Ordering::SeqCst);
-        })));
+        let (means, cancel) = ((Clock::Wall, Redactor::new([])), CancellationToken::new());
+        let mut watch = Watch::new(restriction, max_turns, means, None, cancel.clone());
         for update in updates {
             watch.take(update);
         }
-        assert_eq!(cancelled.load(Ordering::SeqCst), u32::from(expected.is_some()));
+        assert_eq!(cancel.is_cancelled(), expected.is_some());
         assert_eq!(watch.finish(), expected);
     }
 
@@ -249,7 +241,8 @@ mod tests {
     fn nobody_who_watches_sees_secrets() {
         let token = concat!("ghp_16C7e42F292c6912", "E7710c838347Ae178B4a");
         let means = (Clock::Wall, Redactor::new([]));
-        let mut watch = Watch::new(Restriction::default(), None, means, None);
+        let cancel = CancellationToken::new();
+        let mut watch = Watch::new(Restriction::default(), None, means, None, cancel);
         let mut see = |update: &Update| {
             watch.take(update);
             assert!(!watch.now.is_empty() && !watch.now.contains("ghp_16C7"), "{}", watch.now);

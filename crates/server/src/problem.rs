@@ -42,6 +42,7 @@ pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[
     ("events_ahead", StatusCode::CONFLICT, "The events have not come so far"),
     ("conflict", StatusCode::CONFLICT, "Somebody else was quicker"),
     ("conversation_busy", StatusCode::CONFLICT, "Another process talks in the conversation"),
+    ("taken", StatusCode::CONFLICT, "Another process had begun with it, and goes on"),
     ("question_closed", StatusCode::CONFLICT, "The question is not open any more"),
     ("workflow_busy", StatusCode::CONFLICT, "Another process runs the workflow"),
     ("command_hidden", StatusCode::CONFLICT, "The command is not shown whole here"),

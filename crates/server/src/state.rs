@@ -50,7 +50,7 @@ impl Shared {
         log: Log,
     ) -> std::io::Result<App> {
         let metrics = Metrics::new();
-        let turns = Turns::new(settings.bounds.turns);
+        let turns = Turns::new(engine.clone(), settings.bounds.turns);
         let limiter = Limiter::new(&settings.bounds);
         let live = Live::new();
         let stop = CancellationToken::new();

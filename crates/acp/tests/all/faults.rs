@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rethread_engine::agents::{Door, Trouble};
+use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, answer, say};
+use crate::world::{World, answer, say, say_until};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -90,22 +91,11 @@ async fn an_agent_that_ignores_a_cancel_is_ended() {
     let mut world = World::new(&["--ignore-cancel"]);
     world.launcher.limits.cancel = SHORT;
     let mut agent = world.open().await;
-    let canceller = agent.canceller();
-    let cancel = async {
-        // Until the turn runs, a cancel does nothing.
-        while !canceller_works(&canceller) {
-            tokio::task::yield_now().await;
-        }
-    };
-    let ((ended, _), ()) = tokio::join!(say(&mut *agent, "hang"), cancel);
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let (ended, _) = say_until(&mut *agent, "hang", &cancel).await;
     assert_eq!(ended.unwrap_err().name(), "timed_out");
     assert!(agent.is_gone());
-}
-
-/// The turn begins with the first poll of the prompt, which [`tokio::join`] does first.
-fn canceller_works(canceller: &rethread_engine::agents::Canceller) -> bool {
-    canceller.cancel();
-    true
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use rethread_acp::probe;
 use rethread_domain::turn::{Permission, Update};
 use rethread_engine::agents::{Block, Door, Settings};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use crate::world::{TestDesk, WATCHDOG, World, answer, say, say_all, text};
+use crate::world::{TestDesk, WATCHDOG, World, answer, say, say_all, say_until, text};
 
 #[tokio::test]
 async fn a_turn_is_passed_on_in_order() {
@@ -98,8 +99,12 @@ async fn a_document_is_embedded_only_where_the_agent_takes_and_keeps_it() {
         let mut agent = world.open().await;
         let uri = "rethread://x".to_owned();
         let document = Block::Document { uri, text: "# before".to_owned() };
-        let (ended, updates) =
-            say_all(&mut *agent, vec![document, Block::Text("told?".to_owned())]).await;
+        let (ended, updates) = say_all(
+            &mut *agent,
+            vec![document, Block::Text("told?".to_owned())],
+            &CancellationToken::new(),
+        )
+        .await;
         ended.unwrap();
         let told: Value = serde_json::from_str(&text(&updates)).unwrap();
         assert_eq!((&told[0]["kind"], &told[0]["text"]), (&kind.into(), &"# before".into()));
@@ -163,21 +168,29 @@ async fn a_question_goes_to_the_desk_and_the_answer_is_written_down() {
 async fn a_cancel_ends_the_turn_and_nothing_else() {
     let world = World::new(&[]);
     let mut agent = world.open().await;
-    let canceller = agent.canceller();
-    // Without a turn, it does nothing.
-    canceller.cancel();
-    assert_eq!(answer(&mut *agent, "say: a").await, "a");
+    let cancel = CancellationToken::new();
     let (sender, updates) = mpsc::channel(1);
     let mut updates = updates.fuse();
     let block = Block::Text("stream: 1000000".to_owned());
-    let prompt = agent.prompt(vec![block], sender);
-    let cancel = async {
+    let prompt = agent.prompt(vec![block], sender, cancel.clone());
+    let stop = async {
         updates.next().await;
-        canceller.cancel();
+        cancel.cancel();
         updates.collect::<Vec<_>>().await
     };
-    let both = async { tokio::join!(prompt, cancel) };
+    let both = async { tokio::join!(prompt, stop) };
     let (ended, _) = tokio::time::timeout(WATCHDOG, both).await.unwrap();
+    assert_eq!(ended.unwrap().stop, "cancelled");
+    assert_eq!(answer(&mut *agent, "say: b").await, "b");
+}
+
+#[tokio::test]
+async fn a_cancel_before_the_prompt_ends_the_turn() {
+    let world = World::new(&["--load", "--resume"]);
+    let mut agent = world.open().await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let (ended, _) = say_until(&mut *agent, "hang", &cancel).await;
     assert_eq!(ended.unwrap().stop, "cancelled");
     assert_eq!(answer(&mut *agent, "say: b").await, "b");
 }
@@ -187,12 +200,13 @@ async fn a_cancel_answers_what_the_agent_asks() {
     let mut world = World::new(&[]);
     world.desk = std::sync::Arc::new(TestDesk::default());
     let mut agent = world.open().await;
-    let canceller = agent.canceller();
-    let cancel = async {
+    let cancel = CancellationToken::new();
+    let stop = async {
         world.desk.bell.notified().await;
-        canceller.cancel();
+        cancel.cancel();
     };
-    let ((ended, updates), ()) = tokio::join!(say(&mut *agent, "ask: may I"), cancel);
+    let asked = say_until(&mut *agent, "ask: may I", &cancel);
+    let ((ended, updates), ()) = tokio::join!(asked, stop);
     assert_eq!(ended.unwrap().stop, "cancelled");
     let answered = updates.iter().any(
         |update| matches!(update, Update::Permission(permission) if permission.answer == "cancelled"),

@@ -15,6 +15,7 @@ use rethread_engine::agents::{
     Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Question, Trouble,
 };
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// Longer than anything may take on a busy machine.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
@@ -71,7 +72,7 @@ impl Desk for TestDesk {
     }
 
     fn may(&self, act: &Act) -> Option<bool> {
-        Some(self.may_act || act.deed == Deed::Read)
+        act.intent.guarded.is_empty().then_some(self.may_act || act.deed == Deed::Read)
     }
 }
 
@@ -148,15 +149,25 @@ pub(crate) async fn say(
     agent: &mut dyn Agent,
     text: &str,
 ) -> (Result<Ended, Trouble>, Vec<Update>) {
-    say_all(agent, vec![Block::Text(text.to_owned())]).await
+    say_until(agent, text, &CancellationToken::new()).await
+}
+
+pub(crate) async fn say_until(
+    agent: &mut dyn Agent,
+    text: &str,
+    cancel: &CancellationToken,
+) -> (Result<Ended, Trouble>, Vec<Update>) {
+    say_all(agent, vec![Block::Text(text.to_owned())], cancel).await
 }
 
 pub(crate) async fn say_all(
     agent: &mut dyn Agent,
     blocks: Vec<Block>,
+    cancel: &CancellationToken,
 ) -> (Result<Ended, Trouble>, Vec<Update>) {
     let (sender, updates) = mpsc::channel(16);
-    let both = async { tokio::join!(agent.prompt(blocks, sender), updates.collect()) };
+    let prompt = agent.prompt(blocks, sender, cancel.clone());
+    let both = async { tokio::join!(prompt, updates.collect()) };
     tokio::time::timeout(WATCHDOG, both).await.expect("the prompt hangs")
 }
 

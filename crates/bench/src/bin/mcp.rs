@@ -73,7 +73,8 @@ impl Server {
         }
         let params = json!({"name": "record_messages", "arguments": arguments});
         let answer = self.call("tools/call", &params)?;
-        Ok(answer["result"]["structuredContent"]["sessionId"].clone())
+        let given = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        Ok(serde_json::from_str::<Value>(given)?["sessionId"].clone())
     }
 
     fn end(mut self) -> Result<()> {

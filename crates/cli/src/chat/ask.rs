@@ -147,7 +147,7 @@ fn shown(question: &Question) -> String {
 }
 
 fn indented(lines: &str) -> String {
-    lines.lines().map(|line| format!("\n    {}", safe(line))).collect()
+    lines.lines().map(|line| format!("\n    {}", safe(line))).collect::<Vec<_>>().concat()
 }
 
 /// A line from the terminal; `None` at its end, or when it is no longer wanted.

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use rethread_domain::opening::{Opening, Settings};
 use rethread_domain::session::Move;
-use rethread_engine::agents::{Answer, Asked, OpenOptions, Talk, Trouble};
+use rethread_engine::agents::{Answer, Asked, OpenOptions, Progress, Talk, Trouble};
 use rethread_engine::{Engine, Error};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use ask::Person;
 pub(crate) use once::once;
@@ -259,15 +260,14 @@ impl Chat<'_> {
             return Said { outcome: Err(error), is_left: false };
         }
         self.tell_opening(before.as_ref());
-        let before = self.talk.opening().cloned();
-        let canceller = self.talk.canceller();
+        let cancel = CancellationToken::new();
         let mut stopped = None;
         let outcome = {
             // Whoever shows the answer and whoever cancels it take turns.
             let view = Mutex::new(&mut self.view);
             let view = || view.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut show = |update: &rethread_domain::turn::Update| view().update(update);
-            let turn = self.talk.send(prompt, &mut show);
+            let mut show = |progress: Progress<'_>| view().progress(&progress);
+            let turn = self.talk.say(prompt, &cancel, &mut show);
             tokio::pin!(turn);
             loop {
                 let stop = tokio::select! {
@@ -278,11 +278,10 @@ impl Chat<'_> {
                     view().note("cancelling …");
                 }
                 stopped = stopped.max(Some(stop));
-                canceller.cancel();
+                cancel.cancel();
             }
         };
         self.view.end_line();
-        self.tell_opening(before.as_ref());
         if let Ok(Answer { stop, .. }) = &outcome
             && stop != "end_turn"
         {

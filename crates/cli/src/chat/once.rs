@@ -1,12 +1,14 @@
 //! One request and its answer, for a person or for a program.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rethread_engine::agents::{Answer, OpenOptions, Progress};
+use rethread_engine::Error;
+use rethread_engine::agents::{Answer, Progress, Runner, Trouble, TurnRequest};
+use tokio_util::sync::CancellationToken;
 
 use super::{View, patiently};
 use crate::cli::App;
-use crate::error::{Cancelled, NotRecorded, Refused};
+use crate::error::{Cancelled, NotRecorded};
 use crate::output;
 
 /// How far a request got.
@@ -14,68 +16,65 @@ use crate::output;
 struct Way {
     is_opened: AtomicBool,
     is_elsewhere: AtomicBool,
-    /// What another process was asked to send; no number is 0.
-    asked: AtomicU64,
 }
 
 impl Way {
     fn note(&self, progress: &Progress<'_>) {
         self.is_opened.store(true, Ordering::SeqCst);
-        match progress {
-            Progress::Elsewhere => self.is_elsewhere.store(true, Ordering::SeqCst),
-            Progress::Asked(no) => self.asked.store(*no, Ordering::SeqCst),
-            Progress::Opened(_) | Progress::Update(_) => (),
+        if matches!(progress, Progress::Elsewhere) {
+            self.is_elsewhere.store(true, Ordering::SeqCst);
         }
     }
 }
 
-/// With `only_here`, whoever else has the conversation open is not asked to send it: they could not do it as it is
-/// wanted.
-pub(crate) async fn once(
-    app: &App,
-    options: &OpenOptions,
-    prompt: &str,
-    only_here: bool,
-) -> anyhow::Result<Answer> {
+/// Ctrl-C cancels the request, and waits for the agent to end its turn; a second one does not wait.
+pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Answer> {
     let mut view = View::new(app.json);
+    let agent = &request.options.agent;
     let cancelled = |is_recorded: bool| -> anyhow::Error {
-        Cancelled { agent: options.agent.clone(), is_recorded }.into()
+        Cancelled { agent: agent.clone(), is_recorded }.into()
     };
-    let way = Way::default();
+    let (way, cancel) = (Way::default(), CancellationToken::new());
     let outcome = {
         let mut show = |progress: Progress<'_>| {
             way.note(&progress);
             view.progress(&progress);
         };
-        let sent = async {
-            if only_here {
-                app.engine.send_here(options, prompt, &mut show).await
-            } else {
-                app.engine.send(options, prompt, &mut show).await
-            }
-        };
+        let runner = Runner::new(app.engine.clone());
         let is_starting = || !app.json && !way.is_opened.load(Ordering::SeqCst);
-        tokio::select! {
-            answer = patiently(&options.agent, sent, is_starting) => answer,
-            // What was said so far is kept, and marked as interrupted.
-            _ = tokio::signal::ctrl_c() => {
-                view.end_line();
-                let is_taken_back = take_back(app, way.asked.into_inner()).await?;
-                return Err(cancelled(way.is_opened.into_inner() && !is_taken_back));
+        let mut sent =
+            std::pin::pin!(patiently(agent, runner.run(request, &cancel, &mut show), is_starting));
+        loop {
+            tokio::select! {
+                outcome = &mut sent => break Some(outcome),
+                _ = tokio::signal::ctrl_c() => {
+                    if cancel.is_cancelled() {
+                        // What was said so far is kept, and marked as interrupted.
+                        break None;
+                    }
+                    cancel.cancel();
+                }
             }
         }
     };
-    if let Ok(answer) = &outcome {
+    if let Some(Ok(answer)) = &outcome {
         view.answered(&answer.answer);
     }
     view.end_line();
-    let is_elsewhere = way.is_elsewhere.into_inner();
-    if !way.is_opened.into_inner() {
-        return outcome.map_err(|error| NotRecorded(error).into());
-    }
-    let answer = outcome?;
-    if answer.stop == "cancelled" && !app.json && !is_elsewhere {
-        // By the person, who gave no answer to a question, or by another process: nobody waits for it any more.
+    let (is_opened, is_elsewhere) = (way.is_opened.into_inner(), way.is_elsewhere.into_inner());
+    let answer = match outcome {
+        None => return Err(cancelled(is_opened)),
+        Some(Err(Error::Agent { trouble: Trouble::Cancelled, .. })) => {
+            return Err(cancelled(false));
+        }
+        Some(Err(Error::Agent { .. })) if cancel.is_cancelled() => {
+            return Err(cancelled(is_opened));
+        }
+        Some(Err(error)) if !is_opened => return Err(NotRecorded(error).into()),
+        Some(outcome) => outcome?,
+    };
+    if answer.stop == "cancelled" && (cancel.is_cancelled() || !app.json && !is_elsewhere) {
+        // By the person, who may have given no answer to a question, or by another process.
         return Err(cancelled(true));
     }
     if app.json {
@@ -84,17 +83,4 @@ pub(crate) async fn once(
         view.note(&answer.stop);
     }
     Ok(answer)
-}
-
-/// Takes back what another process was asked to send, and says so where it had begun. Gives whether there was anything.
-async fn take_back(app: &App, asked: u64) -> anyhow::Result<bool> {
-    if asked == 0 || app.engine.take_back(asked).await? {
-        return Ok(asked != 0);
-    }
-    Err(Refused {
-        code: "taken",
-        message: "the process that has the conversation open had begun with it, and goes on".into(),
-        hint: Some("Ctrl-C there cancels it; so does `rethread stop ID`".into()),
-    }
-    .into())
 }

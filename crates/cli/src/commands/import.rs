@@ -15,7 +15,7 @@ use crate::output;
 /// Take in sessions that were exported
 ///
 /// Reads what `rethread export` writes, JSON lines or JSON. Each session comes in whole, under its own id, or not at
-/// all.
+/// all. Sessions that are there already stay as they are, and the others come in all the same.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file; - is standard input
@@ -32,18 +32,25 @@ impl Args {
                 std::fs::File::open(&self.file).with_context(|| self.file.display().to_string())?;
             Box::new(BufReader::new(file))
         };
-        let sessions = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
-        if sessions.is_empty() {
+        let imported = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
+        if imported.taken.is_empty() {
             return Err(BadInput::new(
                 "there was nothing to take in",
                 "give what `rethread export` wrote",
             )
             .into());
         }
+        for (session, in_file) in &imported.known {
+            output::note(format_args!(
+                "{} was there already, with {} messages ({in_file} in the file): left as it is.",
+                named(session),
+                session.last_seq
+            ));
+        }
         if app.json {
-            output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+            output::json(&imported.taken.iter().map(session_view).collect::<Vec<_>>());
         } else {
-            for session in &sessions {
+            for session in &imported.taken {
                 output::note(format_args!(
                     "Took in {} with {} messages.",
                     named(session),

@@ -10,6 +10,7 @@ use rethread_domain::search::{Filter, Place};
 use rethread_domain::session::Move;
 use rethread_domain::{Seq, Session, SessionId, Status};
 use rethread_engine::Error;
+use rethread_engine::agents::{TurnRequest, WhenBusy};
 use rethread_store::{ListFilter, Span};
 
 use super::choice::{self, Only};
@@ -200,10 +201,11 @@ impl Going {
         let person = Arc::new(Person::new(app.json));
         app.tell_differences(&session, self.how.model.as_deref());
         let options = app.options(&session, &agent, &self.how, person.clone()).await?;
-        if let Some(prompt) = &self.prompt {
+        if let Some(prompt) = self.prompt {
             // Whoever has it open has its own agent and settings.
             let only_here = self.with.is_some() || self.how.is_particular();
-            chat::once(app, &options, prompt, only_here).await?;
+            let when_busy = if only_here { WhenBusy::Refuse } else { WhenBusy::Delegate };
+            chat::once(app, &TurnRequest { options, prompt, when_busy }).await?;
             return Ok(ExitCode::SUCCESS);
         }
         let left = chat::talk(app, options, &person).await?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rethread_domain::Session;
 use rethread_domain::session::Beginning;
+use rethread_engine::agents::{TurnRequest, WhenBusy};
 
 use super::{leave, project, refuse_excluded};
 use crate::agents::How;
@@ -65,7 +66,8 @@ impl Args {
     ) -> anyhow::Result<Left> {
         let options = app.options(session, &self.agent, &self.how, person.clone()).await?;
         if let Some(prompt) = &self.prompt {
-            chat::once(app, &options, prompt, false).await?;
+            let (prompt, when_busy) = (prompt.clone(), WhenBusy::Delegate);
+            chat::once(app, &TurnRequest { options, prompt, when_busy }).await?;
             return Ok(Left::Stopped);
         }
         let left = chat::talk(app, options, &person).await?;

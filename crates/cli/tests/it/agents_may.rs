@@ -361,6 +361,32 @@ fn files_of_the_project_and_no_others() {
 }
 
 #[test]
+fn to_allow_edits_is_not_to_allow_the_repository_itself_nor_our_store() {
+    let env = world();
+    let hook = env.path("project/.git/hooks/pre-commit");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let write = format!("write: {}=x", hook.display());
+    for (entry, is_written) in [
+        ("permissions = \"allow\"", false),
+        ("allowed_tools = [\"edit\"]", false),
+        ("allowed_tools = [\".git/hooks/pre-commit\"]", true),
+    ] {
+        env.agent_with("ref", &[], entry);
+        answer(&env, &write, &[]);
+        assert_eq!(hook.exists(), is_written, "{entry}");
+    }
+    env.agent_with("ref", &[], "permissions = \"allow\"");
+    let token = format!("{}.token", env.store().display());
+    std::fs::write(&token, "s3cret").unwrap();
+    let root = env.root().display().to_string();
+    for prompt in [format!("read: {token}"), format!("write: {token}=x")] {
+        let told = answer(&env, &prompt, &["--project", &root]);
+        assert!(told.starts_with("error "), "{told}");
+    }
+    assert_eq!(std::fs::read_to_string(&token).unwrap(), "s3cret");
+}
+
+#[test]
 fn programs_run_in_the_project_and_not_where_that_is_denied() {
     let env = world();
     env.agent_with("ref", &["--resume"], "permissions = \"allow\"");

@@ -269,6 +269,28 @@ fn facts_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn sessions_that_are_there_already_stay_and_the_others_come_in() {
+    let env = TestEnv::new();
+    let ids = [env.basket(), env.basket(), env.basket()];
+    let exported = ids.each_ref().map(|id| env.data(["export", id]));
+    let other = TestEnv::new();
+    other.settle(&ids.join(" "));
+    other.feed(["import"], &exported[1]).succeeded();
+    other.record(["--session", &ids[1]], &[user("said only here")]);
+    assert_output!(other.feed(["import"], exported.concat()), @"
+    exit: 0
+    --- stdout
+    --- stderr
+    [SHORT2] (The basket is lost when somebody logs in.) was there already, with 6 messages (5 in the file): left as it is.
+    Took in [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
+    Took in [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
+    ");
+    assert_eq!(other.messages(&ids[1]).len(), 6);
+    assert_eq!(other.json(["list"]).as_array().unwrap().len(), 3);
+    other.assert_sound();
+}
+
+#[test]
 fn sessions_before_a_bad_one_stay_and_the_bad_one_is_not_there_at_all() {
     let env = TestEnv::new();
     let first = env.data(["export", &env.basket()]);

@@ -74,7 +74,7 @@ fn task<'a>(status: &'a Value, id: &str) -> &'a Value {
 #[track_caller]
 pub(crate) fn until_task(mcp: &mut Mcp, id: &str, state: &str) -> Value {
     until(&format!("task {id} is {state}"), || {
-        let status = mcp.tool("workflow_status", json!({}));
+        let status = mcp.tool("workflow_status", json!({"detail": true}));
         (task(&status, id)["state"] == state).then_some(status)
     })
 }
@@ -82,7 +82,7 @@ pub(crate) fn until_task(mcp: &mut Mcp, id: &str, state: &str) -> Value {
 #[track_caller]
 pub(crate) fn until_status(mcp: &mut Mcp, wanted: &str) -> Value {
     until(&format!("the workflow is {wanted}"), || {
-        let status = mcp.tool("workflow_status", json!({}));
+        let status = mcp.tool("workflow_status", json!({"detail": true}));
         (status["status"] == wanted).then_some(status)
     })
 }
@@ -143,41 +143,6 @@ fn from_start_to_end_through_tools_alone() {
     world.assert_sound();
 }
 
-/// What a schema calls required is there, all the way down, and nothing else is.
-#[track_caller]
-fn assert_fits(value: &Value, schema: &Value, root: &Value, place: &str) {
-    let mut schema = schema;
-    if let Some(name) = schema["$ref"].as_str() {
-        schema = &root["$defs"][name.rsplit('/').next().unwrap()];
-    }
-    if let Some(some) = schema["anyOf"].as_array() {
-        schema = &some[0];
-        return assert_fits(value, schema, root, place);
-    }
-    for name in schema["required"].as_array().into_iter().flatten() {
-        assert!(value.get(text(name)).is_some(), "{place} has no {name}: {value:#}");
-    }
-    for (name, value) in value.as_object().into_iter().flatten() {
-        let known = &schema["properties"][name];
-        assert!(!known.is_null(), "{place} has {name}, which the schema does not know");
-        assert_fits(value, known, root, &format!("{place}.{name}"));
-    }
-    for value in value.as_array().into_iter().flatten() {
-        assert_fits(value, &schema["items"], root, place);
-    }
-}
-
-/// What a tool gives, which fits its schema.
-#[track_caller]
-fn fitting(mcp: &mut Mcp, tool: &str, arguments: Value) -> Value {
-    let tools = mcp.call("tools/list", json!({}))["result"]["tools"].take();
-    let found = tools.as_array().unwrap().iter().find(|one| one["name"] == tool).unwrap();
-    let value = mcp.tool(tool, arguments);
-    let schema = &found["outputSchema"];
-    assert_fits(&value, schema, schema, tool);
-    value
-}
-
 /// What a tool gives is what the command shows.
 #[track_caller]
 fn assert_same(of_tool: &Value, of_command: &Value, fields: &[(&str, &str)]) {
@@ -191,40 +156,62 @@ fn assert_same(of_tool: &Value, of_command: &Value, fields: &[(&str, &str)]) {
     }
 }
 
+/// Whoever follows a workflow is told what it takes to follow it, and the rest when it is asked for.
+#[track_caller]
+fn compact_by_default(mcp: &mut Mcp, detailed: &Value) {
+    let compact = mcp.tool("workflow_status", json!({"workflowId": detailed["workflowId"]}));
+    for name in ["status", "nextTask", "snapshotId", "tasksTotal", "waitsFor", "next"] {
+        assert_eq!(compact[name], detailed[name], "{name}");
+    }
+    for name in ["snapshots", "usage", "tests", "issue", "plan"] {
+        assert_eq!(compact.get(name), None, "{name}: {compact:#}");
+    }
+    assert!(detailed["usage"]["tokens"].is_number(), "{detailed:#}");
+    assert_eq!(compact["snapshotCount"], detailed["snapshots"].as_array().unwrap().len());
+    let (rows, tasks) =
+        (compact["tasks"].as_array().unwrap(), detailed["tasks"].as_array().unwrap());
+    assert_eq!(rows.len(), tasks.len());
+    for (row, task) in rows.iter().zip(tasks) {
+        assert_eq!((&row["taskId"], &row["state"]), (&task["taskId"], &task["state"]));
+        assert!(row.get("sessionIds").is_none() && task["sessionIds"].is_array(), "{row}");
+    }
+    assert!(compact.to_string().len() * 2 < detailed.to_string().len(), "{compact:#}");
+}
+
 #[test]
 fn what_came_before_is_what_the_snapshot_has() {
     let world = World::new();
     let mut mcp = Mcp::start(&world);
     let limited = json!({"plan": "plan.md", "agentName": "ref", "pauseAfter": 1});
-    let id = text(&fitting(&mut mcp, "start_workflow", limited)["workflowId"]).to_owned();
+    let id = text(&mcp.tool("start_workflow", limited)["workflowId"]).to_owned();
     let paused = until_status(&mut mcp, "paused");
     let snapshot = text(&paused["snapshotId"]).to_owned();
     assert_eq!(paused["snapshots"][0]["trigger"], "task_complete");
     let part = |part: &str| world.json(["workflow", "show", &id, "--part", part]);
-    fitting(&mut mcp, "workflow_status", json!({"workflowId": id}));
-    let whole = fitting(&mut mcp, "get_snapshot", json!({"snapshotId": snapshot}));
+    compact_by_default(&mut mcp, &paused);
+    let whole = mcp.tool("get_snapshot", json!({"snapshotId": snapshot}));
     assert_eq!((&whole["snapshotId"], &whole["workflowId"]), (&json!(snapshot), &json!(id)));
     assert_eq!((&whole["nextTask"], &whole["tasksRemaining"]), (&json!("two"), &json!(2)));
     let of = json!({"workflowId": &id[..13], "snapshotId": &snapshot[24..]});
-    let decided = fitting(&mut mcp, "get_decisions", of.clone());
+    let decided = mcp.tool("get_decisions", of.clone());
     let fields = [("what", "what"), ("why", "why"), ("type", "type"), ("taskId", "task")];
     assert_same(&decided["decisions"], &part("decisions"), &fields);
     assert_eq!(
         (&decided["decisions"], &decided["snapshotId"]),
         (&whole["decisions"], &json!(snapshot))
     );
-    let errors = fitting(&mut mcp, "get_errors", of.clone());
+    let errors = mcp.tool("get_errors", of.clone());
     let fields = [("message", "message"), ("resolution", "resolution"), ("taskId", "task")];
     assert_same(&errors["errors"], &part("errors"), &fields);
     assert!(errors.to_string().contains("no such door"), "{errors:#}");
-    let reviews = fitting(&mut mcp, "get_reviewer_feedback", of.clone());
+    let reviews = mcp.tool("get_reviewer_feedback", of.clone());
     let fields = [("comments", "comments"), ("isApproved", "approved"), ("taskId", "task")];
     assert_same(&reviews["feedback"], &part("feedback"), &fields);
     assert_eq!(reviews["feedback"][0]["comments"], json!(["name it better"]));
     let none = |mcp: &mut Mcp, tool: &str, more: Value| mcp.tool(tool, more)["total"] == 0;
     assert!(none(&mut mcp, "get_reviewer_feedback", json!({"onlyOpen": true})));
     assert!(none(&mut mcp, "get_decisions", json!({"taskId": "two"})));
-    let changes = fitting(&mut mcp, "get_git_changes", of);
+    let changes = mcp.tool("get_git_changes", of);
     assert_eq!(changes["git"]["filesModified"], part("git")["files_modified"]);
     assert_eq!(changes["git"]["branch"], "main");
     assert!(changes["git"]["filesUncommitted"].to_string().contains("log.txt"), "{changes:#}");
@@ -232,9 +219,9 @@ fn what_came_before_is_what_the_snapshot_has() {
     world.write("other.txt", "");
     let changes = mcp.tool("get_git_changes", json!({}));
     assert!(changes["diverged"].to_string().contains("other.txt"), "{changes:#}");
-    fitting(&mut mcp, "resume_workflow", json!({}));
+    mcp.tool("resume_workflow", json!({}));
     until_task(&mut mcp, "two", "in_progress");
-    fitting(&mut mcp, "pause_workflow", json!({"now": true}));
+    mcp.tool("pause_workflow", json!({"now": true}));
 }
 
 #[test]

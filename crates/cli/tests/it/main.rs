@@ -53,6 +53,7 @@ mod mcp_histories;
 mod mcp_http;
 mod mcp_install;
 mod mcp_nested;
+mod mcp_results;
 mod mcp_secrets;
 mod mcp_sessions;
 mod mcp_workspaces;

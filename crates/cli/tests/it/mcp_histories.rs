@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::mcp_client::{Mcp, failed, text};
+use crate::mcp_client::{Mcp, failed, succeeded, text};
 use crate::reference::until;
 
 const STEPS: usize = 14;
@@ -64,7 +64,7 @@ impl World {
         if answer["result"]["isError"] == true {
             assert!(failed(&answer).contains("sessionId"), "{answer:#}");
         } else {
-            assert!(!text(&answer["result"]["structuredContent"]["sessionId"]).is_empty());
+            assert!(!text(&succeeded(&answer)["sessionId"]).is_empty());
         }
     }
 

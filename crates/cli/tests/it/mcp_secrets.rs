@@ -65,7 +65,7 @@ fn what_a_rule_recognises_does_not_come_out() {
     }
     assert_clean(&mcp.call("resources/list", json!({})));
     for arguments in [json!({}), json!({"session": id}), json!({"session": "heron"})] {
-        let asked = json!({"name": "resume", "arguments": arguments});
+        let asked = json!({"name": "rethread-resume", "arguments": arguments});
         assert_clean(&mcp.call("prompts/get", asked));
     }
     assert!(mcp.notes.iter().all(|note| !note.to_string().contains(HALF)), "{:#?}", mcp.notes);

@@ -65,8 +65,8 @@ fn resources_and_prompts(mcp: &mut Mcp, id: &str) {
     let read = mcp.call("resources/read", json!({"uri": "rethread://session/../../etc/passwd"}));
     assert!(read["error"]["code"].is_number(), "{read:#}");
     for (name, arguments, expected) in [
-        ("resume", json!({}), "ask which one"),
-        ("resume", json!({"session": "heron"}), "The heron has 30 eggs."),
+        ("rethread-resume", json!({}), "ask which one"),
+        ("rethread-resume", json!({"session": "heron"}), "The heron has 30 eggs."),
         ("stop-conversation", json!({}), "save_session"),
         ("stop-conversation", json!({"status": "completed"}), "complete_session"),
     ] {

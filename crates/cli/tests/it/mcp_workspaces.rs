@@ -56,7 +56,7 @@ fn there_is_a_prompt_for_each_kind() {
     let prompts = listed["result"]["prompts"].as_array().unwrap();
     let names: Vec<&str> = prompts.iter().map(|prompt| text(&prompt["name"])).collect();
     let kinds = ["brainstorm", "chat", "debug", "feed", "learn", "meeting", "plan", "review"];
-    assert_eq!(names, [&["resume", "stop-conversation"], &kinds[..]].concat());
+    assert_eq!(names, [&["rethread-resume", "stop-conversation"], &kinds[..]].concat());
     let own = prompts.iter().find(|prompt| prompt["name"] == "feed").unwrap();
     assert_eq!(own["description"], "Feed the heron");
     let arguments = json!({"topic": "the grey one"});

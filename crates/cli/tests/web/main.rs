@@ -6,7 +6,13 @@
 #[expect(dead_code, unused_macros, reason = "the other tests use the rest of it")]
 mod env;
 mod browser;
+#[path = "../it/chat.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+mod chat;
 mod client;
+#[path = "../it/mcp_client.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+mod mcp_client;
 mod routes;
 mod site;
 mod sockets;
@@ -15,6 +21,7 @@ mod access;
 mod approval;
 mod asked;
 mod conformity;
+mod doors;
 mod events;
 mod flows;
 mod greed;

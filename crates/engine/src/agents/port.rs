@@ -10,6 +10,7 @@ use rethread_domain::consent::Intent;
 pub use rethread_domain::opening::Settings;
 use rethread_domain::turn::Update;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 /// Starts an agent.
 #[async_trait]
@@ -30,36 +31,19 @@ pub trait Agent: Send {
     async fn set(&mut self, settings: &Settings) -> Result<(), Trouble>;
 
     /// Sends a prompt and passes on what comes of it, in order, until the turn ends. Waits while `updates` is full.
+    /// `cancel` ends the turn whenever it is cancelled, before the agent has the prompt as well.
     async fn prompt(
         &mut self,
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
+        cancel: CancellationToken,
     ) -> Result<Ended, Trouble>;
-
-    /// Cancels the running prompt, from anywhere.
-    fn canceller(&self) -> Canceller;
 
     /// Whether the process has ended or no longer speaks.
     fn is_gone(&self) -> bool;
 
     /// Ends the process and all that it started.
     async fn end(self: Box<Self>);
-}
-
-/// Cancels the running prompt. Does nothing where none runs.
-#[derive(Clone)]
-pub struct Canceller(pub Arc<dyn Fn() + Send + Sync>);
-
-impl Canceller {
-    pub fn cancel(&self) {
-        (self.0)();
-    }
-}
-
-impl std::fmt::Debug for Canceller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Canceller")
-    }
 }
 
 /// Where an agent's questions are answered.

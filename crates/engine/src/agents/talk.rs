@@ -1,6 +1,5 @@
 //! Talking to an agent in one conversation: every way to it leads through an open.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::channel::mpsc;
@@ -11,11 +10,12 @@ use rethread_domain::price::Price;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, Seq, SessionId, id};
 use rethread_store::{Append, Command, Drive};
+use tokio_util::sync::CancellationToken;
 
 use super::held::{cost, holding, now_held, remembered};
 use super::open::{Attached, OpenOptions};
-use super::port::{Block, Canceller, Ended, Trouble};
-use super::send::Answer;
+use super::port::{Block, Ended, Trouble};
+use super::send::{Answer, Progress};
 use super::tell;
 use super::turns::Pump;
 use crate::{Engine, Error, Result};
@@ -33,7 +33,6 @@ pub struct Talk {
     attached: Option<Attached>,
     /// What became true, still to be written down.
     facts: Vec<Fact>,
-    cancel: Arc<Mutex<Option<Canceller>>>,
     /// What was asked during a turn.
     asked: Option<Asked>,
     /// What was asked up to here is not to be done any more.
@@ -81,7 +80,6 @@ impl Talk {
             _drive: drive,
             attached: None,
             facts: Vec::new(),
-            cancel: Arc::default(),
             asked: None,
             last_asked,
             version,
@@ -98,17 +96,6 @@ impl Talk {
     /// How the conversation was opened last.
     pub fn opening(&self) -> Option<&Opening> {
         self.attached.as_ref().map(|attached| &attached.opening)
-    }
-
-    /// Cancels the running turn, from anywhere.
-    pub fn canceller(&self) -> Canceller {
-        let cancel = Arc::clone(&self.cancel);
-        Canceller(Arc::new(move || {
-            let current = cancel.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if let Some(current) = current {
-                current.cancel();
-            }
-        }))
     }
 
     /// Sets mode, model or options now and in every native session to come.
@@ -136,8 +123,6 @@ impl Talk {
         self.leave().await;
         let mut attached = self.engine.attach(&self.options, rejected).await?;
         self.facts.append(&mut attached.facts);
-        *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(attached.agent.canceller());
         self.attached = Some(attached);
         Ok(())
     }
@@ -156,26 +141,37 @@ impl Talk {
 
     /// Sends a request and gives the answer. What comes in between is shown once it is written down.
     ///
-    /// An agent that is gone is started again first. Whatever happens, the session stays resumable.
-    pub async fn send(
+    /// An agent that is gone is started again first. Whatever happens, the session stays resumable. A cancel sticks:
+    /// before the request is written down nothing comes of it ([`Trouble::Cancelled`]), afterwards the turn is ended.
+    pub async fn say(
         &mut self,
         prompt: &str,
-        view: &mut (dyn FnMut(&Update) + Send),
+        cancel: &CancellationToken,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
-        self.ready().await?;
+        let before = self.opening().cloned();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(self.options.error(Trouble::Cancelled)),
+            ready = self.ready() => ready?,
+        }
+        if let Some(opening) = self.opening().filter(|opening| Some(*opening) != before.as_ref()) {
+            view(Progress::Opened(opening));
+        }
         let request = self.ask(prompt).await?;
-        let mut outcome = self.turn(prompt, request, view).await?;
+        let mut outcome = self.turn(prompt, request, cancel, view).await?;
         let is_lost = matches!(outcome.ended, Err(Trouble::SessionGone(_)));
         if is_lost && !outcome.turn.is_answered() {
-            // It was open and is not there: told anew, once.
-            match self.open_anew(request).await {
-                Ok(()) => outcome = self.turn(prompt, request, view).await?,
-                Err(error) => {
-                    // Nobody is left who could end it.
-                    self.settle().await?;
-                    return Err(error);
-                }
+            // It was open and is not there: retold in a new one, once.
+            if let Err(error) = self.open_anew(request).await {
+                // Nobody is left who could end it.
+                self.settle().await?;
+                return Err(error);
             }
+            if let Some(opening) = self.opening() {
+                view(Progress::Opened(opening));
+            }
+            outcome = self.turn(prompt, request, cancel, view).await?;
         }
         self.end_turn(request, outcome, view).await
     }
@@ -250,7 +246,8 @@ impl Talk {
         &mut self,
         prompt: &str,
         request: Seq,
-        view: &mut (dyn FnMut(&Update) + Send),
+        cancel: &CancellationToken,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Outcome> {
         let blocks = self.blocks(prompt, request).await?;
         let Some(attached) = &mut self.attached else { return Err(Error::Interrupted) };
@@ -265,23 +262,24 @@ impl Talk {
             last: Vec::new(),
             held: None,
         };
-        let canceller = attached.agent.canceller();
+        let cancel = cancel.child_token();
+        let mut show = |update: &Update| view(Progress::Update(update));
         let watched = async {
-            let pumped = pump.run(receiver, view, &canceller).await;
+            let pumped = pump.run(receiver, &mut show, &cancel).await;
             if pumped.is_err() {
                 // What cannot be kept is not asked for.
-                canceller.cancel();
+                cancel.cancel();
             }
             pumped
         };
-        let prompted = attached.agent.prompt(blocks, sender);
+        let prompted = attached.agent.prompt(blocks, sender, cancel.clone());
         let leaving = asked_to_leave(&self.engine, self.options.session, self.last_asked);
         let (ended, pumped) = {
             let mut talked = std::pin::pin!(futures::future::join(prompted, watched));
             tokio::select! {
                 outcome = &mut talked => outcome,
                 (no, command) = leaving => {
-                    canceller.cancel();
+                    cancel.cancel();
                     (self.last_asked, self.asked) = (no, Some(command.into()));
                     talked.await
                 }
@@ -336,7 +334,7 @@ impl Talk {
         &mut self,
         request: Seq,
         outcome: Outcome,
-        view: &mut (dyn FnMut(&Update) + Send),
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
         let Outcome { turn, last, ended } = outcome;
         let Some(attached) = &mut self.attached else { return Err(Error::Interrupted) };
@@ -376,7 +374,7 @@ impl Talk {
             attached.held.answered(&written, own.map(|own| own.messages));
         }
         for (_, update) in &last {
-            view(update);
+            view(Progress::Update(update));
         }
         match ended {
             Ok(_) => Ok(answer),

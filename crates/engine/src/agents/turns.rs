@@ -9,8 +9,8 @@ use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::port::Canceller;
 use crate::{Clock, Engine, Result};
 
 /// While an answer streams, it is written down, and then shown, so often.
@@ -42,7 +42,7 @@ impl Pump<'_> {
         &mut self,
         mut updates: mpsc::Receiver<Update>,
         view: &mut (dyn FnMut(&Update) + Send),
-        canceller: &Canceller,
+        cancel: &CancellationToken,
     ) -> Result<()> {
         let mut next = Instant::now() + PACE;
         while let Some(first) = updates.next().await {
@@ -62,7 +62,7 @@ impl Pump<'_> {
             }
             if self.turn.bytes() as u64 > self.most {
                 self.is_over = true;
-                canceller.cancel();
+                cancel.cancel();
                 // The agent is not to wait for us until it has seen that.
                 while updates.next().await.is_some() {}
             }

@@ -8,7 +8,7 @@ use rethread_domain::message::{Extras, NewMessage, nests_deeper};
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Fact, Role, Seq, Session};
-use rethread_store::Dump;
+use rethread_store::{self as store, Dump};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -33,15 +33,24 @@ struct MessageLine {
     purged_at: Option<jiff::Timestamp>,
 }
 
+/// What became of the sessions in a file.
+#[derive(Debug, Clone, Default)]
+pub struct Imported {
+    pub taken: Vec<Session>,
+    /// Sessions that were there already, as they are here, with how many messages the file has of each.
+    pub known: Vec<(Session, Seq)>,
+}
+
 impl Engine {
     /// Takes in sessions that were exported, in either format. Each session comes in whole or not at all.
     ///
-    /// A message may have at most `most_bytes`.
+    /// Those that are there already stay as they are, and the others come in all the same; it fails where none is new. A
+    /// message may have at most `most_bytes`.
     pub async fn import(
         &self,
         input: &mut (dyn BufRead + Send),
         most_bytes: u64,
-    ) -> Result<Vec<Session>> {
+    ) -> Result<Imported> {
         let mut reader = Reader {
             engine: self,
             input,
@@ -50,13 +59,25 @@ impl Engine {
             values: VecDeque::new(),
             most_bytes,
         };
-        let mut taken = Vec::new();
+        let mut imported = Imported::default();
         while let Some(dump) = reader.next()? {
             reader.check(&dump)?;
-            taken.push(self.store.take_in(dump).await?);
+            let (id, count) = (dump.id, Seq::try_from(dump.messages.len()).unwrap_or(Seq::MAX));
+            match self.store.take_in(dump).await {
+                Ok(session) => imported.taken.push(session),
+                Err(store::Error::Exists(_)) => {
+                    imported.known.push((self.store.session(id).await?, count));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         while self.store.index(PAGE).await? > 0 {}
-        Ok(taken)
+        match imported.known.first() {
+            Some((known, _)) if imported.taken.is_empty() => {
+                Err(store::Error::Exists(known.id).into())
+            }
+            _ => Ok(imported),
+        }
     }
 }
 

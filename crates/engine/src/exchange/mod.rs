@@ -18,6 +18,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{Engine, Error, Result};
 
+pub use import::Imported;
+
 const VERSION: u32 = 1;
 const PAGE: u32 = 500;
 

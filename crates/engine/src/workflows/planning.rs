@@ -9,7 +9,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;
 use super::drive::Report;
-use super::task::PATIENCE;
 use crate::agents::Talk;
 use crate::{Engine, Result};
 
@@ -77,26 +76,21 @@ impl Planning {
     }
 
     async fn say(&self, talk: &mut Talk, prompt: &str) -> std::result::Result<String, String> {
-        let canceller = talk.canceller();
         let mut stop = self.stop.clone();
         let reports = self.reports.clone();
         let mut view = |update: &rethread_domain::turn::Update| {
             let update = update.clone();
             drop(reports.send(Report::Update { task: "plan".to_owned(), update }));
         };
-        let mut sent = std::pin::pin!(talk.send(prompt, &mut view));
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
         let most = Duration::from_secs(self.workflow.charter.limits.task_seconds);
-        let answered = tokio::select! {
-            answer = &mut sent => Some(answer),
-            _ = is_stopped => None,
-            () = tokio::time::sleep(most) => None,
+        let stopped = async {
+            tokio::select! {
+                _ = is_stopped => "it was asked to stop",
+                () = tokio::time::sleep(most) => "it took too long",
+            }
         };
-        let Some(answer) = answered else {
-            canceller.cancel();
-            drop(tokio::time::timeout(PATIENCE, sent).await);
-            return Err("it was asked to stop, or took too long".to_owned());
-        };
+        let answer = talk.say_until(prompt, stopped, &mut view).await?;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.stop == "end_turn" {
             Ok(answer.answer)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use rethread_domain::Session;
@@ -20,9 +20,6 @@ use super::port::Over;
 use super::usage::Watch;
 use crate::agents::{Answer, OpenOptions, Talk};
 use crate::{Engine, Error};
-
-/// How long an agent has to end its turn once it is cancelled.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What an agent is told that goes on where another session was full.
 const GO_ON: &str = "The context of the session that this was said in was full before the task was done. Look at what \
@@ -250,7 +247,7 @@ impl Attempt {
 
     /// One turn: ended by us when we are asked to, or when it takes too long.
     pub(super) async fn say(&mut self, talk: &mut Talk, prompt: &str) -> Result<Answer, Stopped> {
-        let (begun, canceller) = (Instant::now(), talk.canceller());
+        let begun = Instant::now();
         let before = self.counted().await;
         let (watch, reports) = (&mut self.watch, self.reports.clone());
         let id = self.task.spec.id.clone();
@@ -269,17 +266,7 @@ impl Attempt {
                 }
             }
         };
-        let outcome = {
-            let mut sent = std::pin::pin!(talk.send(prompt, &mut view));
-            tokio::select! {
-                outcome = &mut sent => Ok(outcome),
-                stopped = stopped => {
-                    canceller.cancel();
-                    drop(tokio::time::timeout(PATIENCE, sent).await);
-                    Err(stopped)
-                }
-            }
-        };
+        let outcome = talk.say_until(prompt, stopped, &mut view).await;
         let counted = self.counted().await.saturating_sub(before);
         self.watch.turn_ended(begun.elapsed(), counted);
         self.warn();

@@ -5,6 +5,7 @@ mod histories;
 mod holding;
 mod idle;
 mod opening;
+mod runner;
 mod scripted;
 mod summaries;
 mod telling;

@@ -14,10 +14,10 @@ use futures::channel::mpsc;
 use rethread_domain::Seq;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{
-    Abilities, Agent, Block, Canceller, Desk, Door, Ended, Launcher, Opened, Replayed, Settings,
-    Trouble,
+    Abilities, Agent, Block, Desk, Door, Ended, Launcher, Opened, Replayed, Settings, Trouble,
 };
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::watched::Fate;
 
@@ -209,8 +209,7 @@ impl Launcher for Scripted {
         state.alive += 1;
         let born = state.killed;
         drop(state);
-        let cancelled = Arc::default();
-        Ok(Box::new(Running { agent: self.clone(), born, is_dead: false, native: None, cancelled }))
+        Ok(Box::new(Running { agent: self.clone(), born, is_dead: false, native: None }))
     }
 }
 
@@ -220,7 +219,6 @@ struct Running {
     born: u32,
     is_dead: bool,
     native: Option<String>,
-    cancelled: Arc<Notify>,
 }
 
 impl Drop for Running {
@@ -350,6 +348,7 @@ impl Agent for Running {
         &mut self,
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
+        cancel: CancellationToken,
     ) -> Result<Ended, Trouble> {
         self.agent.fate.step().await;
         let native = self.native.clone().unwrap_or_default();
@@ -382,7 +381,7 @@ impl Agent for Running {
             End::Stop => stop("end_turn"),
             End::Cancelled => {
                 self.agent.waiting.notify_one();
-                self.cancelled.notified().await;
+                cancel.cancelled().await;
                 stop("cancelled")
             }
             End::Trouble(trouble) => return Err(trouble),
@@ -397,11 +396,6 @@ impl Agent for Running {
             native.has_ended = true;
         }
         ended
-    }
-
-    fn canceller(&self) -> Canceller {
-        let cancelled = Arc::clone(&self.cancelled);
-        Canceller(Arc::new(move || cancelled.notify_one()))
     }
 
     fn is_gone(&self) -> bool {

@@ -1,10 +1,13 @@
 //! Turns: what is shown is written down before, whatever ends them.
 
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{Asked as Asking, OpenOptions, Progress, Talk, Trouble};
+use rethread_engine::agents::{
+    Answer, Asked as Asking, OpenOptions, Progress, Runner, Talk, Trouble, TurnRequest, WhenBusy,
+};
 use rethread_engine::{Clock, Engine, Error};
 use rethread_store::{Asked, Command};
 use rethread_testkit::at;
+use tokio_util::sync::CancellationToken;
 
 use crate::scripted::{Act, End, Script, say};
 use crate::watched::Watched;
@@ -12,6 +15,19 @@ use crate::world::{Home, MAIN, World, is_interrupted, run, told};
 
 fn context(spent_usd: f64) -> Act {
     Act::Send(Update::Context { used: 10, size: 100, spent_usd: Some(spent_usd) })
+}
+
+/// One request, sent by whoever has the conversation open.
+async fn send(
+    engine: &Engine,
+    options: &OpenOptions,
+    prompt: &str,
+    view: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> rethread_engine::Result<Answer> {
+    let (options, when_busy) = (options.clone(), WhenBusy::Delegate);
+    let request = TurnRequest { options, prompt: prompt.to_owned(), when_busy };
+    let runner = Runner::new(engine.clone());
+    runner.run(&request, &CancellationToken::new(), view).await
 }
 
 #[test]
@@ -219,7 +235,7 @@ fn a_request_to_an_open_conversation_is_sent_by_whoever_has_it() {
         let (_, elsewhere) = other(&home);
         let options = world.options(&agent);
         let mut view = |_: Progress<'_>| ();
-        let sending = elsewhere.send(&options, "do you hear me?", &mut view);
+        let sending = send(&elsewhere, &options, "do you hear me?", &mut view);
         let driving = async {
             loop {
                 if let Some(Asking::Prompt { no, prompt }) = talk.asked().await.unwrap() {
@@ -250,7 +266,7 @@ fn a_request_that_nobody_took_is_sent_by_the_one_who_asked() {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             talk.end().await.unwrap();
         };
-        let sending = elsewhere.send(&options, "do you hear me?", &mut view);
+        let sending = send(&elsewhere, &options, "do you hear me?", &mut view);
         let (answer, ()) = futures::future::join(sending, leaving).await;
         assert_eq!(answer.unwrap().stop, "end_turn");
         assert_eq!(world.texts(), ["do you hear me?"]);
@@ -277,7 +293,7 @@ fn an_answer_that_came_while_its_driver_left_is_heard() {
             drop(drive);
         });
         let mut view = |_: Progress<'_>| ();
-        let answer = elsewhere.send(&options, "do you hear me?", &mut view).await;
+        let answer = send(&elsewhere, &options, "do you hear me?", &mut view).await;
         assert!(matches!(&answer, Err(Error::Elsewhere(why)) if why == "not today"), "{answer:?}");
         assert_eq!(world.texts().len(), 0, "it is not sent twice");
     });
@@ -305,7 +321,7 @@ fn a_request_that_was_taken_is_not_sent_again_when_its_driver_dies() {
                 });
             });
             let mut view = |_: Progress<'_>| ();
-            let answer = elsewhere.send(&options, "do you hear me?", &mut view).await;
+            let answer = send(&elsewhere, &options, "do you hear me?", &mut view).await;
             assert!(matches!(answer, Err(Error::Interrupted)), "{answer:?}");
             assert_eq!((agent.state().launches, world.texts().len()), (0, 0));
         });
@@ -360,7 +376,7 @@ fn a_session_that_is_lost_in_between_is_told_of_in_one_turn_too() {
                 told_of.push((opening.how.as_str(), opening.why.clone()));
             }
         };
-        world.engine.send(&world.options(&agent), "go on", &mut view).await.unwrap();
+        send(&world.engine, &world.options(&agent), "go on", &mut view).await.unwrap();
         assert_eq!(told_of, [("resumed", None), ("retold", Some("session_gone".into()))]);
     });
 }

@@ -16,11 +16,14 @@ use crate::error::Failure;
 use crate::invoke::InvokeArgs;
 use crate::jobs::Job;
 use crate::server::{Office, Server};
+use crate::views::Invoked;
 
 /// How often a client that wants to know is told how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// The longest that one call waits.
 const MOST_SECONDS: u64 = 3_600;
+/// How much of an answer is given at once.
+const ANSWER_BYTES: usize = 64 * 1024;
 
 /// Nothing.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -40,13 +43,13 @@ pub(crate) struct WaitArgs {
 }
 
 /// The agents there are.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Agents {
     agents: Vec<AgentView>,
 }
 
 /// An agent.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AgentView {
     name: String,
@@ -56,6 +59,45 @@ struct AgentView {
     /// How to get it
     #[serde(skip_serializing_if = "Option::is_none")]
     install: Option<String>,
+}
+
+/// What an invocation gives: of a long answer the beginning, and how to read on.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(flatten)]
+    invoked: Invoked,
+    /// The answer is not whole: the turn ended before the agent had finished
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_interrupted: bool,
+    /// How many bytes were left out at the end of the answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_bytes: Option<usize>,
+    /// How to read them
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_on: Option<String>,
+}
+
+impl Given {
+    fn of(mut invoked: Invoked) -> Self {
+        let omitted_bytes = invoked.answer.as_mut().and_then(|answer| {
+            let end = answer.floor_char_boundary(ANSWER_BYTES);
+            let omitted = answer.len() - end;
+            answer.truncate(end);
+            (omitted > 0).then_some(omitted)
+        });
+        let read_on = omitted_bytes.map(|_| {
+            let seq = invoked.message_count.unwrap_or_default();
+            format!(
+                "get_session with this sessionId shows the messages; with seq {seq} and an offset it reads the last one \
+                 piece by piece; conversation.json in the output folder has everything"
+            )
+        });
+        let stop = invoked.stop_reason.as_deref();
+        let is_interrupted =
+            matches!(stop, Some("cancelled" | "interrupted" | "failed" | "max_turns"));
+        Self { invoked, is_interrupted, omitted_bytes, read_on }
+    }
 }
 
 pub(super) fn list(office: &Office, _: NoArgs) -> Result<Agents, Failure> {
@@ -112,7 +154,7 @@ async fn until_told(
     loop {
         if let Some(outcome) = job.outcome() {
             server.waited(&context.id);
-            return answered(&server.office, (*outcome).clone());
+            return answered(&server.office, (*outcome).clone().map(Given::of));
         }
         let (updates, now) = {
             let phase = phase.borrow_and_update();
@@ -131,7 +173,8 @@ async fn until_told(
             () = tokio::time::sleep(TELL_EVERY) => (),
             () = tokio::time::sleep_until(until) => {
                 server.waited(&context.id);
-                return answered(&server.office, Ok(job.running(&server.office)));
+                let running = Given::of(job.running(&server.office));
+                return answered(&server.office, Ok(running));
             }
         }
     }

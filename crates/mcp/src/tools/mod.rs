@@ -8,7 +8,6 @@ mod writing;
 
 use std::sync::OnceLock;
 
-use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -18,10 +17,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Failure;
-use crate::flow_views::WorkflowView;
 use crate::invoke::InvokeArgs;
 use crate::server::{Office, Server};
-use crate::views::Invoked;
+use crate::{bounded, schema};
 
 /// What a tool does to what there is.
 #[derive(Clone, Copy)]
@@ -32,7 +30,7 @@ enum Effect {
     Acts,
 }
 
-fn tool<In: JsonSchema + 'static, Out: JsonSchema + 'static>(
+fn tool<In: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
     description: &'static str,
@@ -42,12 +40,7 @@ fn tool<In: JsonSchema + 'static, Out: JsonSchema + 'static>(
         .read_only(matches!(effect, Effect::Reads))
         .destructive(matches!(effect, Effect::Acts))
         .open_world(matches!(effect, Effect::Acts));
-    // All of ours are objects.
-    let input = schema_for_input::<In>().unwrap_or_default();
-    Tool::new(name, description, input)
-        .with_title(title)
-        .with_raw_output_schema(schema_for_output::<Out>())
-        .with_annotations(annotations)
+    Tool::new(name, description, schema::of::<In>()).with_title(title).with_annotations(annotations)
 }
 
 /// Every tool there is.
@@ -63,7 +56,7 @@ pub(crate) fn list() -> Vec<Tool> {
 fn about_agents() -> Vec<Tool> {
     use Effect::{Acts, Reads};
     vec![
-        tool::<InvokeArgs, Invoked>(
+        tool::<InvokeArgs>(
             "invoke_agent",
             "Invoke an agent",
             "Ask another agent to do something, in a session that can be gone on with later: the sessionId that it \
@@ -71,13 +64,13 @@ fn about_agents() -> Vec<Tool> {
              wait_for_agent.",
             Acts,
         ),
-        tool::<agents::WaitArgs, Invoked>(
+        tool::<agents::WaitArgs>(
             "wait_for_agent",
             "Wait for an agent",
             "Wait for an invocation that was still running, by its handle; with cancel, end its turn.",
             Acts,
         ),
-        tool::<agents::NoArgs, agents::Agents>(
+        tool::<agents::NoArgs>(
             "list_agents",
             "List agents",
             "The agents that can be invoked, and which of them are installed.",
@@ -89,25 +82,26 @@ fn about_agents() -> Vec<Tool> {
 fn about_sessions() -> Vec<Tool> {
     use Effect::Reads;
     vec![
-        tool::<sessions::ListArgs, sessions::Listed>(
+        tool::<sessions::ListArgs>(
             "list_sessions",
             "List sessions",
             "The sessions of this project, the most recent first.",
             Reads,
         ),
-        tool::<sessions::SearchArgs, sessions::Found>(
+        tool::<sessions::SearchArgs>(
             "search_sessions",
             "Search sessions",
             "Find what was said before, in messages, titles and summaries: \"what did we decide about the cookie?\"",
             Reads,
         ),
-        tool::<sessions::GetArgs, sessions::Got>(
+        tool::<sessions::GetArgs>(
             "get_session",
             "Show a session",
-            "A session with its conversations and last messages.",
+            "A session with its conversations and last messages. Reads further back with before, and a long message \
+             piece by piece with seq and offset.",
             Reads,
         ),
-        tool::<sessions::ResumeArgs, sessions::Resumed>(
+        tool::<sessions::ResumeArgs>(
             "resume_session",
             "Resume a session here",
             "The context that it takes to go on with a session in this conversation, within a token limit. With the \
@@ -120,25 +114,25 @@ fn about_sessions() -> Vec<Tool> {
 fn about_writing() -> Vec<Tool> {
     use Effect::Adds;
     vec![
-        tool::<writing::RecordArgs, writing::Recorded>(
+        tool::<writing::RecordArgs>(
             "record_messages",
             "Record messages",
             "Write down what was said, in a new session or at the end of one. Durable when it returns.",
             Adds,
         ),
-        tool::<writing::SaveArgs, writing::Saved>(
+        tool::<writing::SaveArgs>(
             "save_session",
             "Save a session",
             "Save and pause a session, optionally with a title; tells where it stopped and how to resume it.",
             Adds,
         ),
-        tool::<writing::SessionArgs, writing::Saved>(
+        tool::<writing::SessionArgs>(
             "complete_session",
             "Complete a session",
             "Mark a session as completed.",
             Adds,
         ),
-        tool::<writing::ForkArgs, writing::Saved>(
+        tool::<writing::ForkArgs>(
             "fork_session",
             "Fork a session",
             "Start a new session that goes on from a message of another one. Neither changes the other.",
@@ -150,7 +144,7 @@ fn about_writing() -> Vec<Tool> {
 fn about_workflows() -> Vec<Tool> {
     use Effect::{Acts, Adds, Reads};
     vec![
-        tool::<workflows::StartArgs, WorkflowView>(
+        tool::<workflows::StartArgs>(
             "start_workflow",
             "Start a workflow",
             "Begin long work in the background: a plan of tasks, each in a fresh session of an agent, checked and \
@@ -160,14 +154,15 @@ fn about_workflows() -> Vec<Tool> {
              agent that Rethread runs, it runs no longer than that agent, and can be resumed then.",
             Acts,
         ),
-        tool::<workflows::StatusArgs, workflows::Stands>(
+        tool::<workflows::StatusArgs>(
             "workflow_status",
             "Show a workflow",
-            "How a workflow stands: its tasks, its snapshots, what it waits for, and whether somebody runs it. Use it \
-             to follow one that you started, or to see which task of which workflow you work on.",
+            "How a workflow stands: its tasks, what it waits for, and whether somebody runs it; with detail also its \
+             snapshots, tests and usage. Use it to follow one that you started, or to see which task of which workflow \
+             you work on.",
             Reads,
         ),
-        tool::<workflows::PauseArgs, WorkflowView>(
+        tool::<workflows::PauseArgs>(
             "pause_workflow",
             "Pause a workflow",
             "Pause a workflow at the end of its running task and take a snapshot. Use it when the work should stop \
@@ -175,7 +170,7 @@ fn about_workflows() -> Vec<Tool> {
              pausing where the task takes longer.",
             Adds,
         ),
-        tool::<workflows::ResumeArgs, workflows::Resumes>(
+        tool::<workflows::ResumeArgs>(
             "resume_workflow",
             "Resume a workflow",
             "Go on with a paused or crashed workflow, in the background, from its latest snapshot or another one, also \
@@ -189,34 +184,34 @@ fn about_workflows() -> Vec<Tool> {
 fn about_snapshots() -> Vec<Tool> {
     use Effect::Reads;
     vec![
-        tool::<snapshots::SnapshotArgs, snapshots::Whole>(
+        tool::<snapshots::SnapshotArgs>(
             "get_snapshot",
             "Show a snapshot",
             "All that was known when a workflow paused: tasks, decisions, errors, reviews, tests, git, usage. Use it \
              when you go on with work that others began.",
             Reads,
         ),
-        tool::<snapshots::PartArgs, snapshots::Decided>(
+        tool::<snapshots::PartArgs>(
             "get_decisions",
             "Show decisions",
             "What was decided in a workflow, and why. Ask before you choose an approach or a library that an earlier \
              task may have chosen already.",
             Reads,
         ),
-        tool::<snapshots::PartArgs, snapshots::Failed>(
+        tool::<snapshots::PartArgs>(
             "get_errors",
             "Show errors",
             "What went wrong in a workflow, and how it was solved. Ask when something fails: it may have failed before.",
             Reads,
         ),
-        tool::<snapshots::PartArgs, snapshots::Reviews>(
+        tool::<snapshots::PartArgs>(
             "get_reviewer_feedback",
             "Show reviewer feedback",
             "What reviewers said of the tasks of a workflow. Ask before you change reviewed work, and with onlyOpen for \
              what is still to be addressed.",
             Reads,
         ),
-        tool::<snapshots::SnapshotArgs, snapshots::Changes>(
+        tool::<snapshots::SnapshotArgs>(
             "get_git_changes",
             "Show git changes",
             "Branch, commits and files that a workflow has changed, and how the repository differs from that now.",
@@ -282,7 +277,7 @@ pub(crate) fn answered<T: Serialize>(
         Failure::new(format!("The answer cannot be told: {error}"), "try again")
     })?;
     office.engine.redactor().redact_json(&mut value);
-    Ok(CallToolResult::structured(value))
+    bounded::result(value)
 }
 
 /// A number that has to be at least 1 and is cut to what may be asked for.

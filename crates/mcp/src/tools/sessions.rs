@@ -2,18 +2,25 @@
 
 use jiff::Timestamp;
 use rethread_domain::search::{Filter, Query};
-use rethread_domain::{Role, Status};
+use rethread_domain::{Message, Role, SessionId, Status};
 use rethread_engine::{ContextOptions, ListFilter, Order, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::within;
+use crate::bounded::LONGEST;
 use crate::error::Failure;
 use crate::server::Office;
 use crate::views::{ConversationView, HitView, MessageView, SessionView};
 
 /// The most that one answer lists.
 const MOST: u32 = 200;
+/// What is shown of a long message unless all of it is asked for.
+const SHOWN_BYTES: usize = 4_000;
+/// What all messages of an answer may take, as JSON; the rest of it is for the session itself.
+const MESSAGES_BYTES: usize = LONGEST * 3 / 4;
+/// A message of which less would be shown is left for the next answer.
+const LEAST_BYTES: usize = 1_000;
 
 /// Which sessions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -31,7 +38,7 @@ pub(crate) struct ListArgs {
     limit: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Listed {
     /// The most recent first
     sessions: Vec<SessionView>,
@@ -59,7 +66,7 @@ pub(crate) struct SearchArgs {
     limit: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Found {
     /// The best first
     hits: Vec<HitView>,
@@ -74,11 +81,16 @@ pub(crate) struct GetArgs {
     messages: Option<u32>,
     /// Only messages before this number, to read further back
     before: Option<u32>,
-    /// Long messages whole
+    /// Long messages whole, as far as they fit
     full: Option<bool>,
+    /// Only the message with this number, as much of it as fits
+    seq: Option<u32>,
+    /// With seq: leave out so many bytes at its beginning, to read on in a long one
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Got {
     session: SessionView,
@@ -98,13 +110,13 @@ pub(crate) struct ResumeArgs {
     session_id: String,
     /// What will be asked next: older messages that matter to it are brought in
     prompt: Option<String>,
-    /// The most tokens of the context; by default 10000
+    /// The most tokens of the context; by default 10000, and never more than fit into one answer
     max_tokens: Option<u32>,
     /// The most recent messages; by default 20
     max_messages: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resumed {
     session_id: String,
@@ -190,11 +202,23 @@ pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Resu
     let args = args?;
     let session = office.session(&args.session_id).await?;
     let limit = within("messages", args.messages, 20, MOST)?;
-    let to = args.before.map_or(session.last_seq, |before| before.saturating_sub(1));
-    let span = Span { from: 1, to, order: Order::NewestFirst, limit };
-    let mut messages = office.engine.messages(session.id, span).await?;
-    messages.reverse();
-    let is_full = args.full == Some(true);
+    if args.offset.is_some() && args.seq.is_none() {
+        return Err(Failure::new("offset is given without seq", "give the number of the message"));
+    }
+    let (from, to) = match args.seq {
+        Some(seq) if seq == 0 || seq > session.last_seq => {
+            return Err(rethread_engine::Error::NoMessage(session.id, seq).into());
+        }
+        Some(seq) => (seq, seq),
+        None => (1, args.before.map_or(session.last_seq, |before| before.saturating_sub(1))),
+    };
+    let is_full = args.full == Some(true) || args.seq.is_some();
+    let messages = recent(office, session.id, (from, to), limit, |message, room| {
+        let most = if is_full { room } else { room.min(SHOWN_BYTES) };
+        let offset = args.offset.map_or(0, |offset| usize::try_from(offset).unwrap_or(usize::MAX));
+        MessageView::of(message, offset, most, office)
+    })
+    .await?;
     let conversations = office.engine.conversations(session.id).await?;
     let children = office.engine.children(session.id).await?;
     Ok(Got {
@@ -202,8 +226,46 @@ pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Resu
         conversations: conversations.iter().map(|one| ConversationView::of(one, office)).collect(),
         children: children.iter().map(|child| child.id.to_string()).collect(),
         omitted_messages: messages.first().map_or(to, |first| first.seq - 1),
-        messages: messages.iter().map(|one| MessageView::of(one, is_full, office)).collect(),
+        messages,
     })
+}
+
+/// The last messages of a range, oldest first: so many, and as many as fit into one answer.
+async fn recent(
+    office: &Office,
+    session: SessionId,
+    (from, to): (u32, u32),
+    limit: u32,
+    view: impl Fn(&Message, usize) -> MessageView,
+) -> Result<Vec<MessageView>, Failure> {
+    let mut room = MESSAGES_BYTES;
+    let mut views = Vec::new();
+    let mut next = to;
+    // One at a time: a few long ones fill the answer, and nobody reads the others.
+    while next >= from && next > 0 && views.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
+        let span = Span { from: next, to: next, order: Order::NewestFirst, limit: 1 };
+        let page = office.engine.messages(session, span).await?;
+        let Some(message) = page.first() else { break };
+        if !views.is_empty() && room < LEAST_BYTES {
+            break;
+        }
+        let mut one = view(message, room);
+        let mut size = as_json(&one);
+        if size > room {
+            // What is escaped takes more room than it has bytes.
+            one = view(message, one.content.len().saturating_mul(room) / size.max(1));
+            size = as_json(&one);
+        }
+        room = room.saturating_sub(size);
+        views.push(one);
+        next -= 1;
+    }
+    views.reverse();
+    Ok(views)
+}
+
+fn as_json(message: &MessageView) -> usize {
+    serde_json::to_string(message).map_or(0, |text| text.len())
 }
 
 pub(super) async fn resume(
@@ -217,8 +279,13 @@ pub(super) async fn resume(
     limits.tokens = within("maxTokens", args.max_tokens, limits.tokens, 1_000_000)?;
     limits.messages = within("maxMessages", args.max_messages, limits.messages, 10_000)?;
     let prompt = args.prompt.filter(|prompt| !prompt.trim().is_empty());
-    let options = ContextOptions { limits, prompt, margin: 0.0 };
-    let context = office.engine.context(session.id, &options).await?;
+    let mut options = ContextOptions { limits, prompt, margin: 0.0 };
+    let mut context = office.engine.context(session.id, &options).await?;
+    // A context is never cut: it is made smaller.
+    while context.context.len() > LONGEST / 2 && options.limits.tokens > 1 {
+        options.limits.tokens = context.token_count.min(options.limits.tokens) / 2;
+        context = office.engine.context(session.id, &options).await?;
+    }
     Ok(Resumed {
         session_id: session.id.to_string(),
         token_count: context.token_count,

@@ -45,7 +45,7 @@ pub(crate) struct PartArgs {
 }
 
 /// A snapshot in full.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Whole {
     workflow_id: String,
@@ -77,7 +77,7 @@ pub(crate) struct Whole {
     total_usage: UsageView,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Decided {
     #[serde(flatten)]
@@ -88,7 +88,7 @@ pub(crate) struct Decided {
     total: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Failed {
     #[serde(flatten)]
@@ -99,7 +99,7 @@ pub(crate) struct Failed {
     total: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Reviews {
     #[serde(flatten)]
@@ -110,7 +110,7 @@ pub(crate) struct Reviews {
     total: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changes {
     #[serde(flatten)]
@@ -121,7 +121,7 @@ pub(crate) struct Changes {
 }
 
 /// What something was read from.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Of {
     workflow_id: String,

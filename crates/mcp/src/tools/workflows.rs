@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
-use crate::flow_views::{SnapshotRow, WorkflowView};
+use crate::flow_views::{Depth, SnapshotRow, WorkflowView};
 use crate::server::Office;
 
 /// What is left of the time for an answer once a pause was waited for.
@@ -49,16 +49,20 @@ pub(crate) struct StartArgs {
 pub(crate) struct StatusArgs {
     /// By default the one that you work on, or else the latest of this project
     workflow_id: Option<String>,
+    /// Also its snapshots, plan, tests and usage, and each task with its attempts and sessions
+    detail: Option<bool>,
 }
 
 /// How a workflow stands.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stands {
     #[serde(flatten)]
     workflow: WorkflowView,
-    /// The oldest first: `get_snapshot` shows one in full
-    snapshots: Vec<SnapshotRow>,
+    snapshot_count: usize,
+    /// With detail, the oldest first: `get_snapshot` shows one in full
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshots: Option<Vec<SnapshotRow>>,
     /// The task that you work on in it
     #[serde(skip_serializing_if = "Option::is_none")]
     your_task: Option<String>,
@@ -89,7 +93,7 @@ pub(crate) struct ResumeArgs {
 }
 
 /// What is resumed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resumes {
     #[serde(flatten)]
@@ -99,9 +103,9 @@ pub(crate) struct Resumes {
     diverged: Vec<String>,
 }
 
-async fn view(office: &Office, workflow: &Workflow) -> Result<WorkflowView, Failure> {
+async fn view(office: &Office, workflow: &Workflow, depth: Depth) -> Result<WorkflowView, Failure> {
     let is_running = office.engine.is_workflow_driven(workflow.id).await?;
-    Ok(WorkflowView::of(workflow, is_running))
+    Ok(WorkflowView::of(workflow, is_running, depth))
 }
 
 pub(super) async fn start(
@@ -155,19 +159,23 @@ pub(super) async fn start(
         max_cost: args.max_cost,
         ..Order::default()
     };
-    view(office, &office.program.start_workflow(order).await?).await
+    view(office, &office.program.start_workflow(order).await?, Depth::Compact).await
 }
 
 pub(super) async fn status(
     office: &Office,
     args: Result<StatusArgs, Failure>,
 ) -> Result<Stands, Failure> {
-    let workflow = office.workflow(args?.workflow_id.as_deref(), &[]).await?;
+    let args = args?;
+    let depth = if args.detail == Some(true) { Depth::Detail } else { Depth::Compact };
+    let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
     let snapshots = office.engine.snapshots(workflow.id).await?;
     let own = office.own_task().await?.filter(|(id, _)| *id == workflow.id);
     Ok(Stands {
-        workflow: view(office, &workflow).await?,
-        snapshots: snapshots.iter().map(SnapshotRow::from).collect(),
+        workflow: view(office, &workflow, depth).await?,
+        snapshot_count: snapshots.len(),
+        snapshots: (depth == Depth::Detail)
+            .then(|| snapshots.iter().map(SnapshotRow::from).collect()),
         your_task: own.map(|(_, task)| task),
     })
 }
@@ -185,7 +193,7 @@ pub(super) async fn pause(
     let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
     let workflow = office.program.pause_workflow(workflow.id, reason, now, wait).await?;
-    view(office, &workflow).await
+    view(office, &workflow, Depth::Compact).await
 }
 
 pub(super) async fn resume(
@@ -208,7 +216,7 @@ pub(super) async fn resume(
     let resumed =
         office.program.resume_workflow(workflow.id, args.from.as_deref(), args.with).await?;
     Ok(Resumes {
-        workflow: view(office, &resumed.workflow).await?,
+        workflow: view(office, &resumed.workflow, Depth::Compact).await?,
         from: SnapshotRow::from(&resumed.snapshot),
         diverged: resumed.diverged,
     })

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
+use crate::prompts::RESUME;
 use crate::server::Office;
 use crate::views::SessionView;
 
@@ -50,7 +51,7 @@ pub(crate) struct MessageArgs {
     other: Map<String, Value>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
     session_id: String,
@@ -84,7 +85,7 @@ pub(crate) struct ForkArgs {
     at: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Saved {
     session: SessionView,
@@ -204,7 +205,7 @@ async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Save
     if asked == Move::Pause {
         let short = session.id.short();
         told.push_str(&format!(
-            " To go on: `rethread resume {short}`, or the prompt `resume` with the session {short}."
+            " To go on: `rethread resume {short}`, or the prompt `{RESUME}` with the session {short}."
         ));
     }
     let last = office.engine.messages(session.id, Span::newest(1)).await?;

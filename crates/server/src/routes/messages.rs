@@ -206,9 +206,11 @@ async fn purge(
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Imported {
     sessions: Vec<SessionView>,
+    /// Ids of sessions in the file that were there before: they stay as they are
+    already_there: Vec<String>,
 }
 
-/// Takes in sessions that were exported, each whole or not at all
+/// Takes in sessions that were exported, each whole or not at all; those that are there already stay as they are
 #[utoipa::path(post, path = "/import", tag = TAG, request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
@@ -220,13 +222,14 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         let mut input = BufReader::new(&*bytes);
         handle.block_on(engine.import(&mut input, most))
     });
-    let taken = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
-    if taken.is_empty() {
+    let imported = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
+    if imported.taken.is_empty() {
         return Err(Problem::new("bad_input", "there is nothing to take in")
             .hint("send what GET /sessions/{id}/export gave"));
     }
-    let sessions = taken.iter().map(|session| SessionView::of(&app, session)).collect();
-    json(StatusCode::CREATED, &Imported { sessions })
+    let sessions = imported.taken.iter().map(|session| SessionView::of(&app, session)).collect();
+    let already_there = imported.known.iter().map(|(session, _)| session.id.to_string()).collect();
+    json(StatusCode::CREATED, &Imported { sessions, already_there })
 }
 
 /// Sends what is written to it, and waits while nobody reads.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rethread_engine::agents::{TurnRequest, WhenBusy};
 use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -120,9 +121,8 @@ pub(crate) async fn begin(
     app.turns.begin(Request {
         id: turn,
         engine: app.engine.clone(),
-        options,
+        turn: TurnRequest { options, prompt: prompt.prompt, when_busy: WhenBusy::Delegate },
         questions,
-        prompt: prompt.prompt,
         user: session.user,
         metrics: app.metrics.turns(),
     })

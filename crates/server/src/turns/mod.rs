@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rethread_domain::SessionId;
 use rethread_domain::session::Move;
 use rethread_engine::Engine;
-use rethread_engine::agents::OpenOptions;
+use rethread_engine::agents::{Runner, TurnRequest};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -34,14 +34,13 @@ struct Known {
     ended: VecDeque<Uuid>,
     /// Nothing begins any more.
     is_stopping: bool,
-    /// Who is served first in which session.
-    queues: BTreeMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
 }
 
 /// All turns of this server.
 #[derive(Debug)]
 pub(crate) struct Turns {
     known: Mutex<Known>,
+    runner: Runner,
     running: watch::Sender<usize>,
     most: usize,
 }
@@ -50,17 +49,17 @@ pub(crate) struct Turns {
 pub(crate) struct Request {
     pub(crate) id: Uuid,
     pub(crate) engine: Engine,
-    pub(crate) options: OpenOptions,
-    /// What the agent asks of whoever follows: the asker in `options`.
+    pub(crate) turn: TurnRequest,
+    /// What the agent asks of whoever follows: the asker in the options of `turn`.
     pub(crate) questions: Arc<Questions>,
-    pub(crate) prompt: String,
     pub(crate) user: String,
     pub(crate) metrics: prometheus_client::metrics::gauge::Gauge,
 }
 
 impl Turns {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { known: Mutex::default(), running: watch::Sender::new(0), most })
+    pub(crate) fn new(engine: Engine, most: usize) -> Arc<Self> {
+        let (runner, running) = (Runner::new(engine), watch::Sender::new(0));
+        Arc::new(Self { known: Mutex::default(), runner, running, most })
     }
 
     pub(crate) fn find(&self, id: Uuid) -> Option<Arc<Turn>> {
@@ -85,13 +84,6 @@ impl Turns {
         newest.or_else(|| ended.find(is_ours)).cloned()
     }
 
-    fn queue(&self, session: SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut known = held(&self.known);
-        // Nobody waits in those that only we know of.
-        known.queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        Arc::clone(known.queues.entry(session).or_default())
-    }
-
     /// Begins a turn; the same id twice is one turn.
     pub(crate) fn begin(self: &Arc<Self>, request: Request) -> Result<Arc<Turn>, Problem> {
         let turn = Turn::new(&request);
@@ -113,8 +105,7 @@ impl Turns {
         let slot = Slot::new(self, request.id, request.metrics.clone());
         let (turns, begun) = (Arc::clone(self), Arc::clone(&turn));
         tokio::spawn(async move {
-            let queue = turns.queue(begun.session);
-            begun.run(&request, &queue).await;
+            begun.run(&request, &turns.runner).await;
             turns.rest(&request.engine, begun.session).await;
             drop(slot);
         });

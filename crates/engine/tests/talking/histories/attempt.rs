@@ -1,8 +1,9 @@
 //! One turn in our process, from an open to its end.
 
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{Answer, OpenOptions, Talk};
+use rethread_engine::agents::{Answer, OpenOptions, Progress, Talk};
 use rethread_engine::{Engine, Error};
+use tokio_util::sync::CancellationToken;
 
 use crate::scripted::Scripted;
 
@@ -28,14 +29,18 @@ pub(super) async fn attempt(
         },
     };
     let prompt = format!("{request} please");
-    let canceller = talk.canceller();
-    let mut view = |update: &Update| shown.push(update.clone());
+    let cancel = CancellationToken::new();
+    let mut view = |progress: Progress<'_>| {
+        if let Progress::Update(update) = progress {
+            shown.push(update.clone());
+        }
+    };
     let outcome = {
-        let mut sending = std::pin::pin!(talk.send(&prompt, &mut view));
+        let mut sending = std::pin::pin!(talk.say(&prompt, &cancel, &mut view));
         tokio::select! {
             outcome = &mut sending => outcome,
             () = who.waiting.notified() => {
-                canceller.cancel();
+                cancel.cancel();
                 sending.await
             }
         }
