@@ -77,7 +77,11 @@ struct Yes;
 #[async_trait]
 impl Desk for Yes {
     async fn permit(&self, question: &Question) -> Option<Choice> {
-        question.options.first().map(|option| Choice { option: option.id.clone(), by: "policy" })
+        question.options.first().map(|option| Choice {
+            option: option.id.clone(),
+            kind: option.kind.clone(),
+            by: "policy",
+        })
     }
 
     fn may(&self, _: &Act) -> Option<bool> {

@@ -1,35 +1,65 @@
 //! Whether we may do what an agent has us do: a file written and a program run by us are as good as by a tool of its
 //! own, and follow the same rules.
 
+use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
 use rethread_engine::agents::{Act, Deed, Opt, Question};
+use serde_json::{Map, Value, json};
 
 use crate::classify::RpcError;
 use crate::frame::{self, Fields};
+use crate::serve::Server;
 use crate::session::{Running, Shared};
 
 /// What is kept of a command; whoever is asked sees all of it.
 const MOST_TITLE: usize = 1024;
+/// Variables that change nothing about what a command does, though some differ from session to session.
+const HARMLESS: &[&str] = &["AGENT_SESSION_ID", "TERM", "NO_COLOR", "COLUMNS", "LINES"];
 
 /// What a call has us do; nothing where it only looks at what was done.
-pub(crate) fn read(method: &str, params: &Fields<'_>) -> Option<Act> {
-    let path = |verb: &str| format!("{verb} {}", params.text("path").unwrap_or_default());
-    let (deed, title) = match method {
-        "fs/read_text_file" => (Deed::Read, path("read")),
-        "fs/write_text_file" => (Deed::Edit, path("write")),
+pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option<Act> {
+    let path = || params.text("path").unwrap_or_default();
+    let (deed, title, input) = match method {
+        "fs/read_text_file" => (Deed::Read, format!("read {}", path()), json!({ "path": path() })),
+        "fs/write_text_file" => {
+            (Deed::Edit, format!("write {}", path()), json!({ "path": path() }))
+        }
         "terminal/create" => {
             let args = params.get("args").map(frame::elements).unwrap_or_default();
-            let args = args.into_iter().filter_map(frame::text);
-            let words: Vec<String> = params.text("command").into_iter().chain(args).collect();
-            (Deed::Execute, words.join(" "))
+            let args: Vec<String> = args.into_iter().filter_map(frame::text).collect();
+            let line = consent::line(&params.text("command").unwrap_or_default(), &args);
+            let mut input = Map::from_iter([("command".to_owned(), Value::from(line.clone()))]);
+            input.extend(params.text("cwd").map(|cwd| ("cwd".to_owned(), cwd.into())));
+            input.extend(variables(params).map(|env| ("env".to_owned(), env)));
+            (Deed::Execute, line, Value::Object(input))
         }
         _ => return None,
     };
-    Some(Act { deed, title })
+    let roots = server.roots();
+    let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+    let kind = deed.kind();
+    let request =
+        Request { kind, title: &title, input: &input, places: &[], changes: &[], roots: &roots };
+    let mut intent = consent::read(&request);
+    server.note(&mut intent);
+    Some(Act { deed, intent })
 }
 
-/// Decides: by rule; else as it was decided before in this turn, the agent's own questions included; else by asking.
-pub(crate) async fn allow(shared: &Shared, act: &Act) -> Result<(), RpcError> {
+/// The variables that a command is given, but for those that change nothing.
+fn variables(params: &Fields<'_>) -> Option<Value> {
+    let all = params.get("env").map(frame::elements).unwrap_or_default();
+    let all = all.into_iter().filter_map(Fields::parse).filter_map(|one| {
+        let value = one.get("value").and_then(frame::text).unwrap_or_default();
+        Some((one.text("name")?, Value::from(value)))
+    });
+    let set: Map<String, Value> =
+        all.filter(|(name, _)| !HARMLESS.contains(&name.as_str())).collect();
+    (!set.is_empty()).then_some(Value::Object(set))
+}
+
+/// Decides: by rule; else as it was decided before in this turn about just that, the agent's own questions included;
+/// else by asking.
+pub(crate) async fn allow(shared: &Shared, act: &Act, params: &Fields<'_>) -> Result<(), RpcError> {
     let running = shared.running();
     match (shared.desk.may(act), running) {
         (Some(true), _) => Ok(()),
@@ -39,7 +69,7 @@ pub(crate) async fn allow(shared: &Shared, act: &Act) -> Result<(), RpcError> {
             }
             Err(refused())
         }
-        (None, Some(running)) if ask(shared, &running, act).await => Ok(()),
+        (None, Some(running)) if ask(shared, &running, act, params).await => Ok(()),
         _ => Err(refused()),
     }
 }
@@ -48,30 +78,31 @@ fn refused() -> RpcError {
     RpcError::new(-32603, "the user does not allow it")
 }
 
-/// One answer counts for all of its kind until the end of the turn.
-async fn ask(shared: &Shared, running: &Running, act: &Act) -> bool {
+/// One answer counts for the same command or file until the end of the turn.
+async fn ask(shared: &Shared, running: &Running, act: &Act, params: &Fields<'_>) -> bool {
     // Whoever comes second waits for the answer to the first.
     let _one = running.asking.lock().await;
-    if let Some(known) = running.decided(act.deed) {
+    if let Some(known) = running.decided(&act.intent) {
         return known;
     }
-    let question = question(act);
+    let question = question(shared, act, params).await;
     let chosen = tokio::select! {
         biased;
         () = running.cancelled.wait() => return false,
         chosen = shared.desk.permit(&question) => chosen,
     };
     let Some(chosen) = chosen else { return false };
-    let yes = chosen.option.starts_with("allow_");
-    running.decide(act.deed, yes);
-    tell(running, act, &chosen.option, chosen.by).await;
+    let yes = chosen.kind.starts_with("allow_");
+    running.decide(&act.intent, yes);
+    tell(running, act, &chosen.kind, chosen.by).await;
     yes
 }
 
 async fn tell(running: &Running, act: &Act, answer: &str, by: &str) {
+    let title = act.intent.headline();
     let record = Permission {
         tool: format!("rethread-{}", act.deed.kind()),
-        title: act.title[..act.title.floor_char_boundary(MOST_TITLE)].to_owned(),
+        title: title[..title.floor_char_boundary(MOST_TITLE)].to_owned(),
         kind: act.deed.kind().to_owned(),
         answer: answer.to_owned(),
         by: by.to_owned(),
@@ -79,7 +110,7 @@ async fn tell(running: &Running, act: &Act, answer: &str, by: &str) {
     running.pass(Update::Permission(record)).await;
 }
 
-fn question(act: &Act) -> Question {
+async fn question(shared: &Shared, act: &Act, params: &Fields<'_>) -> Question {
     let options = [
         ("allow_once", "Yes, in this turn"),
         ("allow_always", "Always in this project"),
@@ -88,13 +119,17 @@ fn question(act: &Act) -> Question {
     ];
     let option =
         |(id, name): (&str, &str)| Opt { id: id.into(), name: name.into(), kind: id.into() };
-    let what = if act.deed == Deed::Execute { "programs" } else { "files" };
+    let mut intent = act.intent.clone();
+    // Our own words add nothing to the path or the command.
+    intent.title.clear();
+    if act.deed == Deed::Edit {
+        intent.changes.extend(shared.server.change(params).await);
+    }
     Question {
         tool: String::new(),
-        title: format!("{what} of its choice"),
-        kind: act.deed.kind().to_owned(),
-        first: Some(act.title.clone()),
+        intent,
         is_whole: true,
+        unlasting: None,
         options: options.map(option).to_vec(),
     }
 }

@@ -294,8 +294,23 @@ impl Agent for AcpAgent {
         while let Some(step) = self.offers.next(&mut wanted) {
             let mut step = step?;
             step.params["sessionId"] = Value::String(native.clone());
+            self.shared.forget_mode();
             let answer = self.call(step.method, &step.params, self.limits.set).await?;
-            self.offers.refresh(&frame::tree(answer.get()));
+            let answer = frame::tree(answer.get());
+            self.offers.refresh(&answer);
+            let mut now = Offers::differs(&step, &answer);
+            if let Some(mode) = step.params["modeId"].as_str() {
+                // Some tell what is so now, and it need not be what they were told.
+                sleep(self.quiet()).await;
+                now = self.shared.mode_now().filter(|now| now != mode);
+            }
+            if let Some(now) = now {
+                let what = step.params["modeId"].as_str().map_or_else(
+                    || format!("{} = {}", step.params["configId"], step.params["value"]),
+                    |mode| format!("mode {mode}"),
+                );
+                return Err(Trouble::NotTaken { what, now });
+            }
         }
         Ok(())
     }

@@ -4,14 +4,19 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rethread_domain::consent::Intent;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::classify::RpcError;
+use crate::ward::{self, Access, Ward};
 
 const LARGEST: u64 = 16 * 1024 * 1024;
 
@@ -20,13 +25,14 @@ pub(crate) struct Files {
     folder: OwnedFd,
     /// The folder as we were told of it, and as it is called without links.
     names: [PathBuf; 2],
+    ward: Ward,
 }
 
 impl Files {
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, ward: Ward) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(folder, flags, Mode::empty())?;
-        Ok(Self { folder: handle, names: [folder.to_owned(), folder.canonicalize()?] })
+        Ok(Self { folder: handle, names: [folder.to_owned(), folder.canonicalize()?], ward })
     }
 
     /// The folder without links in its name.
@@ -34,18 +40,50 @@ impl Files {
         &self.names[1]
     }
 
-    pub(crate) fn read(&self, path: &Path) -> Result<String, RpcError> {
+    /// The names of the folder.
+    pub(crate) fn roots(&self) -> [String; 2] {
+        [0, 1].map(|name: usize| self.names[name].to_string_lossy().into_owned())
+    }
+
+    /// Notes what an intent touches that needs an answer of its own.
+    pub(crate) fn note(&self, intent: &mut Intent) {
+        self.ward.note(intent, self.root());
+    }
+
+    /// Refuses what is warded, by the real name of an open file or folder, unless just that was allowed.
+    fn pass(
+        &self,
+        path: &Path,
+        opened: &OwnedFd,
+        name: Option<&OsStr>,
+        (access, is_cleared): (Access, bool),
+    ) -> Result<(), RpcError> {
+        if is_cleared {
+            return Ok(());
+        }
+        let mut real = named(opened).map_err(|errno| failed(path, errno))?;
+        real.extend(name);
+        self.ward.why(&real, access).map_or(Ok(()), |why| Err(refused(path, why)))
+    }
+
+    /// Reads a file; `is_cleared` where it was allowed though it is warded.
+    pub(crate) fn read(&self, path: &Path, is_cleared: bool) -> Result<String, RpcError> {
         let inside = self.inside(path)?;
         // Not to wait for the other end of a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file =
             beneath(&self.folder, inside, flags, Mode::empty()).map_err(|e| failed(path, e))?;
+        self.pass(path, &file, None, (Access::Read, is_cleared))?;
         let size = regular(&file).map_err(|why| refused(path, why))?;
         if size > LARGEST {
             return Err(refused(path, "it is too large"));
         }
         let mut bytes = Vec::new();
-        let read = File::from(file).take(LARGEST + 1).read_to_end(&mut bytes);
+        let file = File::from(file);
+        if !is_cleared && self.ward.is_ours(&file) {
+            return Err(refused(path, "it is another name of a file of Rethread"));
+        }
+        let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
         read.map_err(|error| refused(path, &error.to_string()))?;
         if bytes.len() as u64 > LARGEST {
             return Err(refused(path, "it is too large"));
@@ -54,10 +92,24 @@ impl Files {
     }
 
     /// Writes a whole file, all of it or nothing where that can be had.
-    pub(crate) fn write(&self, path: &Path, content: &[u8]) -> Result<(), RpcError> {
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        content: &[u8],
+        is_cleared: bool,
+    ) -> Result<(), RpcError> {
         let inside = self.inside(path)?;
         let name = inside.file_name().ok_or_else(|| refused(path, "it is a folder"))?;
+        if let Some(why) = self
+            .ward
+            .why(&ward::real(&self.root().join(inside)), Access::Write)
+            .filter(|_| !is_cleared)
+        {
+            // Before a folder is made for it.
+            return Err(refused(path, why));
+        }
         let parent = self.parent(inside).map_err(|errno| failed(path, errno))?;
+        self.pass(path, &parent, Some(name), (Access::Write, is_cleared))?;
         let there = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(known) => Some(known),
             Err(Errno::NOENT) => None,
@@ -66,13 +118,9 @@ impl Files {
         let mode = match &there {
             None => Mode::from_raw_mode(0o666),
             Some(known) => match FileType::from_raw_mode(known.st_mode) {
-                FileType::RegularFile if known.st_nlink == 1 => {
-                    Mode::from_raw_mode(known.st_mode & 0o777)
-                }
-                // To replace it would cut it off from its other names.
-                FileType::RegularFile | FileType::Symlink => {
-                    return self.overwrite(path, inside, content);
-                }
+                // A new file takes its place: what has other names, outside of the project perhaps, stays as it is there.
+                FileType::RegularFile => Mode::from_raw_mode(known.st_mode & 0o777),
+                FileType::Symlink => return self.overwrite(path, inside, content, is_cleared),
                 _ => return Err(refused(path, "it is not a file")),
             },
         };
@@ -80,11 +128,21 @@ impl Files {
             .map_err(|error| refused(path, &error.to_string()))
     }
 
-    fn overwrite(&self, path: &Path, inside: &Path, content: &[u8]) -> Result<(), RpcError> {
+    fn overwrite(
+        &self,
+        path: &Path,
+        inside: &Path,
+        content: &[u8],
+        is_cleared: bool,
+    ) -> Result<(), RpcError> {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file =
             beneath(&self.folder, inside, flags, Mode::empty()).map_err(|e| failed(path, e))?;
+        self.pass(path, &file, None, (Access::Write, is_cleared))?;
         regular(&file).map_err(|why| refused(path, why))?;
+        if fstat(&file).is_ok_and(|known| known.st_nlink > 1) {
+            return Err(refused(path, "it has other names, which would change with it"));
+        }
         let mut file = File::from(file);
         let written = file.set_len(0).and_then(|()| file.write_all(content));
         written.map_err(|error| refused(path, &error.to_string()))
@@ -146,6 +204,20 @@ fn failed(path: &Path, errno: Errno) -> RpcError {
         Errno::NXIO => refused(path, "it is not a file"),
         errno => refused(path, &io::Error::from(errno).to_string()),
     }
+}
+
+/// The name of what is open, without links.
+#[cfg(target_os = "linux")]
+fn named(opened: &OwnedFd) -> rustix::io::Result<PathBuf> {
+    let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let name = rustix::fs::readlink(link, Vec::new())?;
+    Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn named(opened: &OwnedFd) -> rustix::io::Result<PathBuf> {
+    let name = rustix::fs::getpath(opened)?;
+    Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
 }
 
 /// The size of a plain file.

@@ -22,6 +22,7 @@ use crate::process::{self, Process, Recipe};
 use crate::serve::Server;
 use crate::session::Shared;
 use crate::terminals::Terminals;
+use crate::ward::Ward;
 
 /// What is kept of what an agent writes to its standard error.
 const KEPT_ERRORS: usize = 64 * 1024;
@@ -69,6 +70,8 @@ pub struct AcpLauncher {
     pub entry: Entry,
     /// What starts [`crate::guard()`]: normally this program and the name of its subcommand.
     pub guard: Option<Vec<OsString>>,
+    /// Folders and files of the program itself, which agents need an answer of its own for.
+    pub warded: Vec<PathBuf>,
     /// The environment that we were started in.
     pub environment: Vec<(OsString, OsString)>,
     /// Variables that agents must not see, beside our own.
@@ -118,7 +121,7 @@ impl AcpLauncher {
 
     fn start(&self, folder: &Path, desk: Arc<dyn Desk>) -> Result<Started, Trouble> {
         let gone = |_| Trouble::FolderGone(folder.to_owned());
-        let files = Files::open(folder).map_err(gone)?;
+        let files = Files::open(folder, Ward::new(&self.warded)).map_err(gone)?;
         // As the user calls it: agents know their sessions by it.
         let folder = if folder.is_absolute() { folder.to_owned() } else { files.root().to_owned() };
         let environment = self.environment();

@@ -5,12 +5,14 @@
 //! blocked back to the agent. [`Shell`] runs commands that the user has approved. The program that embeds this has to offer [`guard()`] as a subcommand.
 
 mod act;
+mod calls;
 mod classify;
 mod client;
 mod connection;
 mod files;
 mod frame;
 mod guard;
+mod hold;
 mod latch;
 mod launch;
 mod lines;
@@ -25,8 +27,10 @@ mod settings;
 mod shell;
 mod terminals;
 mod translate;
+mod ward;
 
 pub use guard::guard;
+pub use hold::{Hold, HoldTable, Kept};
 pub use launch::{AcpLauncher, Limits};
 pub use presets::{Entry, EntryError, Load, Quirks, ToolServer, entries};
 pub use probe::probe;

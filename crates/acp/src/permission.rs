@@ -3,10 +3,12 @@
 use agent_client_protocol::v1::schema::{
     RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
 };
+use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
-use rethread_engine::agents::{Choice, Deed, Opt, Question};
+use rethread_engine::agents::{Choice, Opt, Question};
 use serde_json::Value;
 
+use crate::calls::Call;
 use crate::classify::RpcError;
 use crate::frame::{self, Fields};
 use crate::session::Shared;
@@ -24,19 +26,18 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
         () = running.cancelled.wait() => None,
         chosen = shared.desk.permit(&question) => chosen,
     };
-    let option = |chosen: &Choice| question.options.iter().find(|known| known.id == chosen.option);
-    let kind = chosen.as_ref().and_then(option).map(|option| option.kind.clone());
-    let chosen = chosen.filter(|_| kind.is_some());
-    let is_yes = kind.as_deref().is_some_and(|kind| kind.starts_with("allow_"));
-    if let Some(deed) = Deed::of(&question.kind).filter(|_| is_yes) {
-        // What it may do itself, it may have us do.
-        running.decide(deed, true);
+    let is_offered =
+        |chosen: &Choice| question.options.iter().any(|known| known.id == chosen.option);
+    let chosen = chosen.filter(is_offered);
+    if let Some(chosen) = &chosen {
+        // What it may do itself, it may have us do: just that.
+        running.decide(&question.intent, chosen.kind.starts_with("allow_"));
     }
     let record = Permission {
         tool: question.tool.clone(),
-        title: translate::shortened(question.title.clone()),
-        kind: question.kind.clone(),
-        answer: kind.unwrap_or_else(|| "cancelled".to_owned()),
+        title: translate::shortened(question.intent.headline()),
+        kind: question.intent.kind.clone(),
+        answer: chosen.as_ref().map_or("cancelled", |chosen| &chosen.kind).to_owned(),
         by: chosen.as_ref().map_or("user", |chosen| chosen.by).to_owned(),
     };
     running.pass(Update::Permission(record)).await;
@@ -51,12 +52,39 @@ fn told(option: Option<String>) -> Result<Value, RpcError> {
         .map_err(|error| RpcError::new(-32603, error.to_string()))
 }
 
+/// What is asked, by what the agent says now and by what it has told of the same call before.
 fn question(shared: &Shared, params: &Fields<'_>) -> Question {
-    let call = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
-    let tool = translate::name(&call, "toolCallId").unwrap_or_default();
-    let (title, kind) = shared.tool(&tool).unwrap_or_default();
+    let asked = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
+    let tool = translate::name(&asked, "toolCallId").unwrap_or_default();
+    let known = shared.tool(&tool).unwrap_or_default();
     // All of it: nobody is to allow what they have not seen.
-    let own = call.text("title");
+    let own = asked.text("title");
+    let is_titled = own.is_some() || !translate::is_shortened(&known.title);
+    let title = own.unwrap_or_else(|| known.title.clone());
+    let kind = translate::name(&asked, "kind").unwrap_or_else(|| known.kind.clone());
+    let part = |name: &str, known: &Option<String>| {
+        let own = asked.get(name).filter(|raw| !matches!(*raw, "null" | "{}" | "[]"));
+        own.map(str::to_owned).or_else(|| known.clone())
+    };
+    let Call { input, locations, content, is_cut, .. } = &known;
+    let is_cut = *is_cut && asked.get("rawInput").is_none();
+    let input = part("rawInput", input).map_or(Value::Null, |raw| frame::tree(&raw));
+    let (changes, mut places) = changes(&part("content", content).unwrap_or_default());
+    places.extend(paths(&part("locations", locations).unwrap_or_default()));
+    let roots = shared.server.roots();
+    let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+    let (kind, title) = (kind.as_str(), title.as_str());
+    let request =
+        Request { kind, title, input: &input, places: &places, changes: &changes, roots: &roots };
+    let mut intent = consent::read(&request);
+    shared.server.note(&mut intent);
+    // Of a change to a file, the path is enough; of a command, nothing may be missing.
+    let is_whole = (is_titled || intent.is_pinned())
+        && !(is_cut && matches!(intent.kind.as_str(), "execute" | "other"));
+    Question { tool, intent, is_whole, unlasting: None, options: options(params) }
+}
+
+fn options(params: &Fields<'_>) -> Vec<Opt> {
     let options = params.get("options").map(frame::elements).unwrap_or_default();
     let offered = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
         let id = option.text("optionId")?;
@@ -70,12 +98,17 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
             options.push(option);
         }
     }
-    Question {
-        is_whole: own.is_some() || !translate::is_shortened(&title),
-        title: own.unwrap_or(title),
-        kind: translate::name(&call, "kind").unwrap_or(kind),
-        first: None,
-        options,
-        tool,
-    }
+    options
+}
+
+/// The changes in the content of a call, with the files that they are to.
+fn changes(content: &str) -> (Vec<String>, Vec<String>) {
+    let parts = frame::elements(content).into_iter().filter_map(Fields::parse);
+    let diffs = parts.filter(|part| part.text("type").as_deref() == Some("diff"));
+    diffs.map(|diff| (translate::edited(&diff), diff.text("path").unwrap_or_default())).unzip()
+}
+
+fn paths(locations: &str) -> Vec<String> {
+    let places = frame::elements(locations).into_iter().filter_map(Fields::parse);
+    places.filter_map(|place| place.text("path")).collect()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::hold::HoldTable;
 use crate::restrict::Restrict;
 
 const PRESETS: &str = include_str!("presets.toml");
@@ -40,6 +41,8 @@ pub struct Entry {
     pub quirks: Quirks,
     /// How it is told not to use tools, where it has a way.
     pub restrict: Option<Restrict>,
+    /// What keeps it from acting without asking; nothing is known where it is missing.
+    pub hold: Option<HoldTable>,
     /// Goes with the request for a new session.
     #[serde(skip)]
     pub meta: Option<serde_json::Value>,

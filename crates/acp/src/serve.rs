@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
+use rethread_domain::consent::Intent;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::classify::RpcError;
 use crate::files::Files;
+use crate::frame::Fields;
 use crate::terminals::Terminals;
+use crate::translate;
 
 /// Serves one agent, inside of one folder.
 #[derive(Debug)]
@@ -32,11 +35,16 @@ impl Server {
     }
 
     /// Does it. Whether it may be done, `act` knows.
-    pub(crate) async fn serve(&self, method: &str, params: &str) -> Result<Served, RpcError> {
+    pub(crate) async fn serve(
+        &self,
+        method: &str,
+        params: &str,
+        is_cleared: bool,
+    ) -> Result<Served, RpcError> {
         let mut last_output = None;
         let result = match method {
-            "fs/read_text_file" => self.read(parse(params)?).await?,
-            "fs/write_text_file" => self.write(parse(params)?).await?,
+            "fs/read_text_file" => self.read(parse(params)?, is_cleared).await?,
+            "fs/write_text_file" => self.write(parse(params)?, is_cleared).await?,
             "terminal/create" => self.terminals.create(parse(params)?, &self.files)?,
             "terminal/output" => self.terminals.show(params)?,
             "terminal/wait_for_exit" => self.terminals.wait(params).await?,
@@ -50,16 +58,42 @@ impl Server {
         Ok(Served { result, last_output })
     }
 
-    async fn read(&self, asked: ReadTextFileRequest) -> Result<Value, RpcError> {
+    /// The names of the folder that is worked in.
+    pub(crate) fn roots(&self) -> [String; 2] {
+        self.files.roots()
+    }
+
+    /// Notes what an intent touches that needs an answer of its own.
+    pub(crate) fn note(&self, intent: &mut Intent) {
+        self.files.note(intent);
+    }
+
+    /// What a write would change, as text.
+    pub(crate) async fn change(&self, params: &Fields<'_>) -> Option<String> {
+        let (path, new) = (params.text("path")?, params.text("content").unwrap_or_default());
+        let old =
+            self.blocking(path.clone().into(), |files, path| files.read(path, false)).await.ok();
+        Some(translate::changed(&path, old, &new))
+    }
+
+    async fn read(&self, asked: ReadTextFileRequest, is_cleared: bool) -> Result<Value, RpcError> {
         let (line, limit) = (asked.line, asked.limit);
-        let text = self.blocking(asked.path, Files::read).await?;
+        let text =
+            self.blocking(asked.path, move |files, path| files.read(path, is_cleared)).await?;
         let content = part(&text, line, limit);
         Ok(json!({ "content": content }))
     }
 
-    async fn write(&self, asked: WriteTextFileRequest) -> Result<Value, RpcError> {
+    async fn write(
+        &self,
+        asked: WriteTextFileRequest,
+        is_cleared: bool,
+    ) -> Result<Value, RpcError> {
         let content = asked.content;
-        self.blocking(asked.path, move |files, path| files.write(path, content.as_bytes())).await?;
+        let write = move |files: &Files, path: &std::path::Path| {
+            files.write(path, content.as_bytes(), is_cleared)
+        };
+        self.blocking(asked.path, write).await?;
         Ok(json!({}))
     }
 

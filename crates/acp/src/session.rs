@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::channel::mpsc;
+use rethread_domain::consent::Intent;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{Deed, Desk, Replayed};
 use serde_json::Value;
 use tokio::time::{Duration, Instant, sleep_until};
 
+use crate::calls::{Call, Calls};
 use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
 use crate::frame::Fields;
@@ -27,8 +29,6 @@ const KEPT_END_BYTES: usize = 8192;
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 /// The longest text that is handed on at once.
 const LARGEST_PIECE: usize = 256 * 1024;
-/// How many tool calls of a turn are known by name.
-const KNOWN_TOOLS: usize = 1024;
 
 /// What a connection and its owner share.
 pub(crate) struct Shared {
@@ -60,8 +60,8 @@ struct Session {
     /// What was told between turns, for the next one.
     title: Option<Update>,
     mode: Option<Update>,
-    /// Title and kind of the tool calls of this turn.
-    tools: HashMap<String, (String, String)>,
+    /// The tool calls of this turn.
+    tools: Calls,
     /// Tool calls whose output is that of a terminal, by the terminal.
     terminals: HashMap<String, String>,
 }
@@ -82,8 +82,8 @@ pub(crate) struct Running {
     pub(crate) cancelled: Latch,
     over: Latch,
     answers: AtomicU64,
-    /// What we may do for the agent in this turn, as far as that is decided.
-    deeds: Mutex<HashMap<Deed, bool>>,
+    /// The very commands and files that were decided on in this turn.
+    decided: Mutex<HashMap<String, bool>>,
     /// Of which kinds something was refused by rule.
     refused: Mutex<HashSet<Deed>>,
     pub(crate) asking: tokio::sync::Mutex<()>,
@@ -96,18 +96,23 @@ impl Running {
             cancelled: Latch::new(),
             over: Latch::new(),
             answers: AtomicU64::new(0),
-            deeds: Mutex::default(),
+            decided: Mutex::default(),
             refused: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
 
-    pub(crate) fn decided(&self, deed: Deed) -> Option<bool> {
-        lock(&self.deeds).get(&deed).copied()
+    /// What was decided on the same command or file, or on all of several.
+    pub(crate) fn decided(&self, intent: &Intent) -> Option<bool> {
+        let decided = lock(&self.decided);
+        let keys = intent.keys();
+        let known: Vec<bool> =
+            keys.iter().map(|key| decided.get(key).copied()).collect::<Option<_>>()?;
+        (!known.is_empty()).then(|| known.iter().all(|yes| *yes))
     }
 
-    pub(crate) fn decide(&self, deed: Deed, yes: bool) {
-        lock(&self.deeds).insert(deed, yes);
+    pub(crate) fn decide(&self, intent: &Intent, yes: bool) {
+        lock(&self.decided).extend(intent.keys().into_iter().map(|key| (key, yes)));
     }
 
     /// Whether nothing of this kind was refused by rule before: what is refused again and again is told once.
@@ -234,9 +239,21 @@ impl Shared {
         }
     }
 
-    /// Title and kind of a tool call, as they were told before.
-    pub(crate) fn tool(&self, id: &str) -> Option<(String, String)> {
-        lock(&self.session).tools.get(id).cloned()
+    /// A tool call, as it was told of before.
+    pub(crate) fn tool(&self, id: &str) -> Option<Call> {
+        lock(&self.session).tools.get(id)
+    }
+
+    /// The mode that the agent told of since, outside of a turn.
+    pub(crate) fn mode_now(&self) -> Option<String> {
+        match &lock(&self.session).mode {
+            Some(Update::Mode { mode }) => Some(mode.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn forget_mode(&self) {
+        lock(&self.session).mode = None;
     }
 
     fn is_foreign(&self, params: &Fields<'_>) -> bool {
@@ -254,8 +271,8 @@ impl Shared {
         if let Phase::Turn(running) = &session.phase {
             let terminals = |id: &str| self.server.terminals.output(id);
             let translated = translate::translate(update, &terminals)?;
-            if let Update::Tool(tool) = &translated {
-                note(&mut session.tools, tool);
+            if matches!(translated, Update::Tool(_)) {
+                session.tools.note(update);
                 if let Some((terminal, tool)) = translate::terminal(update) {
                     session.terminals.insert(terminal, tool);
                 }
@@ -297,19 +314,6 @@ fn pieces(mut text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-fn note(tools: &mut HashMap<String, (String, String)>, tool: &Tool) {
-    if tools.len() >= KNOWN_TOOLS && !tools.contains_key(&tool.id) {
-        return;
-    }
-    let known = tools.entry(tool.id.clone()).or_default();
-    if let Some(title) = &tool.title {
-        known.0.clone_from(title);
-    }
-    if let Some(kind) = &tool.kind {
-        known.1.clone_from(kind);
-    }
-}
-
 impl Incoming for Shared {
     async fn notified(&self, method: &str, params: &str) {
         let _work = self.work();
@@ -334,10 +338,12 @@ impl Incoming for Shared {
         if method == "session/request_permission" {
             return permission::answer(self, &params).await;
         }
-        if let Some(act) = act::read(method, &params) {
-            act::allow(self, &act).await?;
+        let mut is_cleared = false;
+        if let Some(act) = act::read(method, &params, &self.server) {
+            act::allow(self, &act, &params).await?;
+            is_cleared = !act.intent.guarded.is_empty();
         }
-        let answer = self.server.serve(method, raw).await?;
+        let answer = self.server.serve(method, raw, is_cleared).await?;
         if let (Some(terminal), Some(output)) = (params.text("terminalId"), answer.last_output) {
             self.conclude(&terminal, output).await;
         }

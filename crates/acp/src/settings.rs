@@ -71,17 +71,18 @@ impl Offers {
         }
         let (name, value) = wanted.options.pop_first()?;
         let option = self.options.iter().find(|option| option.named.is(&name));
-        let option = option.ok_or_else(|| Trouble::Unsupported(format!("option {name}")));
-        Some(option.and_then(|option| option.set(&value)))
+        let known = self.options.iter().map(|option| &option.named);
+        let option = option.ok_or_else(|| lacks("option", &name, known));
+        Some(option.and_then(|option| option.set(&option.named.id, &value)))
     }
 
     fn model(&self, model: &str) -> Result<Step, Trouble> {
         if let Some(option) = self.of_category("model") {
-            return option.set(model);
+            return option.set("model", model);
         }
         // Gone from the protocol, but not from the agents.
         let known = self.models.iter().find(|known| known.is(model));
-        let known = known.ok_or_else(|| Trouble::Unsupported(format!("model {model}")))?;
+        let known = known.ok_or_else(|| lacks("model", model, self.models.iter()))?;
         let params = json!({ "modelId": known.id });
         Ok(Step { method: "session/set_model", params })
     }
@@ -91,24 +92,38 @@ impl Offers {
             let params = json!({ "modeId": known.id });
             return Ok(Step { method: "session/set_mode", params });
         }
-        let option = self.of_category("mode");
-        option.ok_or_else(|| Trouble::Unsupported(format!("mode {mode}")))?.set(mode)
+        match self.of_category("mode") {
+            Some(option) if self.modes.is_empty() => option.set("mode", mode),
+            _ => Err(lacks("mode", mode, self.modes.iter())),
+        }
     }
 
+    /// The option of a category. Where several are, the one of that name: cline calls its providers models, too.
     fn of_category(&self, category: &str) -> Option<&Choosable> {
-        self.options.iter().find(|option| option.category == category)
+        let is_provider = |option: &&Choosable| option.named.id.to_lowercase().contains("provider");
+        let all = || self.options.iter().filter(|option| option.category == category);
+        all().find(|option| option.named.id == category).or_else(|| all().find(|o| !is_provider(o)))
+    }
+
+    /// What an agent says is set, where that is not what it was told.
+    pub(crate) fn differs(step: &Step, answer: &Value) -> Option<String> {
+        let options = answer["configOptions"].as_array()?;
+        let option = options.iter().find(|option| option["id"] == step.params["configId"])?;
+        let now = &option["currentValue"];
+        (!now.is_null() && *now != step.params["value"])
+            .then(|| now.as_str().map_or_else(|| now.to_string(), str::to_owned))
     }
 }
 
 impl Choosable {
-    fn set(&self, wanted: &str) -> Result<Step, Trouble> {
+    fn set(&self, what: &str, wanted: &str) -> Result<Step, Trouble> {
         let id = &self.named.id;
         let missing = || {
-            let known = self.values.iter().take(MOST_NAMED).map(|value| value.id.as_str());
-            let known: Vec<&str> = known.collect();
-            let known = if self.is_switch { "true, false".to_owned() } else { known.join(", ") };
-            let name = self.named.name.to_lowercase();
-            Trouble::Unsupported(format!("{name} called {wanted}, but {known}"))
+            if self.is_switch {
+                let why = format!("value {wanted:?} for {what} (it has: true, false)");
+                return Trouble::Unsupported(why);
+            }
+            lacks(what, wanted, self.values.iter())
         };
         let params = if self.is_switch {
             let value: bool = wanted.parse().map_err(|_| missing())?;
@@ -119,6 +134,21 @@ impl Choosable {
         };
         Ok(Step { method: "session/set_config_option", params })
     }
+}
+
+/// What an agent does not have, with what it has instead.
+fn lacks<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a Named>) -> Trouble {
+    let mut known: Vec<&str> = known.map(|known| known.id.as_str()).collect();
+    let more = known.len().saturating_sub(MOST_NAMED);
+    known.truncate(MOST_NAMED);
+    let mut told = known.join(", ");
+    if more > 0 {
+        told.push_str(&format!(" and {more} more"));
+    }
+    if told.is_empty() {
+        return Trouble::Unsupported(format!("{what} {wanted:?}: it offers none to choose from"));
+    }
+    Trouble::Unsupported(format!("{what} {wanted:?} (it has: {told})"))
 }
 
 fn named(list: &Value, id: &str) -> Vec<Named> {
@@ -203,8 +233,60 @@ mod tests {
                 set(json!({ "configId": "llm", "value": "b" })),
                 set(json!({ "configId": "mode", "value": "code" })),
                 set(json!({ "configId": "web", "type": "boolean", "value": true })),
-                Err("the agent has no web search called no, but true, false".to_owned()),
+                Err("the agent has no value \"no\" for web (it has: true, false)".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn what_there_is_not_is_told_with_what_there_is() {
+        let list = |ids: &[&str], id: &str| -> Vec<Value> {
+            ids.iter().map(|one| json!({ id: one, "name": one })).collect()
+        };
+        let many: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let answer = json!({
+            "modes": { "availableModes": list(&["ask", "code"], "id") },
+            "models": { "availableModels": list(&many, "modelId") },
+            "configOptions": [{ "id": "web", "type": "boolean", "currentValue": false }],
+        });
+        let told = |wanted: Settings| steps(&answer, wanted).remove(0).unwrap_err();
+        let mode = told(wanted("", "fly", &[]));
+        assert_eq!(mode, "the agent has no mode \"fly\" (it has: ask, code)");
+        let model = told(wanted("m-2", "", &[]));
+        assert!(model.contains("(it has: m0, m1, ") && model.ends_with(" and 8 more)"), "{model}");
+        let option = told(wanted("", "", &[("wob", "true")]));
+        assert_eq!(option, "the agent has no option \"wob\" (it has: web)");
+        let none = steps(&json!({}), wanted("m", "", &[])).remove(0).unwrap_err();
+        assert_eq!(none, "the agent has no model \"m\": it offers none to choose from");
+    }
+
+    #[test]
+    fn a_provider_is_no_model() {
+        // As cline has it.
+        let option = |id: &str, values: &[&str]| {
+            let values: Vec<Value> =
+                values.iter().map(|one| json!({ "value": one, "name": one })).collect();
+            json!({ "id": id, "category": "model", "type": "select", "currentValue": values[0]["value"], "options": values })
+        };
+        let answer = json!({ "configOptions":
+            [option("provider", &["cline", "openai"]), option("model", &["gpt-4o"])] });
+        let set = json!({ "configId": "model", "value": "gpt-4o" });
+        let call = "session/set_config_option".to_owned();
+        assert_eq!(steps(&answer, wanted("gpt-4o", "", &[])), [Ok((call, set))]);
+        let told = steps(&answer, wanted("openai", "", &[])).remove(0).unwrap_err();
+        assert_eq!(told, "the agent has no model \"openai\" (it has: gpt-4o)");
+        let only = json!({ "configOptions": [option("provider", &["cline"])] });
+        assert!(steps(&only, wanted("cline", "", &[])).remove(0).is_err());
+    }
+
+    #[test]
+    fn what_is_set_is_read_back() {
+        let params = json!({ "configId": "mode", "value": "ask" });
+        let step = Step { method: "session/set_config_option", params };
+        let says = |now: &str| json!({ "configOptions": [{ "id": "mode", "currentValue": now }] });
+        assert_eq!(Offers::differs(&step, &says("ask")), None);
+        assert_eq!(Offers::differs(&step, &says("auto")).as_deref(), Some("auto"));
+        assert_eq!(Offers::differs(&step, &json!({})), None);
     }
 }

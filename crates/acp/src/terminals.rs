@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::CreateTerminalRequest;
+use rethread_domain::consent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Duration, timeout};
@@ -63,11 +64,19 @@ impl Terminals {
         let folder = files.folder(asked.cwd.as_deref())?;
         let mut environment = self.environment.clone();
         environment.extend(asked.env.into_iter().map(|set| (set.name.into(), set.value.into())));
-        let program = find(OsStr::new(&asked.command), &folder, &environment)?;
+        // Some agents send a whole line, with neither arguments nor a shell.
+        let is_line = asked.args.is_empty() && consent::is_line(&asked.command);
+        let (program, args) = if is_line {
+            let line = ["-c".to_owned(), asked.command];
+            (shell(&environment)?, line.map(OsString::from).to_vec())
+        } else {
+            let program = find(OsStr::new(&asked.command), &folder, &environment)?;
+            (program, asked.args.into_iter().map(OsString::from).collect())
+        };
         let recipe = Recipe {
             guard: self.guard.as_deref(),
             program,
-            args: asked.args.into_iter().map(OsString::from).collect(),
+            args,
             folder: &folder,
             environment,
             stdin: Stdio::null(),
@@ -175,6 +184,13 @@ fn find(
     let path = Path::new(program);
     let path = if path.components().count() > 1 { folder.join(path) } else { path.to_owned() };
     process::find(path.as_os_str(), environment)
+        .map_err(|trouble| RpcError::new(-32603, trouble.to_string()))
+}
+
+/// The shell that reads whole lines: models write them for bash.
+fn shell(environment: &[(OsString, OsString)]) -> Result<PathBuf, RpcError> {
+    process::find(OsStr::new("bash"), environment)
+        .or_else(|_| process::find(OsStr::new("/bin/sh"), environment))
         .map_err(|trouble| RpcError::new(-32603, trouble.to_string()))
 }
 

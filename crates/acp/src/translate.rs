@@ -212,9 +212,14 @@ fn raw_output(raw: &str) -> Option<String> {
 }
 
 /// What a change took away and put in, without the lines around it.
-fn edited(diff: &Fields<'_>) -> String {
+pub(crate) fn edited(diff: &Fields<'_>) -> String {
     let path = diff.text("path").unwrap_or_default();
     let (old, new) = (diff.text("oldText"), diff.text("newText").unwrap_or_default());
+    changed(&path, old, &new)
+}
+
+/// The same, of a file whose old text is known, or which is new.
+pub(crate) fn changed(path: &str, old: Option<String>, new: &str) -> String {
     let verb = if old.is_some() { "edited" } else { "wrote" };
     let old = old.unwrap_or_default();
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());

@@ -9,7 +9,7 @@ use rethread_domain::SessionId;
 use rethread_domain::context::Limits;
 use rethread_domain::opening::{Policy, Settings};
 use rethread_engine::Pruning;
-use rethread_engine::agents::{Consent, Nobody, OpenOptions, Rules};
+use rethread_engine::agents::{Consent, Holds, Nobody, OpenOptions, Rules};
 
 /// Everything that it takes to open a session in the reference agent of `program`.
 pub fn options(program: &Path, session: SessionId, flags: &[&str]) -> OpenOptions {
@@ -34,6 +34,7 @@ pub fn options(program: &Path, session: SessionId, flags: &[&str]) -> OpenOption
         limits: Limits::default(),
         max_turn_bytes: 64 << 20,
         margin: 0.0,
+        holds: Holds::default(),
         rules: Rules { consent: Consent::Deny, ..Rules::default() },
         asker: Arc::new(Nobody),
         pruning: Pruning::default(),

@@ -4,14 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rethread_acp::{AcpLauncher, Entry, Shell, ToolServer};
+use rethread_acp::{AcpLauncher, Entry, Kept, Shell, ToolServer};
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::{Session, tokens};
-use rethread_engine::agents::{Asker, OpenOptions, Rules};
+use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions, Rules};
+use rethread_store::StoreUrl;
 
 use crate::cli::App;
 use crate::config;
 use crate::error::{BadInput, Refused};
+use crate::output;
 
 /// How to talk to an agent.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -28,7 +30,7 @@ pub(crate) struct How {
     /// auto, required (fail rather than retell) or off (always new, told nothing)
     #[arg(long)]
     policy: Option<Policy>,
-    /// What the agent may do, and have done, without being allowed to: ask, allow or deny
+    /// What the agent may do without being allowed to: ask, allow, deny, or agent (as it is set up itself)
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
 }
@@ -86,7 +88,9 @@ impl App {
         let added = entry.servers.iter().filter(|one| !self.config.tools().contains_key(&one.name));
         let servers = servers.chain(added.cloned()).collect();
         let entry = Entry { servers, ..entry };
+        let StoreUrl::Sqlite(store) = &self.url;
         Ok(AcpLauncher {
+            warded: vec![config::data_folder()?, std::path::absolute(store)?],
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
             environment,
@@ -126,6 +130,47 @@ impl App {
         })
     }
 
+    /// The rule for permissions, with what has to be set in the agent so that it is kept. A rule that cannot be kept is
+    /// refused; where it is only the default, the user is told once.
+    fn kept(&self, entry: &mut Entry, how: &How) -> anyhow::Result<(Consent, Holds)> {
+        let asked = how.permissions.as_deref().or(entry.permissions.as_deref());
+        let bad = |error: anyhow::Error| {
+            BadInput::new(error.to_string(), "one of ask, allow, deny, agent")
+        };
+        let consent = self.config.consent(asked).map_err(bad)?;
+        let (name, is_default) = (entry.name.clone(), asked.is_none() && consent == Consent::Ask);
+        let kept = entry.keeps(consent);
+        if kept == Kept::Yes {
+            let holds = entry.hold(consent).map_err(|why| Refused {
+                code: "permissions_not_kept",
+                message: why,
+                hint: Some("`--permissions agent` runs it as it is set up itself".to_owned()),
+            })?;
+            return Ok((consent, holds));
+        }
+        let why = match kept {
+            Kept::No => format!("{name} acts without asking, and cannot be told to ask"),
+            _ => format!("it is not known whether {name} asks before it acts"),
+        };
+        if is_default || (consent == Consent::Ask && kept == Kept::Unknown) {
+            if crate::config::is_news(&format!("permissions of {name}")) {
+                output::note(format_args!(
+                    "Note: {why}. What it asks is put to you; `rethread agents` shows what can be kept."
+                ));
+            }
+            return Ok((consent, Holds::default()));
+        }
+        Err(Refused {
+            code: "permissions_not_kept",
+            message: format!("`--permissions {}` cannot be kept: {why}", consent.name()),
+            hint: Some(format!(
+                "`--permissions agent` runs it as it is set up itself; `agents.{name}.hold` in the settings says how \
+                 the rule is kept, if you know"
+            )),
+        }
+        .into())
+    }
+
     /// Everything that an open needs.
     pub(crate) async fn options(
         &self,
@@ -146,6 +191,14 @@ impl App {
         how: &How,
         asker: Arc<dyn Asker>,
     ) -> anyhow::Result<OpenOptions> {
+        let dropped = self.engine.drop_grants_by_title(&entry.name).await?;
+        if dropped > 0 {
+            output::note(format_args!(
+                "{dropped} lasting answers about {} were bound to what it calls its tools, not to what these do. They are \
+                 dropped: you will be asked again.",
+                entry.name
+            ));
+        }
         // The tokenizer takes a moment to load: it does so while the agent starts.
         std::thread::spawn(|| tokens::count(""));
         entry.env.extend(config::lineage_of(session));
@@ -160,11 +213,9 @@ impl App {
             })?),
             None => instructions.prompt.or_else(|| entry.system_prompt.clone()),
         };
-        let bad =
-            |error: anyhow::Error| BadInput::new(error.to_string(), "one of ask, allow, deny");
-        let rule = how.permissions.as_deref().or(entry.permissions.as_deref());
+        let (consent, holds) = self.kept(&mut entry, how)?;
         let rules = Rules {
-            consent: self.config.consent(rule).map_err(bad)?,
+            consent,
             allowed: entry.allowed_tools.clone(),
             disallowed: entry.disallowed_tools.clone(),
             only_allowed: false,
@@ -182,6 +233,7 @@ impl App {
                 options: entry.options.clone(),
             },
             settings: Settings { model: how.model.clone(), ..Settings::default() },
+            holds,
             policy: self.config.policy(how.policy)?,
             limits: self.config.limits(),
             max_turn_bytes: self.config.talk.max_turn_bytes,

@@ -305,7 +305,13 @@ fn by_trouble(agent: &str, trouble: &Trouble, is_recorded: bool) -> Report {
             "--policy auto tells it the story so far in a new session".to_owned()
         }
         Trouble::NeedsLogin(_) => "start the agent by itself once and log in there".to_owned(),
-        Trouble::Unsupported(_) => "leave it away, or use an agent that can do it".to_owned(),
+        Trouble::Unsupported(_) => {
+            "choose one that it has, do without, or use an agent that can do it".to_owned()
+        }
+        Trouble::NotTaken { .. } => {
+            "set it in the agent itself, or do without; `--permissions agent` claims nothing of it"
+                .to_owned()
+        }
         Trouble::Ended { .. } | Trouble::Cancelled if is_recorded => {
             format!("{kept}; `rethread continue` takes it up again")
         }

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no async, no clock, no randomness but where an id is made.
 
 pub mod access;
+pub mod consent;
 pub mod context;
 pub mod conversation;
 pub mod fact;

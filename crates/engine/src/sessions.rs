@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use jiff::SignedDuration;
+use rethread_domain::consent::EXACTLY;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
 use rethread_domain::search::{self, Filter, Hit, Place, Query};
@@ -181,6 +182,17 @@ impl Engine {
 
     pub async fn grants(&self) -> Result<Vec<store::Grant>> {
         Ok(self.store.grants().await?)
+    }
+
+    /// Forgets lasting answers about an agent that are bound to a title instead of to what will be done; gives how many
+    /// there were.
+    pub async fn drop_grants_by_title(&self, agent: &str) -> Result<u32> {
+        let is_old =
+            |grant: &store::Grant| grant.agent == agent && !grant.what.starts_with(EXACTLY);
+        if !self.grants().await?.iter().any(is_old) {
+            return Ok(0);
+        }
+        Ok(self.store.ungrant_unlike(agent, EXACTLY).await?)
     }
 
     /// Forgets what was allowed or refused for good in a project; gives how many decisions that were.

@@ -165,7 +165,8 @@ fn by_trouble(trouble: &Trouble) -> &'static str {
             "what was said so far is kept; the setting talk.max_turn_bytes allows more"
         }
         Trouble::NeedsLogin(_) => "a person has to start the agent by itself once and log in there",
-        Trouble::Unsupported(_) => "leave it away, or use another agent",
+        Trouble::Unsupported(_) => "choose one that it has, do without, or use another agent",
+        Trouble::NotTaken { .. } => "do without, or use another agent",
         Trouble::SessionGone(_)
         | Trouble::Nonsense { .. }
         | Trouble::Refused { .. }

@@ -8,11 +8,15 @@
 //! | `think: TEXT` | a thought |
 //! | `tool: TITLE` | a tool call |
 //! | `ask: TITLE` | asks for permission; `allowed`, `rejected` or `cancelled` |
+//! | `ask as: JSON` | asks with a tool call of these fields, such as `title`, `kind`, `rawInput`, `locations` and `content` |
+//! | `ask after: JSON` | the same, but the fields come in an update before, and the question has the id only |
 //! | `ask both: A, B` | asks for two permissions at once; what was chosen for each |
 //! | `plan: A, B` | a plan |
 //! | `title: T` | a title for the session |
 //! | `read: PATH`, `write: PATH=TEXT` | asks the client for the file; its content, `written`, or `error CODE MESSAGE` |
 //! | `run: CMD ARGS` | runs it in a terminal of the client; its output |
+//! | `shell: LINE` | the same, with the whole line as the command and no arguments |
+//! | `ask shell: LINE` | asks for permission to run the line, then runs it |
 //! | `twice run: CMD ARGS`, `asked run: CMD ARGS` | runs it twice, or asks for permission first; `done twice`, `done once` |
 //! | `mode?` | `mode M model X` |
 //! | `env: NAME` | that variable, or `unset` |
@@ -40,12 +44,15 @@ pub(crate) enum Ask {
     Think(String),
     Tool(String),
     Permission(String),
+    PermissionAs { call: String, is_told_before: bool },
     Permissions(Vec<String>),
     Plan(String),
     Title(String),
     Read(String),
     Write { path: String, text: String },
     Run { command: String, args: Vec<String> },
+    Shell(String),
+    ShellAsked(String),
     RunTwice { command: String, args: Vec<String> },
     RunAsked { command: String, args: Vec<String> },
     Mode,
@@ -111,6 +118,10 @@ fn command(name: &str, rest: &str) -> Option<Ask> {
         "think" => Ask::Think(text),
         "tool" => Ask::Tool(text),
         "ask" => Ask::Permission(text),
+        "ask as" => Ask::PermissionAs { call: text, is_told_before: false },
+        "ask after" => Ask::PermissionAs { call: text, is_told_before: true },
+        "shell" => Ask::Shell(text),
+        "ask shell" => Ask::ShellAsked(text),
         "ask both" => {
             Ask::Permissions(rest.split(',').map(|title| title.trim().to_owned()).collect())
         }

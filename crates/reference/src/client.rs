@@ -36,6 +36,27 @@ impl Turn {
         Ok(chosen)
     }
 
+    /// Asks with a tool call of the given fields, or tells of them before and asks with the id only.
+    pub(crate) fn ask_permission_as(&mut self, call: &str, is_told_before: bool) -> Step<String> {
+        let mut call: Value = match serde_json::from_str(call) {
+            Ok(call @ Value::Object(_)) => call,
+            _ => return Ok(format!("error: not an object: {call}")),
+        };
+        let id = self.tool_id();
+        call["toolCallId"] = json!(id);
+        if is_told_before {
+            let mut update = call;
+            update["sessionUpdate"] = json!("tool_call");
+            self.update(update);
+            call = json!({ "toolCallId": id });
+        }
+        let params = json!({ "sessionId": self.id, "toolCall": call, "options": options() });
+        Ok(match self.call("session/request_permission", params)? {
+            Ok(reply) => choice(&reply["outcome"]),
+            Err(error) => described(&error),
+        })
+    }
+
     /// Asks about several tools before the first is answered.
     pub(crate) fn ask_permissions(&mut self, titles: &[String]) -> Step<String> {
         let mut asked = Vec::new();
@@ -63,11 +84,7 @@ impl Turn {
         if let Some(call) = call.as_object_mut() {
             call.remove("sessionUpdate");
         }
-        let options: Vec<Value> = CHOICES
-            .iter()
-            .map(|(id, name)| json!({ "optionId": id, "name": name, "kind": id }))
-            .collect();
-        json!({ "sessionId": self.id, "toolCall": call, "options": options })
+        json!({ "sessionId": self.id, "toolCall": call, "options": options() })
     }
 
     pub(crate) fn read_file(&self, path: &str) -> Step<String> {
@@ -86,10 +103,13 @@ impl Turn {
         })
     }
 
-    /// Runs a command in a terminal of the client.
-    pub(crate) fn run_command(&self, command: &str, args: &[String]) -> Step<String> {
+    /// Runs a command in a terminal of the client; without arguments it is a whole line.
+    pub(crate) fn run_command(&self, command: &str, args: Option<&[String]>) -> Step<String> {
         let cwd = crate::lock(&self.session).cwd.clone();
-        let params = json!({ "sessionId": self.id, "command": command, "args": args, "cwd": cwd });
+        let mut params = json!({ "sessionId": self.id, "command": command, "cwd": cwd });
+        if let Some(args) = args {
+            params["args"] = json!(args);
+        }
         let created = match self.call("terminal/create", params)? {
             Ok(created) => created,
             Err(error) => return Ok(described(&error)),
@@ -116,6 +136,11 @@ impl Turn {
             }
         }
     }
+}
+
+fn options() -> Vec<Value> {
+    let option = |(id, name): &(&str, &str)| json!({ "optionId": id, "name": name, "kind": id });
+    CHOICES.iter().map(option).collect()
 }
 
 fn choice(outcome: &Value) -> String {

@@ -49,7 +49,7 @@ pub(crate) fn tool_call(id: &str, title: &str) -> Value {
         "title": title,
         "kind": "execute",
         "status": "pending",
-        "rawInput": { "argument": title },
+        "rawInput": { "command": title },
     })
 }
 

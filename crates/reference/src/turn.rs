@@ -75,6 +75,15 @@ impl Turn {
             Ask::Say(text) => text,
             Ask::Stream(chunks) => return self.stream(chunks),
             Ask::Permission(title) => self.ask_permission(&title)?,
+            Ask::PermissionAs { call, is_told_before } => {
+                self.ask_permission_as(&call, is_told_before)?
+            }
+            Ask::Shell(line) => self.run_command(&line, None)?,
+            Ask::ShellAsked(line) => {
+                let chosen = self.ask_permission(&line)?;
+                let output = self.run_command(&line, None)?;
+                format!("{chosen}: {output}")
+            }
             Ask::Permissions(titles) => self.ask_permissions(&titles)?,
             Ask::Large { chunks, bytes } => return self.flood(chunks, bytes),
             Ask::Deep { place, levels, hangs } => {
@@ -84,15 +93,15 @@ impl Turn {
             }
             Ask::Read(path) => self.read_file(&path)?,
             Ask::Write { path, text } => self.write_file(&path, &text)?,
-            Ask::Run { command, args } => self.run_command(&command, &args)?,
+            Ask::Run { command, args } => self.run_command(&command, Some(&args))?,
             Ask::RunTwice { command, args } => {
-                self.run_command(&command, &args)?;
-                self.run_command(&command, &args)?;
+                self.run_command(&command, Some(&args))?;
+                self.run_command(&command, Some(&args))?;
                 "done twice".to_owned()
             }
             Ask::RunAsked { command, args } => {
                 self.ask_permission(&format!("{command} {}", args.join(" ")))?;
-                self.run_command(&command, &args)?;
+                self.run_command(&command, Some(&args))?;
                 "done once".to_owned()
             }
             Ask::Mode => {

@@ -185,6 +185,9 @@ pub trait Talks: Send + Sync + 'static {
 
     /// Forgets every decision for a project; gives how many there were.
     async fn ungrant(&self, project: &str) -> Result<u32>;
+
+    /// Forgets every decision about an agent whose subject does not begin in this way; gives how many there were.
+    async fn ungrant_unlike(&self, agent: &str, beginning: &str) -> Result<u32>;
 }
 
 /// Full-text search. The index follows the log; what it lacks is looked through.

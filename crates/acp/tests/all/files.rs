@@ -75,6 +75,71 @@ async fn nothing_outside_of_the_project_is_touched() {
 }
 
 #[tokio::test]
+async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
+    for (choose, is_yes) in [("reject_once", false), ("allow_once", true)] {
+        let mut world = World::new(&[]);
+        let desk = TestDesk { choose: Some(choose), may_act: true, ..TestDesk::default() };
+        world.desk = Arc::new(desk);
+        world.launcher.warded = vec![world.path("store.db")];
+        fs::create_dir_all(world.path(".git/hooks")).unwrap();
+        fs::create_dir(world.path("sub")).unwrap();
+        symlink(".git", world.path("link")).unwrap();
+        symlink(".git/config", world.path("config")).unwrap();
+        fs::write(world.path(".git/config"), "old").unwrap();
+        fs::write(world.path("store.db"), "old").unwrap();
+        fs::write(world.path("store.db.token"), "secret").unwrap();
+        fs::hard_link(world.path("store.db.token"), world.path("innocent")).unwrap();
+        let mut agent = world.open().await;
+        let path = |name: &str| world.path(name).display().to_string();
+        for name in [
+            ".git/hooks/a",
+            ".GIT/b",
+            "link/hooks/c",
+            "sub/../.git/d",
+            "sub/.git",
+            "config",
+            "store.db",
+        ] {
+            let told = answer(&mut *agent, &format!("write: {}=new", path(name))).await;
+            assert_eq!(told == "written", is_yes, "{name}: {told}");
+            let text = fs::read_to_string(world.path(name)).unwrap_or_default();
+            assert_eq!(text == "new", is_yes, "{name}");
+            let asked = world.desk.asked.lock().unwrap().pop().expect(name);
+            assert!(asked.intent.details().iter().any(|detail| detail.label == "note"), "{name}");
+        }
+        let read = answer(&mut *agent, &format!("read: {}", path("store.db.token"))).await;
+        assert_eq!(read == "secret", is_yes, "{read}");
+        // Under another name it is still ours.
+        let read = answer(&mut *agent, &format!("read: {}", path("innocent"))).await;
+        assert!(read.starts_with("error "), "{read}");
+        // What git only reads is as free as any file.
+        assert_eq!(
+            answer(&mut *agent, &format!("write: {}=x", path(".gitignore"))).await,
+            "written"
+        );
+        let read = answer(&mut *agent, &format!("read: {}", path(".git/config"))).await;
+        assert!(read == "old" || read == "new", "{read}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_other_names_is_not_written_through() {
+    let outside = tempfile::TempDir::new().unwrap();
+    let other = outside.path().join("other");
+    fs::write(&other, "old").unwrap();
+    let world = World::new(&[]);
+    fs::hard_link(&other, world.path("hard")).unwrap();
+    symlink("hard", world.path("soft")).unwrap();
+    let mut agent = world.open().await;
+    let write = |name: &str| format!("write: {}=new", world.path(name).display());
+    let through = answer(&mut *agent, &write("soft")).await;
+    assert!(through.contains("other names"), "{through}");
+    assert_eq!(answer(&mut *agent, &write("hard")).await, "written");
+    assert_eq!(fs::read_to_string(world.path("hard")).unwrap(), "new");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "old");
+}
+
+#[tokio::test]
 async fn what_is_no_file_does_not_block() {
     let world = World::new(&[]);
     let fifo = world.path("fifo");

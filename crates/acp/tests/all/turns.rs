@@ -151,7 +151,7 @@ async fn a_question_goes_to_the_desk_and_the_answer_is_written_down() {
         let (_, updates) = say(&mut *agent, "ask: remove it").await;
         assert!(text(&updates).contains(said), "{updates:?}");
         let asked = world.desk.asked.lock().unwrap().clone();
-        assert_eq!((asked.len(), asked[0].title.as_str()), (1, "remove it"));
+        assert_eq!((asked.len(), asked[0].intent.headline().as_str()), (1, "remove it"));
         let answers: Vec<&Permission> = updates
             .iter()
             .filter_map(|update| match update {

@@ -68,11 +68,11 @@ impl Desk for TestDesk {
         self.bell.notify_one();
         let Some(kind) = self.choose else { std::future::pending().await };
         let option = question.options.iter().find(|option| option.kind == kind)?;
-        Some(Choice { option: option.id.clone(), by: "grant" })
+        Some(Choice { option: option.id.clone(), kind: option.kind.clone(), by: "grant" })
     }
 
     fn may(&self, act: &Act) -> Option<bool> {
-        Some(self.may_act || act.deed == Deed::Read)
+        act.intent.guarded.is_empty().then_some(self.may_act || act.deed == Deed::Read)
     }
 }
 
@@ -99,6 +99,7 @@ impl World {
             entry: Entry { name: "test".to_owned(), command, ..Entry::default() },
             guard: Some(guard),
             environment,
+            warded: Vec::new(),
             withheld: Vec::new(),
             limits: Limits::default(),
         };

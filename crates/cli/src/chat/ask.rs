@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_domain::quote::one_line;
+use rethread_domain::quote::{one_line, safe};
 use rethread_engine::agents::{Asker, Question};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Mutex;
@@ -101,10 +101,7 @@ impl Asker for Person {
         let _turn = self.asking.lock().await;
         tokio::time::sleep(BEFORE).await;
         let _standing = Standing::new();
-        let (kind, title) = (one_line(&question.kind, 20), one_line(&question.title, 200));
-        let first =
-            question.first.as_deref().map(|first| format!(", first: {}", one_line(first, 200)));
-        output::note(format_args!("\nMay it {kind}: {title}{}?", first.unwrap_or_default()));
+        output::note(format_args!("\n{}", shown(question)));
         for (number, option) in (1..).zip(&question.options) {
             output::note(format_args!("  {number}. {}", one_line(&option.name, 80)));
         }
@@ -126,6 +123,31 @@ impl Asker for Person {
     }
 
     fn told(&self, _: &Question, _: &str) {}
+}
+
+/// The question, with all that will be done; nothing in it can play tricks on the terminal.
+fn shown(question: &Question) -> String {
+    let (kind, headline) = (one_line(&question.intent.kind, 20), question.intent.headline());
+    let mut text = match headline.trim() {
+        "" => format!("May it {kind}: something that it does not name?"),
+        line if !line.contains('\n') => format!("May it {kind}: {}?", safe(line)),
+        lines => format!("May it {kind}:{}\n?", indented(lines)),
+    };
+    for detail in question.intent.details() {
+        let shown = match detail.text.trim_end() {
+            line if !line.contains('\n') => format!(" {}", safe(line)),
+            lines => indented(lines),
+        };
+        text.push_str(&format!("\n  {}:{shown}", detail.label));
+    }
+    if let Some(why) = question.unlasting {
+        text.push_str(&format!("\n  It cannot be answered for good: {why}."));
+    }
+    text
+}
+
+fn indented(lines: &str) -> String {
+    lines.lines().map(|line| format!("\n    {}", safe(line))).collect::<Vec<_>>().concat()
 }
 
 /// A line from the terminal; `None` at its end, or when it is no longer wanted.

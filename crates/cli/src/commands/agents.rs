@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
-use rethread_acp::{AcpLauncher, Entry};
-use rethread_engine::agents::{Abilities, Trouble};
+use rethread_acp::{AcpLauncher, Entry, Kept};
+use rethread_engine::agents::{Abilities, Consent, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -15,7 +15,8 @@ use crate::output::{self, table};
 
 /// Show the agents: which are installed, and what they can do
 ///
-/// Each installed agent is started once to ask what it can do; the answer is kept until its program changes.
+/// Each installed agent is started once to ask what it can do; the answer is kept until its program changes. Under
+/// PERMISSIONS stand the rules that can be kept with it; one with a question mark is not known to be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only this one
@@ -133,6 +134,7 @@ fn view((name, entry, state): &(String, Entry, State)) -> serde_json::Value {
         "command": entry.command,
         "installed": !matches!(state, State::Missing),
         "abilities": abilities,
+        "permissions": permissions(entry).map(|(rule, kept)| (rule, json!(kept))).collect::<serde_json::Map<_, _>>(),
         "error": error,
         "install": entry.install,
     })
@@ -153,9 +155,24 @@ fn render(states: &[(String, Entry, State)]) -> String {
                 (String::new(), format!("error: {}", output::shown(&trouble.to_string(), false)))
             }
         };
-        vec![name.clone(), version, can]
+        vec![name.clone(), version, rules(entry), can]
     });
-    table::render(&["AGENT", "VERSION", "CAN"], rows.collect())
+    table::render(&["AGENT", "VERSION", "PERMISSIONS", "CAN"], rows.collect())
+}
+
+/// Which rules for permissions can be kept.
+fn permissions(entry: &Entry) -> impl Iterator<Item = (String, Kept)> {
+    let rules = Consent::ALL.into_iter().filter(|(_, rule)| *rule != Consent::Agent);
+    rules.map(|(name, rule)| (name.to_owned(), entry.keeps(rule)))
+}
+
+fn rules(entry: &Entry) -> String {
+    let told = permissions(entry).filter_map(|(name, kept)| match kept {
+        Kept::Yes => Some(name),
+        Kept::Unknown => Some(format!("{name}?")),
+        Kept::No => None,
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn can(abilities: &Abilities) -> String {

@@ -370,6 +370,18 @@ fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
 }
 
 /// Where what is kept beside the store goes: what was typed, what is known of agents.
+/// Whether something was not told before on this machine; from now on it was.
+pub(crate) fn is_news(what: &str) -> bool {
+    let Ok(path) = data_folder().map(|folder| folder.join("told")) else { return true };
+    let told = std::fs::read_to_string(&path).unwrap_or_default();
+    if told.lines().any(|line| line == what) {
+        return false;
+    }
+    // Where it cannot be kept, it is told again.
+    drop(replace(&path, &format!("{told}{what}\n")));
+    true
+}
+
 pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(base()?.data_dir().join("rethread"))
 }

@@ -130,17 +130,85 @@ fn what_is_decided_for_good_is_not_asked_again_in_this_project() {
 }
 
 #[test]
-fn what_has_no_title_is_asked_about_each_time() {
+fn what_cannot_be_pinned_down_is_asked_about_each_time() {
     let env = world();
     for _ in 0..2 {
         let mut terminal = Terminal::start(&env, &["run", "ref", "ask:"]);
-        terminal.wait_for("May it execute: ");
+        terminal.wait_for("May it execute: something that it does not name?");
+        terminal.wait_for("It cannot be answered for good: the agent does not say which command");
+        terminal.wait_for("2. Reject");
         terminal.wait_for("Number");
-        terminal.press("2\r");
+        terminal.press("1\r");
         terminal.wait_for("allowed");
         assert_eq!(terminal.end().1, 0);
     }
     assert_eq!(answer(&env, "ask:", &[]), "rejected");
+}
+
+/// As Copilot asks: the title is the model's own words.
+fn titled(title: &str, command: &str) -> String {
+    let input = serde_json::json!({"command": command, "description": title});
+    let call = serde_json::json!({"title": title, "kind": "execute", "rawInput": input});
+    format!("ask as: {call}")
+}
+
+#[test]
+fn always_is_about_what_will_be_run_and_not_about_how_it_is_called() {
+    let env = world();
+    let mut terminal = Terminal::start(&env, &["run", "ref", &titled("stub", "rm a")]);
+    terminal.wait_for("May it execute: rm a?");
+    terminal.wait_for("the agent calls it: stub");
+    terminal.wait_for("2. Always allow exactly this in this project");
+    terminal.wait_for("Number");
+    terminal.press("2\r");
+    terminal.wait_for("allowed");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(answer(&env, &titled("something else", "rm a"), &[]), "allowed");
+    assert_eq!(answer(&env, &titled("stub", "rm b"), &[]), "rejected");
+    // What was told before the question counts, too.
+    let after = titled("stub", "rm a").replace("ask as", "ask after");
+    assert_eq!(answer(&env, &after, &[]), "allowed");
+    assert_eq!(answer(&env, &after.replace("rm a", "rm c"), &[]), "rejected");
+    // Nor does a rule look at the title.
+    env.agent_with("ref", &[], "allowed_tools = [\"stub\"]");
+    assert_eq!(answer(&env, &titled("stub", "rm b"), &[]), "rejected");
+}
+
+#[test]
+fn a_question_shows_the_change_and_nothing_hides_in_it() {
+    let env = world();
+    let call = serde_json::json!({
+        "title": "Tidy up", "kind": "edit",
+        "locations": [{"path": env.path("project/a.rs")}],
+        "content": [{"type": "diff", "path": env.path("project/a.rs"), "oldText": "one\n", "newText": "two\u{202e}\n"}],
+    });
+    let mut terminal = Terminal::start(&env, &["run", "ref", &format!("ask as: {call}")]);
+    terminal.wait_for("May it edit: a.rs?");
+    let shown = terminal.wait_for("the agent calls it: Tidy up");
+    assert!(shown.contains("-one") && shown.contains("+two") && shown.contains("202e;"), "{shown}");
+    terminal.wait_for("Number");
+    terminal.press("1\r");
+    terminal.wait_for("allowed");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn a_whole_line_is_run_by_the_shell_after_it_was_shown() {
+    let env = world();
+    let file = env.path("project/made");
+    let line = format!("echo one two > {} && echo done | tr d D", file.display());
+    let mut terminal = Terminal::start(&env, &["run", "ref", &format!("shell: {line}")]);
+    terminal.wait_for(&format!("May it execute: {line}?"));
+    terminal.wait_for("Number");
+    assert!(!file.exists());
+    terminal.press("1\r");
+    terminal.wait_for("Done");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one two\n");
+    // One permission is enough for the agent that asked for the same line.
+    let asked = answer(&env, "ask shell: echo a  b | cat", &["--permissions", "allow"]);
+    assert_eq!(asked.trim(), "allowed: a b");
+    assert!(answer(&env, &format!("shell: {line}"), &[]).starts_with("error "));
 }
 
 #[test]
@@ -209,20 +277,20 @@ fn what_we_do_for_an_agent_follows_the_same_rules() {
 }
 
 #[test]
-fn at_a_terminal_what_we_do_is_asked_once_for_each_kind_and_turn() {
+fn at_a_terminal_what_we_do_is_asked_once_for_each_command_and_turn() {
     let env = world();
     let touched = |name: &str| env.path(&format!("project/{name}"));
     let touch = |name: &str| format!("run: touch {}", touched(name).display());
     let mut terminal = Terminal::start(&env, &["run", "ref"]);
     terminal.type_line(&format!("twice {}", touch("a")));
-    terminal.wait_for("May it execute: programs of its choice, first: touch ");
+    terminal.wait_for("May it execute: touch ");
     terminal.wait_for("Number");
     terminal.press("1\r");
     terminal.wait_for("done twice");
     assert!(touched("a").exists());
     // The next turn asks again; no is no.
     terminal.type_line(&touch("b"));
-    terminal.wait_for("May it execute: programs");
+    terminal.wait_for("May it execute: touch ");
     terminal.wait_for("Number");
     terminal.press("3\r");
     terminal.wait_for("the user does not allow it");
@@ -234,17 +302,20 @@ fn at_a_terminal_what_we_do_is_asked_once_for_each_kind_and_turn() {
     terminal.press("1\r");
     let between = terminal.wait_for("done once");
     assert!(!between.contains("May it") && touched("c").exists(), "{between}");
-    // Always is for this agent and this project.
+    // Always is for this command, this agent and this project.
     terminal.type_line(&touch("d"));
-    terminal.wait_for("May it execute: programs");
+    terminal.wait_for("May it execute: touch ");
     terminal.wait_for("Number");
     terminal.press("2\r");
     terminal.wait_for("> ");
     assert!(touched("d").exists());
     terminal.press(Terminal::CTRL_D);
     assert_eq!(terminal.end().1, 0);
-    answer(&env, &touch("e"), &[]);
-    assert!(touched("e").exists());
+    std::fs::remove_file(touched("d")).unwrap();
+    for name in ["d", "e"] {
+        answer(&env, &touch(name), &[]);
+    }
+    assert!(touched("d").exists() && !touched("e").exists());
 }
 
 #[test]
@@ -287,6 +358,32 @@ fn files_of_the_project_and_no_others() {
     let denied = answer(&env, &format!("write: {}=denied", path(&inside)), &deny);
     assert!(denied.starts_with("error "), "{denied}");
     assert_eq!(std::fs::read_to_string(&inside).unwrap(), "changed");
+}
+
+#[test]
+fn to_allow_edits_is_not_to_allow_the_repository_itself_nor_our_store() {
+    let env = world();
+    let hook = env.path("project/.git/hooks/pre-commit");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let write = format!("write: {}=x", hook.display());
+    for (entry, is_written) in [
+        ("permissions = \"allow\"", false),
+        ("allowed_tools = [\"edit\"]", false),
+        ("allowed_tools = [\".git/hooks/pre-commit\"]", true),
+    ] {
+        env.agent_with("ref", &[], entry);
+        answer(&env, &write, &[]);
+        assert_eq!(hook.exists(), is_written, "{entry}");
+    }
+    env.agent_with("ref", &[], "permissions = \"allow\"");
+    let token = format!("{}.token", env.store().display());
+    std::fs::write(&token, "s3cret").unwrap();
+    let root = env.root().display().to_string();
+    for prompt in [format!("read: {token}"), format!("write: {token}=x")] {
+        let told = answer(&env, &prompt, &["--project", &root]);
+        assert!(told.starts_with("error "), "{told}");
+    }
+    assert_eq!(std::fs::read_to_string(&token).unwrap(), "s3cret");
 }
 
 #[test]

@@ -212,7 +212,10 @@ impl TestEnv {
             .map(|what| self.path(&format!("{name}.{what}")).display().to_string());
         let own = [PROGRAM, "reference-agent", "--memory", &memory, "--log", &log];
         let command: Vec<&str> = own.iter().chain(flags).copied().collect();
-        self.set(&format!("agents.{name}"), format!("command = {}\n{more}", json!(command)));
+        // It asks before everything that it does.
+        let hold = if more.contains("hold") { "" } else { "hold = { ask = {}, deny = {} }\n" };
+        let entry = format!("command = {}\n{hold}{more}", json!(command));
+        self.set(&format!("agents.{name}"), entry);
     }
 
     /// Records a session; gives its id.

@@ -12,6 +12,7 @@ mod reference;
 mod agents_asked;
 mod agents_bad;
 mod agents_find;
+mod agents_hold;
 mod agents_keys;
 mod agents_may;
 mod agents_odd;

@@ -83,9 +83,9 @@ fn a_question_is_told_and_answered_once() {
         |n: u32, name: &str, kind: &str| json!({"option_id": n, "name": name, "kind": kind});
     let expected = json!({"question_id": 1, "kind": "execute", "title": "rm things", "options": [
         option(1, "Allow", "allow_once"),
-        option(2, "Always allow", "allow_always"),
+        option(2, "Always allow exactly this in this project", "allow_always"),
         option(3, "Reject", "reject_once"),
-        option(4, "Always reject", "reject_always"),
+        option(4, "Always refuse exactly this in this project", "reject_always"),
     ]});
     assert_eq!(question, expected);
     for (question, option, status, code) in [
@@ -173,6 +173,32 @@ fn a_question_waits_until_the_turn_is_cancelled_or_the_server_stops() {
     assert!(texts.iter().any(|text| text == "ask: rm things"), "{texts:?}");
     assert!(!texts.iter().any(|text| text == "allowed"), "{texts:?}");
     site.env.assert_sound();
+}
+
+#[test]
+fn a_question_shows_what_will_be_done() {
+    let (site, id) = world();
+    let input = json!({"command": "rm -rf things", "sandbox": false});
+    let call = json!({"title": "stub", "kind": "execute", "rawInput": input});
+    let turn = site.prompt(&id, &format!("ask as: {call}"));
+    let question = site.questions(&turn, 1).remove(0);
+    assert_eq!(question["title"], "rm -rf things");
+    let details = json!([
+        {"label": "with", "text": "{\"sandbox\":false}"},
+        {"label": "the agent calls it", "text": "stub"},
+    ]);
+    assert_eq!(question["details"], details);
+    let page = site.get(&format!("/sessions/{id}/questions")).is(200).text();
+    assert!(page.contains("rm -rf things") && page.contains("stub"), "{page}");
+    site.answer(&turn, 1, 1).is(200);
+    site.over(&turn);
+    // Nobody knows what this would do another time.
+    let turn = site.prompt(&id, "ask as: {\"title\": \"buy\", \"kind\": \"other\"}");
+    let question = site.questions(&turn, 1).remove(0);
+    assert_eq!(question["options"].as_array().unwrap().len(), 2, "{question:#}");
+    assert!(question["not_for_good"].as_str().unwrap().contains("kind of tool"), "{question:#}");
+    site.answer(&turn, 1, 2).is(200);
+    assert_eq!(site.over(&turn)["answer"], "rejected");
 }
 
 #[test]
@@ -277,9 +303,8 @@ fn what_we_do_for_an_agent_is_asked_too() {
     for (option, is_done) in [(3, false), (1, true)] {
         let turn = site.prompt(&id, &format!("run: touch {} {long}", file.display()));
         let question = site.questions(&turn, 1).remove(0);
-        assert_eq!(question["title"], "programs of its choice");
         let command = format!("touch {} {long}", file.display());
-        assert!(question["first"] == command, "{:.100}", question["first"]);
+        assert!(question["title"] == command, "{:.100}", question["title"]);
         site.answer(&turn, 1, option).is(200);
         site.over(&turn);
         assert_eq!(file.exists(), is_done);

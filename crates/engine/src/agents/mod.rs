@@ -5,18 +5,20 @@ mod held;
 mod meant;
 mod open;
 mod port;
+mod rules;
 mod runner;
 mod send;
 mod talk;
 mod tell;
 mod turns;
 
-pub use gate::{Asker, Consent, Nobody, Rules};
+pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use port::{
     Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Opened, Opt, Question,
     Replayed, Settings, Trouble,
 };
+pub use rules::{Consent, Holds, Rules};
 pub use runner::{Place, Runner, TurnRequest, WhenBusy};
 pub use send::{Answer, Progress};
 pub use talk::{Asked, Talk};

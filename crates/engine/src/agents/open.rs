@@ -9,9 +9,10 @@ use rethread_domain::{Conversation, Fact, Role, SessionId};
 use rethread_store::{Append, Order, Span};
 use tokio::time::Instant;
 
-use super::gate::{Asker, Gate, Rules};
+use super::gate::{Asker, Gate};
 use super::held::remembered;
 use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
+use super::rules::{Holds, Rules};
 use super::tell::Held;
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Result};
@@ -35,6 +36,8 @@ pub struct OpenOptions {
     pub defaults: Settings,
     /// Set now, by the user.
     pub settings: Settings,
+    /// Set last in each native session, so that the rules are kept.
+    pub holds: Holds,
     pub policy: Policy,
     pub limits: Limits,
     /// What may be said in one turn; with more it is cancelled.
@@ -391,17 +394,28 @@ impl Attached {
         }
     }
 
-    /// Sets what the user had set before, and what they set now.
+    /// Sets what the user had set before, what they set now, and what keeps the rules.
     async fn set(&mut self, options: &OpenOptions, before: &Settings) -> Result<()> {
         self.settings = before.with(&options.settings);
         let wanted = options.defaults.with(&self.settings);
-        if wanted.is_empty() {
-            return Ok(());
+        let failed = |trouble| options.error(trouble);
+        let mut mode = wanted.mode.clone();
+        match self.set_some(&wanted).await {
+            Err(trouble) if trouble.is_fatal() => return Err(failed(trouble)),
+            // What was set in another version of the agent is no reason not to talk to this one.
+            Err(_) => {
+                let now = options.defaults.with(&options.settings);
+                self.set_some(&now).await.map_err(failed)?;
+                mode = now.mode;
+            }
+            Ok(()) => (),
         }
-        let set = self.agent.set(&wanted).await;
-        // What was set in another version of the agent is no reason not to talk to this one.
-        let matters = |trouble: &Trouble| trouble.is_fatal() || !options.settings.is_empty();
-        set.or_else(|trouble| if matters(&trouble) { Err(options.error(trouble)) } else { Ok(()) })
+        let holds = options.holds.settings(mode.as_deref());
+        self.set_some(&holds).await.map_err(failed)
+    }
+
+    async fn set_some(&mut self, settings: &Settings) -> std::result::Result<(), Trouble> {
+        if settings.is_empty() { Ok(()) } else { self.agent.set(settings).await }
     }
 
     fn opened(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::channel::mpsc;
+use rethread_domain::consent::Intent;
 pub use rethread_domain::opening::Settings;
 use rethread_domain::turn::Update;
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ pub trait Desk: Send + Sync {
 pub struct Act {
     pub deed: Deed,
     /// What exactly: the command, or the file.
-    pub title: String,
+    pub intent: Intent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,28 +80,18 @@ impl Deed {
             Self::Execute => "execute",
         }
     }
-
-    /// What a tool of this kind does, where we do such things.
-    pub fn of(kind: &str) -> Option<Self> {
-        match kind {
-            "read" => Some(Self::Read),
-            "edit" | "delete" | "move" => Some(Self::Edit),
-            "execute" => Some(Self::Execute),
-            _ => None,
-        }
-    }
 }
 
 /// May a tool be used?
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub tool: String,
-    pub title: String,
-    pub kind: String,
-    /// The first of several things that the answer is for, where it is for more than one.
-    pub first: Option<String>,
-    /// Whether the title is all of it: what nobody can read, nobody allows.
+    /// What will be done.
+    pub intent: Intent,
+    /// Whether the intent is all of it: what nobody can read, nobody allows.
     pub is_whole: bool,
+    /// Why no lasting answer is offered, though the agent would take one.
+    pub unlasting: Option<&'static str>,
     pub options: Vec<Opt>,
 }
 
@@ -115,7 +106,10 @@ pub struct Opt {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
+    /// The option that the agent is told.
     pub option: String,
+    /// What was decided: the kind of an option.
+    pub kind: String,
     /// `user`, `grant` or `policy`.
     pub by: &'static str,
 }
@@ -209,6 +203,8 @@ pub enum Trouble {
     NeedsLogin(String),
     #[error("the agent has no {0}")]
     Unsupported(String),
+    #[error("the agent was told to use {what}, but says that it uses {now}")]
+    NotTaken { what: String, now: String },
     #[error("cancelled")]
     Cancelled,
     #[error("the agent refused {what}: {message} ({code})")]
@@ -240,6 +236,7 @@ impl Trouble {
             Self::SessionGone(_) => "session_gone",
             Self::NeedsLogin(_) => "needs_login",
             Self::Unsupported(_) => "unsupported",
+            Self::NotTaken { .. } => "not_taken",
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
         }

@@ -100,6 +100,13 @@ impl Talk {
 
     /// Sets mode, model or options now and in every native session to come.
     pub async fn set(&mut self, settings: &Settings) -> Result<()> {
+        if let Some(mode) = settings.mode.as_deref().filter(|mode| !self.options.holds.fits(mode)) {
+            let why = format!(
+                "mode {mode} in which permissions are kept ({})",
+                self.options.holds.modes.join(", ")
+            );
+            return Err(self.options.error(Trouble::Unsupported(why)));
+        }
         if let Some(attached) = &mut self.attached {
             let set = attached.agent.set(settings).await;
             set.map_err(|trouble| self.options.error(trouble))?;

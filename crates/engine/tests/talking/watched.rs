@@ -180,6 +180,7 @@ watched! { Talks {
     fn grants(&self) -> Vec<Grant>;
     fn grant(&self, grant: Grant, at: Timestamp) -> ();
     fn ungrant(&self, project: &str) -> u32;
+    fn ungrant_unlike(&self, agent: &str, beginning: &str) -> u32;
 } }
 
 watched! { Finding {

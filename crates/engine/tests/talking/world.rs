@@ -8,7 +8,7 @@ use rethread_domain::message::Message;
 use rethread_domain::opening::{Holding, Opening, Policy, Settings};
 use rethread_domain::session::Beginning;
 use rethread_domain::{Fact, SessionId};
-use rethread_engine::agents::{Abilities, Answer, Nobody, OpenOptions, Rules, Talk};
+use rethread_engine::agents::{Abilities, Answer, Holds, Nobody, OpenOptions, Rules, Talk};
 use rethread_engine::{Clock, Engine, Pruning, Result};
 use rethread_store::{Span, Store, StoreUrl};
 use rethread_testkit::{at, beginning};
@@ -93,6 +93,7 @@ impl World {
             limits: Limits::default(),
             max_turn_bytes: 64 << 20,
             margin: 0.0,
+            holds: Holds::default(),
             rules: Rules::default(),
             asker: Arc::new(Nobody),
             pruning: Pruning::default(),

@@ -45,12 +45,23 @@ pub(crate) struct QuestionView {
     pub(crate) question_id: u32,
     /// What it wants to do, such as `edit` or `execute`
     pub(crate) kind: String,
-    /// What exactly: the command, for example, and all of it
+    /// What exactly: the command or the files, and all of it; the agent's own words only where it says no more
     pub(crate) title: String,
-    /// The first of several things that the answer is for, where it is for more than one
+    /// What else it will do, and what to know about it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) details: Vec<DetailView>,
+    /// Why no answer for good is offered, though the agent would take one
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first: Option<String>,
+    pub(crate) not_for_good: Option<String>,
     pub(crate) options: Vec<OptionView>,
+}
+
+/// One more thing about a question.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct DetailView {
+    /// Such as `in`, `change` or `the agent calls it`
+    pub(crate) label: String,
+    pub(crate) text: String,
 }
 
 /// An answer that can be chosen.
@@ -72,11 +83,17 @@ impl QuestionView {
             name: clean(&option.name),
             kind: clean(&option.kind),
         });
+        let details = question
+            .intent
+            .details()
+            .into_iter()
+            .map(|detail| DetailView { label: detail.label.to_owned(), text: clean(&detail.text) });
         Self {
             question_id: number,
-            kind: clean(&question.kind),
-            title: clean(&question.title),
-            first: question.first.as_deref().map(clean),
+            kind: clean(&question.intent.kind),
+            title: clean(&question.intent.headline()),
+            details: details.collect(),
+            not_for_good: question.unlasting.map(str::to_owned),
             options: options.collect(),
         }
     }

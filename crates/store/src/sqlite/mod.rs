@@ -286,6 +286,11 @@ impl Talks for SqliteStore {
         let project = project.to_owned();
         self.write(move |connection| talks::ungrant(connection, &project)).await
     }
+
+    async fn ungrant_unlike(&self, agent: &str, beginning: &str) -> Result<u32> {
+        let (agent, beginning) = (agent.to_owned(), beginning.to_owned());
+        self.write(move |connection| talks::ungrant_unlike(connection, &agent, &beginning)).await
+    }
 }
 
 #[async_trait]

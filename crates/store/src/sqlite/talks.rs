@@ -283,3 +283,11 @@ pub(super) fn ungrant(connection: &Connection, project: &str) -> Result<u32> {
     let gone = connection.execute("delete from permission where project = ?1", [project])?;
     Ok(u32::try_from(gone).unwrap_or(u32::MAX))
 }
+
+pub(super) fn ungrant_unlike(connection: &Connection, agent: &str, beginning: &str) -> Result<u32> {
+    let gone = connection.execute(
+        "delete from permission where agent = ?1 and substr(what, 1, length(?2)) <> ?2",
+        (agent, beginning),
+    )?;
+    Ok(u32::try_from(gone).unwrap_or(u32::MAX))
+}

@@ -149,6 +149,11 @@ fn what_was_decided_for_good_is_known_until_it_is_forgotten() {
         assert_eq!(store.ungrant("/shop").await.unwrap(), 2);
         assert_eq!(store.ungrant("/shop").await.unwrap(), 0);
         assert_eq!(store.grants().await.unwrap(), expected[..1]);
+        store.grant(grant("/blog", "exactly {}", true), at(1)).await.unwrap();
+        assert_eq!(store.ungrant_unlike("claude", "exactly ").await.unwrap(), 0);
+        assert_eq!(store.ungrant_unlike("codex", "exactly ").await.unwrap(), 1);
+        assert_eq!(store.ungrant_unlike("codex", "exactly ").await.unwrap(), 0);
+        assert_eq!(store.grants().await.unwrap(), [grant("/blog", "exactly {}", true)]);
     });
 }
 

@@ -56,9 +56,9 @@ impl Start {
     fn charter(&self, app: &App, plan: Option<&Plan>) -> anyhow::Result<Charter> {
         let (order, settings) = (&self.order, &app.config.workflow);
         if let Some(rule) = &self.permissions {
-            app.config
-                .consent(Some(rule))
-                .map_err(|error| BadInput::new(error.to_string(), "one of ask, allow, deny"))?;
+            app.config.consent(Some(rule)).map_err(|error| {
+                BadInput::new(error.to_string(), "one of ask, allow, deny, agent")
+            })?;
         }
         let title = plan.map(|plan| plan.title.clone()).filter(|title| !title.is_empty());
         let issue = order.issue.as_deref().map(issue_of).transpose()?;

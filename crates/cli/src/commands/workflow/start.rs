@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Pause before a task that would cost more than this in all
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
-    /// What agents may do without being asked: ask, allow or deny; nobody can be asked without a terminal
+    /// What agents may do without being asked: ask, allow, deny or agent (as they are set up); nobody can be asked without a terminal
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
     /// Let the commands in the plan run, as they stand there

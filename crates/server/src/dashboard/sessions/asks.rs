@@ -37,8 +37,14 @@ struct Question {
     number: u32,
     kind: String,
     title: String,
-    first: Option<String>,
+    details: Vec<Detail>,
+    not_for_good: Option<String>,
     options: Vec<Choice>,
+}
+
+struct Detail {
+    label: String,
+    text: String,
 }
 
 struct Choice {
@@ -65,11 +71,16 @@ impl Question {
             name: safe(&option.name),
             means: means(&option.kind),
         });
+        let details = view
+            .details
+            .iter()
+            .map(|detail| Detail { label: detail.label.clone(), text: safe(&detail.text) });
         Self {
             number: view.question_id,
             kind: one_line(&view.kind, 20),
             title: safe(&view.title),
-            first: view.first.as_deref().map(safe),
+            details: details.collect(),
+            not_for_good: view.not_for_good.clone(),
             options: options.collect(),
         }
     }

@@ -1,0 +1,241 @@
+//! From an agent's request to what it will do.
+
+use serde_json::{Map, Value};
+
+use super::{CONTENT, Intent};
+
+/// The protocol's kinds of tools.
+const KINDS: &[&str] = &[
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+const COMMANDS: &[&str] =
+    &["command", "cmd", "commandLine", "command_line", "shell_command", "script"];
+const FOLDERS: &[&str] =
+    &["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path"];
+const PATHS: &[&str] = &[
+    "path",
+    "paths",
+    "file_path",
+    "filePath",
+    "filepath",
+    "file",
+    "files",
+    "fileName",
+    "filename",
+    "absolute_path",
+    "abs_path",
+    "target_file",
+    "notebook_path",
+    "source",
+    "destination",
+    "source_path",
+    "destination_path",
+    "new_path",
+    "old_path",
+    "uri",
+];
+const URLS: &[&str] = &["url", "uri"];
+/// Shells whose `-c` takes a line.
+const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
+
+/// What an agent sent when it asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub kind: &'a str,
+    pub title: &'a str,
+    /// The arguments of the tool.
+    pub input: &'a Value,
+    /// The files that the agent says it is about.
+    pub places: &'a [String],
+    /// Changes to files, as text.
+    pub changes: &'a [String],
+    /// The names of the folder of the project.
+    pub roots: &'a [&'a str],
+}
+
+/// Reads what will be done.
+pub fn read(request: &Request<'_>) -> Intent {
+    let kind = if KINDS.contains(&request.kind) { request.kind } else { "other" };
+    let mut rest = match request.input {
+        Value::Object(fields) => fields.clone(),
+        Value::Null => Map::new(),
+        Value::String(line) if kind == "execute" => one("command", line.as_str().into()),
+        other => one("input", other.clone()),
+    };
+    let has = |rest: &Map<String, Value>, names: &[&str]| {
+        names.iter().any(|name| rest.contains_key(*name))
+    };
+    let is_edit = kind == "other" && has(&rest, PATHS) && has(&rest, CONTENT);
+    let kind = if is_edit { "edit" } else { kind };
+    // To an editor a "command" is what to do with a file.
+    let is_shell = kind == "execute" || (kind == "other" && !has(&rest, PATHS));
+    let mut take = |names: &[&str], read: fn(&Value) -> Option<String>| {
+        names.iter().find_map(|name| {
+            let found = rest.get(*name).and_then(read)?;
+            rest.shift_remove(*name);
+            Some(found)
+        })
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let command = if is_shell { take(COMMANDS, command) } else { None };
+    let folder = if command.is_some() { take(FOLDERS, text) } else { None };
+    let url = if kind == "fetch" { take(URLS, text) } else { None };
+    let folder = folder.map(|folder| place(&folder, request.roots)).filter(|folder| folder != ".");
+    let command = command.map(|line| match folder {
+        None => in_place(&line, request.roots),
+        Some(_) => line,
+    });
+    let mut paths: Vec<String> = Vec::new();
+    // Files that an unknown command may touch do not say what it does.
+    if command.is_none() && kind != "execute" {
+        let mut add = |path: &str| {
+            let path = place(path, request.roots);
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        };
+        for name in PATHS {
+            let Some(found) = rest.get(*name).and_then(texts) else { continue };
+            rest.shift_remove(*name);
+            for path in found {
+                add(&path);
+            }
+        }
+        for path in patched(&rest).iter().chain(request.places) {
+            add(path);
+        }
+    }
+    Intent {
+        kind: kind.to_owned(),
+        title: request.title.to_owned(),
+        command,
+        folder,
+        paths,
+        url,
+        rest,
+        changes: request.changes.to_vec(),
+        ..Intent::default()
+    }
+}
+
+fn one(name: &str, value: Value) -> Map<String, Value> {
+    Map::from_iter([(name.to_owned(), value)])
+}
+
+/// A line without a change to the folder that it is run in anyway.
+fn in_place(line: &str, roots: &[&str]) -> String {
+    let rest = roots.iter().find_map(|root| {
+        let spellings = [(*root).to_owned(), format!("'{root}'"), format!("\"{root}\"")];
+        spellings.iter().find_map(|root| line.strip_prefix(&format!("cd {root} && ")))
+    });
+    rest.unwrap_or(line).trim().to_owned()
+}
+
+fn command(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Array(_) => {
+            let words = texts(value)?;
+            let (program, args) = words.split_first()?;
+            Some(line(program, args))
+        }
+        _ => None,
+    }
+}
+
+/// One text, or a list of texts.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(vec![text.clone()]),
+        Value::Array(all) if !all.is_empty() => {
+            all.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+        }
+        _ => None,
+    }
+}
+
+/// A program with its arguments as a shell would read it. What is a line for a shell already is that line.
+pub fn line(program: &str, args: &[String]) -> String {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if let ([flag, line], true) = (args, SHELLS.contains(&name))
+        && matches!(flag.as_str(), "-c" | "-lc")
+    {
+        return line.trim().to_owned();
+    }
+    if args.is_empty() {
+        // A whole line, with some agents.
+        return program.trim().to_owned();
+    }
+    let words = std::iter::once(program).chain(args.iter().map(String::as_str));
+    words.map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a command without arguments is a line for a shell, and not the name of a program.
+pub fn is_line(command: &str) -> bool {
+    !is_plain(command.trim())
+}
+
+fn is_plain(word: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,^".contains(c);
+    !word.is_empty() && word.chars().all(is_plain)
+}
+
+/// A word, in quotes where a shell would read it as something else.
+fn word(word: &str) -> String {
+    if is_plain(word) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A path from the folder of the project on; absolute where it is elsewhere. `..` stays: only the disk knows where it
+/// leads.
+fn place(path: &str, roots: &[&str]) -> String {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    let inside = roots.iter().find_map(|root| {
+        let rest = path.strip_prefix(root.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    });
+    let is_absolute = inside.is_none() && path.starts_with('/');
+    let names = inside.unwrap_or(path).split('/').filter(|name| !name.is_empty() && *name != ".");
+    let names = names.collect::<Vec<_>>().join("/");
+    match (is_absolute, names.is_empty()) {
+        (true, _) => format!("/{names}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => names,
+    }
+}
+
+/// The files that a patch in the arguments changes.
+fn patched(rest: &Map<String, Value>) -> Vec<String> {
+    let mut paths = Vec::new();
+    for name in ["changes", "patch", "diff", "input"] {
+        match rest.get(name) {
+            Some(Value::Object(changes)) => paths.extend(changes.keys().cloned()),
+            Some(Value::Array(changes)) => {
+                paths.extend(
+                    changes.iter().filter_map(|one| one["path"].as_str().map(str::to_owned)),
+                );
+            }
+            Some(Value::String(patch)) => {
+                let marks =
+                    ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+                let marked = patch
+                    .lines()
+                    .filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)));
+                paths.extend(marked.map(|path| path.trim().to_owned()));
+            }
+            _ => (),
+        }
+    }
+    paths
+}

@@ -1,0 +1,234 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const ROOTS: &[&str] = &["/home/anna/project", "/private/project"];
+
+fn intent(kind: &str, title: &str, input: &Value, places: &[&str]) -> Intent {
+    let places: Vec<String> = places.iter().map(|&place| place.to_owned()).collect();
+    read(&Request { kind, title, input, places: &places, changes: &[], roots: ROOTS })
+}
+
+/// What is shown, and what a lasting answer would be about.
+fn check(intent: &Intent, headline: &str, subject: Result<Value, &str>) {
+    assert_eq!(intent.headline(), headline, "{intent:?}");
+    let expected = subject.map_err(str::to_owned);
+    let found = intent
+        .subject()
+        .map_err(str::to_owned)
+        .map(|text| serde_json::from_str::<Value>(text.strip_prefix(EXACTLY).unwrap()).unwrap());
+    assert_eq!(found, expected, "{intent:?}");
+}
+
+#[test]
+fn the_command_counts_and_not_what_the_agent_calls_it() {
+    let command = |text: &str| Ok(json!({"kind": "execute", "command": text}));
+    let unsaid = Err("the agent does not say which command it will run");
+    for (agent, title, input, headline, subject) in [
+        (
+            "copilot: the title is the model's own words",
+            "stub",
+            json!({"command": "rm -rf things", "description": "stub"}),
+            "rm -rf things",
+            command("rm -rf things"),
+        ),
+        (
+            "claude",
+            "`cargo test`",
+            json!({"command": "cargo test", "description": "Run the tests", "timeout": 1000}),
+            "cargo test",
+            command("cargo test"),
+        ),
+        (
+            "codex: words for a shell",
+            "cargo test",
+            json!({"call_id": "c-1", "command": ["/bin/bash", "-lc", "cargo test"], "cwd": "/home/anna/project"}),
+            "cargo test",
+            command("cargo test"),
+        ),
+        (
+            "codex: words for no shell",
+            "rm",
+            json!({"command": ["rm", "a b", "$(x)"], "cwd": "/private/project/sub"}),
+            "rm 'a b' '$(x)'",
+            Ok(json!({"kind": "execute", "command": "rm 'a b' '$(x)'", "in": "sub"})),
+        ),
+        (
+            "codex: without its sandbox it is something else",
+            "ls",
+            json!({"command": "ls", "sandbox_permissions": "require_escalated", "justification": "j"}),
+            "ls",
+            Ok(
+                json!({"kind": "execute", "command": "ls", "with": {"sandbox_permissions": "require_escalated"}}),
+            ),
+        ),
+        (
+            "qwen",
+            "ls -l (list)",
+            json!({"command": "ls -l", "is_background": false, "description": "list"}),
+            "ls -l",
+            Ok(json!({"kind": "execute", "command": "ls -l", "with": {"is_background": false}})),
+        ),
+        (
+            "gemini: no arguments at all",
+            "ls -l [in here]",
+            json!(null),
+            "ls -l [in here]",
+            unsaid.clone(),
+        ),
+        ("nothing of use", "ls", json!({"argument": "ls", "command": " "}), "ls", unsaid),
+    ] {
+        let found = intent("execute", title, &input, &["/home/anna/project/a"]);
+        assert!(found.own_words().is_none_or(|words| words != headline), "{agent}");
+        check(&found, headline, subject);
+    }
+}
+
+#[test]
+fn a_command_is_one_whatever_the_tool_is_called() {
+    let bare = intent("execute", "t", &json!("ls -l"), &[]);
+    check(&bare, "ls -l", Ok(json!({"kind": "execute", "command": "ls -l"})));
+    // goose says `other`, kimi names no kind.
+    for kind in ["other", "", "shell"] {
+        let found = intent(kind, "developer: shell", &json!({"command": "ls -l"}), &[]);
+        check(&found, "ls -l", Ok(json!({"kind": "other", "command": "ls -l"})));
+    }
+}
+
+#[test]
+fn a_file_is_known_by_its_path_wherever_that_stands() {
+    let edit = |path: &str| Ok(json!({"kind": "edit", "paths": [path]}));
+    for (agent, input, places, subject) in [
+        (
+            "claude",
+            json!({"file_path": "/home/anna/project/src/a.rs", "old_string": "1", "new_string": "2"}),
+            &["/home/anna/project/src/a.rs"][..],
+            edit("src/a.rs"),
+        ),
+        ("opencode", json!({"filepath": "src/./a.rs", "diff": "-1\n+2"}), &[], edit("src/a.rs")),
+        ("gemini", json!(null), &["/private/project//src/a.rs"], edit("src/a.rs")),
+        ("goose", json!({"command": "write", "path": "src/a.rs", "file_text": "x"}), &[], {
+            Ok(json!({"kind": "edit", "paths": ["src/a.rs"], "with": {"command": "write"}}))
+        }),
+        (
+            "codex",
+            json!({"changes": {"/private/project/src/a.rs": {"type": "add"}}}),
+            &[],
+            edit("src/a.rs"),
+        ),
+        (
+            "a patch",
+            json!({"input": "*** Begin Patch\n*** Update File: a\n*** Add File: b\n"}),
+            &[],
+            {
+                let patch = "*** Begin Patch\n*** Update File: a\n*** Add File: b\n";
+                Ok(json!({"kind": "edit", "paths": ["a", "b"], "with": {"input": patch}}))
+            },
+        ),
+        ("fast-agent", json!({"path": "src/a.rs", "content_length": 3}), &[], edit("src/a.rs")),
+        ("copilot", json!({"fileName": "src/a.rs", "diff": "+x"}), &[], edit("src/a.rs")),
+        ("elsewhere", json!({"path": "/etc/passwd"}), &[], edit("/etc/passwd")),
+        ("beside", json!({"path": "/home/anna/projects/a"}), &[], edit("/home/anna/projects/a")),
+        (
+            "more than it says first",
+            json!({"path": "a"}),
+            &["/home/anna/project/b"],
+            Ok(json!({"kind": "edit", "paths": ["a", "b"]})),
+        ),
+        (
+            "up and down",
+            json!({"path": "src/../../a"}),
+            &[],
+            Err("a path in it leads through \"..\""),
+        ),
+        (
+            "nothing",
+            json!({"content": "x"}),
+            &[],
+            Err("the agent does not say which file it is about"),
+        ),
+    ] {
+        let found = intent("edit", "Edit", &input, places);
+        let subject = subject.map_err(|why: &str| why);
+        let headline = found.headline();
+        check(&found, &headline, subject);
+        assert!(found.command.is_none(), "{agent}");
+    }
+}
+
+#[test]
+fn whoever_sends_new_content_for_a_file_edits_it() {
+    // goose calls everything `other`.
+    let input = json!({"path": "/home/anna/project/a.rs", "content": "x"});
+    let found = intent("other", "write · a.rs", &input, &[]);
+    check(&found, "a.rs", Ok(json!({"kind": "edit", "paths": ["a.rs"]})));
+}
+
+#[test]
+fn what_cannot_be_pinned_down_is_not_for_good() {
+    for (kind, input) in [
+        ("other", json!({"amount": 5})),
+        ("mcp", json!({"path": "a"})),
+        ("think", json!({})),
+        ("switch_mode", json!({"plan": "all"})),
+        ("fetch", json!({"query": "x"})),
+        ("search", json!({"pattern": "x"})),
+    ] {
+        let found = intent(kind, "mcp__shop__buy", &input, &[]);
+        assert!(found.subject().is_err(), "{kind}");
+    }
+    let page = json!({"url": "https://example.org/a", "prompt": "p"});
+    let with = json!({"prompt": "p"});
+    let expected = json!({"kind": "fetch", "url": "https://example.org/a", "with": with});
+    check(&intent("fetch", "Fetch", &page, &[]), "https://example.org/a", Ok(expected));
+}
+
+#[test]
+fn all_that_matters_is_shown() {
+    let input = json!({"command": "ls\nrm x", "cwd": "sub", "sandbox": false, "description": "d"});
+    let found = intent("execute", "Lists files", &input, &[]);
+    let shown: Vec<(&str, String)> =
+        found.details().into_iter().map(|detail| (detail.label, detail.text)).collect();
+    let expected = [
+        ("in", "sub".to_owned()),
+        ("with", r#"{"sandbox":false}"#.to_owned()),
+        ("the agent calls it", "Lists files".to_owned()),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(found.headline(), "ls\nrm x");
+    // What is written to a file may be long; the path is what is decided on.
+    let input = json!({"path": "a", "content": "x".repeat(100_000)});
+    let found = intent("edit", "a", &input, &[]);
+    assert!(found.bytes() < 8_000 && found.details()[0].text.ends_with("bytes more"));
+}
+
+#[test]
+fn what_was_decided_counts_for_just_that() {
+    let run = |input: Value| intent("execute", "x", &input, &[]).keys();
+    assert_eq!(run(json!({"command": "ls"})), run(json!({"command": ["sh", "-c", "ls"]})));
+    assert_ne!(run(json!({"command": "ls"})), run(json!({"command": "ls", "cwd": "sub"})));
+    // kimi asks about a command, and runs it behind a change to the folder that it is in anyway.
+    let there = json!({"command": ["/bin/bash", "-c", "cd '/private/project' && ls"]});
+    assert_eq!(run(json!({"command": "ls"})), run(there));
+    assert_ne!(run(json!({"command": "ls"})), run(json!({"command": "cd '/private' && ls"})));
+    let with = |env: Value| run(json!({"command": "ls", "env": env}));
+    assert_ne!(run(json!({"command": "ls"})), with(json!({"LD_PRELOAD": "x"})));
+    assert_eq!(run(json!({"argument": "ls"})), Vec::<String>::new());
+    let edit = |kind: &str, path: &str| intent(kind, "x", &json!({"path": path}), &[]).keys();
+    assert_eq!(edit("edit", "/private/project/a"), edit("delete", "a"));
+    assert_ne!(edit("edit", "a"), edit("read", "a"));
+    assert_ne!(edit("edit", "a"), edit("edit", "b"));
+}
+
+#[test]
+fn words_become_a_line_that_means_the_same() {
+    let line = |program: &str, args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
+        super::line(program, &args)
+    };
+    assert_eq!(line("echo hello && ls", &[]), "echo hello && ls");
+    assert_eq!(line("echo", &["it's", "", "a"]), r"echo 'it'\''s' '' a");
+    assert_eq!(line("/bin/sh", &["-c", " ls -l "]), "ls -l");
+    assert_eq!(line("sh", &["-c", "ls", "x"]), "sh -c ls x");
+    assert_eq!(line("my sh", &["-c", "ls"]), "'my sh' -c ls");
+}
