@@ -259,7 +259,7 @@ class Trust(checks.Scenario):
             return
         for name, settings, prompt, words in (
                 ("an error of the model", {"fail_rate": 1.0, "fail_status": self.agent.fails_with}, f"Note {checks.tag()}: hello.", None),
-                ("an answer without a word", {}, f"Please {checks.tag()}.\nnothing: at all", r"nothing|empty|no answer|without an answer|said no")):
+                ("an answer without a word", {}, f"Please {checks.tag()}.\nnothing: at all", r"nothing|empty|no.answer|without (an answer|a word)")):
             if words and self.agent.insists:
                 continue
             mark = self.stub.mark()
