@@ -166,7 +166,7 @@ impl Cli {
         let config = Config::load()?;
         let url = config.store_url(store.as_deref())?;
         if let Command::Restore(args) = command {
-            return args.run(&url);
+            return args.run(&url, json);
         }
         if !matches!(
             command,

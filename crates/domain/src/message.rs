@@ -176,6 +176,16 @@ pub enum Body {
     },
 }
 
+/// Says that a message could not be read as it was written: its text is a mark that says so.
+pub const DAMAGED: &str = "damaged";
+
+impl Message {
+    /// Whether its text is only a mark in place of one that is damaged in the store.
+    pub fn is_damaged(&self) -> bool {
+        self.extras.other.get(DAMAGED).is_some_and(|mark| mark == true)
+    }
+}
+
 impl Body {
     pub fn whole(&self) -> Option<&str> {
         match self {

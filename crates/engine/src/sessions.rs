@@ -11,7 +11,7 @@ use rethread_domain::id::{self, SessionRef};
 use rethread_domain::search::{self, Filter, Hit, Place, Query};
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
-use rethread_store::{self as store, Command, Health, ListFilter, Order, Span, Usage};
+use rethread_store::{self as store, Command, Health, ListFilter, Order, Repaired, Span, Usage};
 
 use crate::{Engine, Error, Result};
 
@@ -309,6 +309,11 @@ impl Engine {
             usage => usage?,
         };
         Ok(Checked { health, usage })
+    }
+
+    /// Mends records that are damaged: from a backup, from the log, or by setting them aside.
+    pub async fn repair(&self, backup: Option<&Path>) -> Result<Repaired> {
+        Ok(self.store.repair(backup, self.clock.now()).await?)
     }
 
     pub async fn rebuild(&self) -> Result<()> {

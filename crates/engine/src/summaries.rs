@@ -47,7 +47,9 @@ fn story(summary: &Summary, before: Option<&str>, messages: &[Message]) -> Strin
     }
     let mut chosen: Vec<String> = Vec::new();
     let mut left = MOST_CHARS;
-    for message in messages.iter().rev().filter(|message| message.purged_at.is_none()) {
+    for message in
+        messages.iter().rev().filter(|message| message.purged_at.is_none() && !message.is_damaged())
+    {
         let text: String = message.body.head().chars().take(MESSAGE_CHARS).collect();
         let mut told = format!("{}:\n", message.role.label());
         quote::push_quoted(&mut told, &text);

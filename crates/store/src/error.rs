@@ -5,6 +5,8 @@ use rethread_domain::access::TokenId;
 use rethread_domain::session::Refusal;
 use rethread_domain::workflow::{Status, WorkflowId};
 
+use crate::sqlite::sums::DAMAGE;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -77,32 +79,6 @@ impl Error {
     pub fn is_for_now(&self) -> bool {
         matches!(self, Self::ReadOnly(_) | Self::Full | Self::Busy | Self::CannotOpen(_))
     }
-
-    /// Whether it is about the one request, not about the store: others in the same batch go on.
-    pub(crate) fn is_about_request(&self) -> bool {
-        matches!(
-            self,
-            Self::NotFound(_)
-                | Self::NoMessage(..)
-                | Self::Conflict(_)
-                | Self::Refused(_)
-                | Self::IdTaken { .. }
-                | Self::IdReserved(_)
-                | Self::Exists(_)
-                | Self::BadLog(..)
-                | Self::LostClaim(_)
-                | Self::NoWorkflow(_)
-                | Self::WorkflowExists(_)
-                | Self::WorktreeTaken { .. }
-                | Self::WorkflowConflict(_)
-                | Self::LeaseLost(_)
-                | Self::WorkflowOpen(..)
-                | Self::EventTooLong { .. }
-                | Self::BadEvent(..)
-                | Self::NoToken(_)
-                | Self::KeyReused
-        )
-    }
 }
 
 impl From<rusqlite::Error> for Error {
@@ -121,7 +97,10 @@ impl From<rusqlite::Error> for Error {
             }
             // A short write is how a full disk shows itself at times.
             ErrorCode::SystemIoFailure if error.to_string().contains("full") => Self::Full,
-            _ => Self::Failed(error.to_string()),
+            _ => match error.to_string() {
+                text if text.starts_with(DAMAGE) => Self::Damaged(text[DAMAGE.len()..].to_owned()),
+                text => Self::Failed(text),
+            },
         }
     }
 }

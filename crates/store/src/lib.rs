@@ -28,11 +28,11 @@ use uuid::Uuid;
 
 pub use access::{Reserved, UsageDay, UsageFilter};
 pub use error::{Error, Result};
-pub use sqlite::{restore, sqlite_version};
+pub use sqlite::{register_checksums, restore, sqlite_version};
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
-    Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Span, StoreUrl, Usage,
-    Within,
+    Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Record, Repaired, Span,
+    StoreUrl, Usage, Within,
 };
 pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
@@ -224,6 +224,10 @@ pub trait Upkeep: Send + Sync + 'static {
 
     /// Compares everything that is derived with the log.
     async fn check(&self) -> Result<Health>;
+
+    /// Mends records that do not match their checksums: from a backup where one is given and has them, from the log, or by
+    /// setting them aside with a mark in their place.
+    async fn repair(&self, backup: Option<&Path>, at: jiff::Timestamp) -> Result<Repaired>;
 
     /// Makes everything that is derived anew from the log.
     async fn rebuild(&self) -> Result<()>;

@@ -274,9 +274,60 @@ pub struct Dump {
 pub struct Health {
     /// What is damaged in the file itself.
     pub damage: Vec<String>,
+    /// Records that do not match their checksums, or cannot be read.
+    pub records: Vec<Record>,
     /// What differs from the log and can be made anew.
     pub drift: Vec<String>,
     pub unindexed: u64,
+}
+
+/// A record that is damaged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// What it is: `message`, `fact`, `session` and so on.
+    pub kind: String,
+    /// The session or workflow that it belongs to, where that is known.
+    pub of: Option<String>,
+    /// Its number there.
+    pub number: Option<u64>,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, owner) = match self.kind.as_str() {
+            "workflow_event" => ("event", "workflow"),
+            "workflow" => ("the row", "workflow"),
+            "session" => ("the row", "session"),
+            "feed" => ("line", ""),
+            other => (other, "session"),
+        };
+        f.write_str(what)?;
+        if let Some(number) = self.number {
+            write!(f, " {number}")?;
+        }
+        match &self.of {
+            Some(of) => write!(f, " of {owner} {of}"),
+            None if self.kind == "feed" => f.write_str(" of the feed"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What became of damaged records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Repaired {
+    /// Brought back from the backup.
+    pub restored: Vec<Record>,
+    /// Made anew from the log.
+    pub rebuilt: Vec<Record>,
+    /// Kept elsewhere in the store, with a mark in their place.
+    pub set_aside: Vec<Record>,
+}
+
+impl Repaired {
+    pub fn is_empty(&self) -> bool {
+        self.restored.is_empty() && self.rebuilt.is_empty() && self.set_aside.is_empty()
+    }
 }
 
 /// What a store holds and needs.

@@ -52,6 +52,31 @@ pub struct WorkflowRow {
 }
 
 impl WorkflowRow {
+    /// A row of which only the id is known.
+    pub(crate) fn unknown(id: WorkflowId) -> Self {
+        let text = String::new;
+        Self {
+            id,
+            user: text(),
+            worktree: text(),
+            title: text(),
+            agent: text(),
+            status: Status::Pending,
+            tasks_done: 0,
+            tasks: 0,
+            sessions: 0,
+            task: None,
+            paused_at: None,
+            pause_reason: None,
+            until: None,
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            cost_usd: None,
+            tokens: 0,
+            events: 0,
+        }
+    }
+
     pub(crate) fn of(workflow: &Workflow) -> Self {
         let tasks = u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX);
         Self {

@@ -9,6 +9,6 @@ mod texts;
 mod until;
 
 pub use messages::{assistant, at, beginning, message, tool, user};
-pub use store::{TestStore, context};
+pub use store::{TestStore, context, try_context};
 pub use texts::Texts;
 pub use until::until;

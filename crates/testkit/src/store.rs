@@ -25,6 +25,17 @@ pub async fn context(store: &Arc<dyn Store>, session: SessionId, prompt: Option<
     engine(store).context(session, &options).await.unwrap().context
 }
 
+/// The same, or what is wrong with the store.
+pub async fn try_context(
+    store: &Arc<dyn Store>,
+    session: SessionId,
+    prompt: Option<&str>,
+) -> std::result::Result<String, String> {
+    let options = ContextOptions { prompt: prompt.map(Into::into), ..ContextOptions::default() };
+    let made = engine(store).context(session, &options).await;
+    made.map(|made| made.context).map_err(|error| error.to_string())
+}
+
 /// An open store in a folder of its own.
 pub struct TestStore {
     store: Arc<dyn Store>,
@@ -120,6 +131,7 @@ impl TestStore {
     pub async fn expect_sound(&self) {
         let health = self.check().await.unwrap();
         assert_eq!((health.damage, health.drift), (Vec::new(), Vec::new()));
+        assert_eq!(health.records, []);
     }
 }
 

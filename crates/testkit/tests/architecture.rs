@@ -30,6 +30,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rusqlite", &["store", "bench"]),
     ("zstd", &["store"]),
     ("blake3", &["store", "workspace"]),
+    ("crc32fast", &["store"]),
     ("bpe-openai", &["domain"]),
     ("rust-stemmers", &["domain"]),
     ("aho-corasick", &["domain"]),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rethread_engine::Clock;
 use rethread_store::StoreUrl;
 use serde_json::json;
 
@@ -23,8 +24,8 @@ pub(crate) struct Args {
 
 /// Put a backup in place of the store
 ///
-/// What was there is kept beside it, with .before-restore.bak at the end of its name. To move a store, back it up and
-/// restore it elsewhere with --store.
+/// What was there is kept in a new file beside it, each time another, and the command that brings it back is shown. To
+/// move a store, back it up and restore it elsewhere with --store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     /// The backup
@@ -59,9 +60,31 @@ impl Args {
 }
 
 impl Restore {
-    pub(crate) fn run(self, url: &StoreUrl) -> anyhow::Result<ExitCode> {
-        rethread_store::restore(&self.from, url)?;
+    pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
+        let kept = rethread_store::restore(&self.from, url, Clock::Wall.now())?;
+        if json {
+            output::json(&json!({"store": url.to_string(), "from": self.from, "kept": kept}));
+            return Ok(ExitCode::SUCCESS);
+        }
         output::note(format_args!("Restored {} from {}.", url, self.from.display()));
+        if let Some(kept) = kept {
+            output::note(format_args!(
+                "What was there is kept in {kept}. To go back: rethread --store {} restore {}",
+                as_argument(&url.to_string()),
+                as_argument(&kept.to_string_lossy()),
+                kept = kept.display(),
+            ));
+        }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A word as a shell takes it for one.
+fn as_argument(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-:=+@".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

@@ -1,11 +1,12 @@
 //! `rethread doctor`
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rethread_domain::opening;
 use rethread_engine::Checked;
 use rethread_engine::folders::FolderHealth;
-use rethread_store::OpeningCount;
+use rethread_store::{OpeningCount, Repaired};
 use serde_json::json;
 
 use crate::cli::App;
@@ -13,16 +14,23 @@ use crate::output::{self, table};
 
 /// Check the store, and mend what can be mended
 ///
-/// Looks for damage in the file, compares everything that is derived (counters, titles, summaries, the search index)
-/// with the log, and tells what the store holds and how conversations were opened in agents. Exit code 1 when something is wrong.
+/// Looks for damage in the file, checks every record against its checksum, compares everything that is derived (counters,
+/// titles, summaries, the search index) with the log, and shows what the store holds and how conversations were opened in
+/// agents. Exit code 1 when something is wrong.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Make counters, views and the search index anew from the log
     #[arg(long)]
     rebuild: bool,
-    /// Write damaged logs of session folders anew; what was damaged is kept aside
+    /// Mend damaged records and damaged logs of session folders; what was damaged is kept aside
+    ///
+    /// A record that does not match its checksum is brought back from the backup that --from names, made anew from the
+    /// log, or set aside in the store with a mark in its place.
     #[arg(long)]
     repair: bool,
+    /// A backup to bring damaged records back from
+    #[arg(long, value_name = "BACKUP", requires = "repair")]
+    from: Option<PathBuf>,
     /// Give unused space back; what was deleted more than 30 days ago goes
     #[arg(long)]
     compact: bool,
@@ -38,6 +46,11 @@ impl Args {
             output::note(format_args!("Compacting …"));
             app.engine.compact().await?;
         }
+        let repaired = if self.repair {
+            app.engine.repair(self.from.as_deref()).await?
+        } else {
+            Repaired::default()
+        };
         let checked = app.engine.check().await?;
         let openings = app.engine.openings(None).await.unwrap_or_default();
         if !checked.health.damage.is_empty() && self.repair {
@@ -49,14 +62,17 @@ impl Args {
             _ => Vec::new(),
         };
         let is_well = checked.health.damage.is_empty()
+            && checked.health.records.is_empty()
             && checked.health.drift.is_empty()
             && folders.iter().all(|one| one.troubles.is_empty() || one.is_repaired);
         if app.json {
             let mut view = view(&checked, &openings, app);
             view["folders"] = folders.iter().map(folder_view).collect();
+            view["repaired"] = json!(repaired);
             view["ok"] = is_well.into();
             output::json(&view);
         } else {
+            output::data(&mended(&repaired));
             output::data(&render(&checked, app));
             output::data(&housed(&folders));
             output::data(&opened(&openings));
@@ -81,6 +97,7 @@ fn view(checked: &Checked, openings: &[OpeningCount], app: &App) -> serde_json::
         "unindexed_messages": checked.health.unindexed,
         "openings": openings,
         "damage": checked.health.damage,
+        "records": checked.health.records,
         "drift": checked.health.drift,
         "ok": checked.health.damage.is_empty() && checked.health.drift.is_empty(),
     })
@@ -117,16 +134,41 @@ fn render(checked: &Checked, app: &App) -> String {
             lag => format!("{lag} messages behind; the next search catches up"),
         },
     );
-    let problems: Vec<&String> =
-        checked.health.damage.iter().chain(&checked.health.drift).collect();
+    let records = checked.health.records.iter();
+    let records = records.map(|record| format!("{record} does not match its checksum"));
+    let damage = checked.health.damage.iter().cloned();
+    let problems: Vec<String> =
+        damage.chain(records).chain(checked.health.drift.iter().cloned()).collect();
     if problems.is_empty() {
         line("Check", "everything is in order".to_owned());
     }
     for problem in problems {
-        line("Problem", output::shown(problem, false));
+        line("Problem", output::shown(&problem, false));
+    }
+    if !checked.health.records.is_empty() {
+        out.push_str(
+            "`rethread doctor --repair --from BACKUP` brings damaged records back from a backup; without one they are made \
+             anew from the log or set aside.\n",
+        );
     }
     if !checked.health.drift.is_empty() {
         out.push_str("`rethread doctor --rebuild` makes these anew from the log.\n");
+    }
+    out
+}
+
+/// What became of damaged records.
+fn mended(repaired: &Repaired) -> String {
+    let groups = [
+        ("Restored", &repaired.restored),
+        ("Rebuilt", &repaired.rebuilt),
+        ("Set aside", &repaired.set_aside),
+    ];
+    let mut out = String::new();
+    for (what, records) in groups {
+        for record in records {
+            out.push_str(&format!("{what:<12}{}\n", output::shown(&record.to_string(), false)));
+        }
     }
     out
 }

@@ -108,6 +108,9 @@ impl Args {
 fn mark(message: &Message) -> String {
     let other = &message.extras.other;
     let text = |name: &str| other.get(name).and_then(Value::as_str);
+    if message.is_damaged() {
+        return " [damaged]".to_owned();
+    }
     if other.get(INTERRUPTED) == Some(&Value::Bool(true)) {
         return " [interrupted]".to_owned();
     }

@@ -16,17 +16,41 @@ fn a_backup_is_made_and_put_back() {
     Backed up to [ROOT]/copy.db.
     ");
     env.record(["--session", &id], &[user("after the backup")]);
-    assert_output!(env.run(["restore", backup]), @"
-    exit: 0
-    --- stdout
-    --- stderr
-    Restored sqlite:[ROOT]/store/sessions.db from [ROOT]/copy.db.
-    ");
+    let first = kept(&env, backup);
     assert_eq!(env.messages(&id).len(), 5);
     env.assert_sound();
+    assert_eq!(TestEnv::with_store(&first).messages(&id).len(), 6);
 
-    let aside = TestEnv::with_store(&env.path("store/sessions.db.before-restore.bak"));
-    assert_eq!(aside.messages(&id).len(), 6);
+    // A second time keeps a copy of its own, and the way back is shown.
+    let second = kept(&env, backup);
+    assert_ne!(second, first);
+    let told = env.run(["restore", first.to_str().unwrap()]).stderr;
+    assert!(told.contains("What was there is kept in "), "{told}");
+    assert!(told.contains("To go back: rethread --store sqlite:"), "{told}");
+    assert_eq!(env.messages(&id).len(), 6);
+    env.data(["restore", second.to_str().unwrap()]);
+    assert_eq!(env.messages(&id).len(), 5);
+}
+
+/// Restores a backup; gives the file that keeps what was there.
+fn kept(env: &TestEnv, backup: &str) -> std::path::PathBuf {
+    env.json(["restore", backup])["kept"].as_str().unwrap().into()
+}
+
+#[test]
+fn a_recorder_whose_log_file_is_deleted_says_so_and_loses_nothing() {
+    let env = TestEnv::new();
+    let mut live = Live::start(&env, &[]);
+    assert_eq!(live.say(&user("before")), 1);
+    let mut log = env.store().as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::remove_file(&log).unwrap();
+    let id = live.id.clone();
+    let (acknowledged, told) = live.say_until_it_ends(&user("after"));
+    assert_eq!(acknowledged, 0, "{told}");
+    assert!(told.contains("-wal: it was deleted or replaced while the store was in use"), "{told}");
+    assert_eq!(env.messages(&id).len(), 1);
+    env.assert_sound();
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_store_in_order_is_told_so() {
     let told = env.settle(&told.join("\n"));
     let version = told.split("SQLite ").nth(1).unwrap().split(')').next().unwrap().to_owned();
     insta::assert_snapshot!(told.replace(&version, "[VERSION]"), @"
-    Store       sqlite:[ROOT]/store/sessions.db (schema 7, SQLite [VERSION])
+    Store       sqlite:[ROOT]/store/sessions.db (schema 8, SQLite [VERSION])
     Sessions    2, and 1 deleted
     Messages    6
     Long texts  0 B
@@ -29,7 +29,7 @@ fn programs_get_every_figure() {
     env.basket();
     let told = env.json(["doctor"]);
     let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "schema", "sqlite", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "openings", "damage", "drift", "ok", "folders"]"#);
+    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "schema", "sqlite", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "openings", "damage", "records", "drift", "ok", "folders", "repaired"]"#);
     assert_eq!(told["ok"], true);
     assert_eq!(told["messages"], 5);
     assert_eq!(told["unindexed_messages"], 0);

@@ -23,7 +23,7 @@ impl Live {
     }
 
     pub(crate) fn spawn(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the recorder starts");
         let say = child.stdin.take();
         let mut hear = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -60,6 +60,18 @@ impl Live {
         }
         drop(say);
         assert!(child.wait().expect("it ends").success());
+    }
+
+    /// Says something and ends the input; gives how often that was acknowledged, and what it told beside. To be spawned
+    /// with its errors piped.
+    pub(crate) fn say_until_it_ends(mut self, line: &Value) -> (usize, String) {
+        let mut say = self.say.take().expect("a pipe");
+        // It may have ended already, and then does not listen.
+        drop(writeln!(say, "{line}"));
+        drop(say);
+        let output = self.child.wait_with_output().expect("it ends");
+        let heard = self.hear.map_while(Result::ok).filter(|line| line.contains("\"seq\"")).count();
+        (heard, String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     pub(crate) fn kill(mut self) {

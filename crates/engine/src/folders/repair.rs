@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rethread_domain::SessionId;
 use rethread_store::{Home, Housed};
-use rethread_workspace::{Entry, Item};
+use rethread_workspace::{Entry, Item, Line};
 
 use super::{Followed, Place, lines};
 use crate::{Engine, Result};
@@ -104,7 +104,10 @@ impl Engine {
                 let Some(last) = page.last().map(|message| message.seq) else { break };
                 for message in &page {
                     let id = owners.line_id(message);
-                    let (line, _) = lines::line(id, &after, message, &self.redactor);
+                    // Of what is damaged in the store, the folder may have the only copy.
+                    let kept = if message.is_damaged() { kept(place, &id, &after)? } else { None };
+                    let line =
+                        kept.unwrap_or_else(|| lines::line(id, &after, message, &self.redactor).0);
                     after.clone_from(&line.id);
                     entries.push(Entry::Line(line));
                 }
@@ -136,4 +139,17 @@ impl Engine {
         self.note(followed);
         Ok(())
     }
+}
+
+/// The line that a folder has with this id, or after this line.
+fn kept(place: &Place, id: &str, after: &str) -> Result<Option<Line>> {
+    let mut found = None;
+    place.locked.read(0, &mut |item| {
+        if let Item::Line { line, .. } = item
+            && (line.id == id || line.after == after)
+        {
+            found = Some(line);
+        }
+    })?;
+    Ok(found)
 }

@@ -58,6 +58,8 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
 pub(crate) struct StoreView {
     /// What is damaged in the file itself
     damage: Vec<String>,
+    /// Records that do not match their checksums
+    records: Vec<String>,
     /// What differs from the log and can be made anew
     drift: Vec<String>,
     unindexed: u64,
@@ -81,6 +83,7 @@ async fn store(State(app): State<App>, _caller: Caller) -> Result<Response, Prob
     let (health, usage) = (checked.health, checked.usage);
     ok(&StoreView {
         damage: health.damage,
+        records: health.records.iter().map(ToString::to_string).collect(),
         drift: health.drift,
         unindexed: health.unindexed,
         sessions: usage.sessions,

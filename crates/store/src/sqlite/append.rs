@@ -8,9 +8,10 @@ use rethread_domain::feed::Kind;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::Holding;
 use rethread_domain::{Conversation, Fact, Seq, Session, Status};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::blob;
+use super::damage;
 use super::extras;
 use super::facts;
 use super::feed;
@@ -192,7 +193,7 @@ fn held(
         } else {
             missed += 1;
         }
-        seq = message.prev;
+        seq = scope.before(connection, &message, own.n)?;
     }
     holding.messages = own.messages.saturating_sub(missed);
     (holding.upto, holding.beyond) =
@@ -305,7 +306,7 @@ pub(super) fn known(
     static SQL: LazyLock<String> =
         LazyLock::new(|| rows::select_conversation("where session = ?1 and name = ?2"));
     let mut statement = connection.prepare_cached(&SQL)?;
-    Ok(statement.query_row((session, name), rows::conversation).optional()?)
+    Ok(damage::conversations(connection, session, &mut statement, (session, name))?.pop())
 }
 
 /// The conversation that a message belongs to; a new name opens a new one.
@@ -341,8 +342,9 @@ pub(super) fn insert(
     connection
         .prepare_cached(
             "insert into message (id, role, conversation, at, prev, tokens, price, cuts, body, head_bytes, bytes,
-                blob, extras, given_id)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                blob, extras, given_id, sum)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                checksum(?1, ?2, ?3, ?4, ?6, ?7, ?8, ?9, ?10, ?12, ?13, ?14, null, ?5, ?11, null))",
         )?
         .execute(rusqlite::params![
             key(row.no, row.session.last_seq),

@@ -1,8 +1,12 @@
 //! Long texts: compressed, once for each owner, with both ends kept beside the message.
 
+use std::io::Read;
+use std::sync::LazyLock;
+
 use rethread_domain::price::LONGEST_CUT;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::sums;
 use crate::error::{Error, Result};
 
 /// A text longer than this is kept apart.
@@ -51,15 +55,22 @@ pub(super) fn write(connection: &Connection, owner: &str, text: String) -> Resul
 }
 
 pub(super) fn read(connection: &Connection, blob: i64) -> Result<String> {
-    let (hash, bytes, data): (Vec<u8>, usize, Vec<u8>) = connection
-        .prepare_cached("select hash, bytes, data from blob where no = ?1")?
-        .query_row([blob], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!("select hash, bytes, data, {} from blob where no = ?1", sums::intact("blob"))
+    });
+    let (hash, bytes, data, is_intact): (Vec<u8>, u64, Vec<u8>, bool) = connection
+        .prepare_cached(&SQL)?
+        .query_row([blob], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?
         .ok_or_else(|| Error::Damaged(format!("the long text {blob} is missing")))?;
     let damaged = || Error::Damaged(format!("the long text {blob} does not match its checksum"));
-    let mut text = Vec::with_capacity(bytes);
-    let mut reader = zstd::Decoder::new(data.as_slice())?;
-    std::io::copy(&mut std::io::Read::by_ref(&mut reader), &mut text).map_err(|_| damaged())?;
+    if !is_intact {
+        return Err(damaged());
+    }
+    let mut text = Vec::new();
+    let reader = zstd::Decoder::new(data.as_slice()).map_err(|_| damaged())?;
+    // Never more than it should be, whatever the data says.
+    reader.take(bytes + 1).read_to_end(&mut text).map_err(|_| damaged())?;
     if blake3::hash(&text).as_bytes() != hash.as_slice() {
         return Err(damaged());
     }

@@ -9,7 +9,7 @@ use rethread_domain::SessionId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::{self, beside};
-use super::rows;
+use super::{rows, sums};
 use crate::error::{Error, Result};
 use crate::types::{Asked, Command, Epoch};
 
@@ -247,10 +247,11 @@ pub(super) fn take_prompt(
 ) -> Result<Option<(u64, String)>> {
     let row = rows::session_by_id(connection, id)?;
     let found: Option<(u64, String)> = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "select no, prompt from command
-             where session = ?1 and conversation = ?2 and taken = ?3 order by no limit 1",
-        )?
+             where session = ?1 and conversation = ?2 and taken = ?3 and {} order by no limit 1",
+            sums::insist("command", "a prompt that waits")
+        ))?
         .query_row((row.no, conversation, WAITING), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     if let Some((no, _)) = &found {
@@ -300,7 +301,10 @@ pub(super) fn forget_answers(connection: &Connection, session: i64) -> Result<()
 
 pub(super) fn asked(connection: &Connection, asked: u64) -> Result<Asked> {
     let found: Option<(i64, Option<String>)> = connection
-        .prepare_cached("select taken, answer from command where no = ?1")?
+        .prepare_cached(&format!(
+            "select taken, answer from command where no = ?1 and {}",
+            sums::insist("command", "an answer that waits")
+        ))?
         .query_row([asked], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(match found {

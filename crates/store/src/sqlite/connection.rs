@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::sums;
 use crate::error::{Error, Result};
 
 /// How often, and how long each time, a write waits for another process: ten seconds in all.
@@ -15,6 +16,10 @@ const STEPS: i32 = 1000;
 const STEP: Duration = Duration::from_millis(10);
 /// Statements that a connection keeps ready.
 const STATEMENTS: usize = 64;
+
+/// What SQLite writes first, beside the store, and what it finds its way there by.
+const LOG: &str = "-wal";
+const LOG_INDEX: &str = "-shm";
 
 /// The oldest SQLite without a known way to damage a file in this mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -80,7 +85,7 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     // A statement is planned once, whatever it is given: otherwise most are planned anew each time they are used.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(())
+    sums::register(connection)
 }
 
 /// Waits for other processes in even steps. SQLite's own steps grow, so that who has waited longest comes last.
@@ -111,6 +116,11 @@ pub(super) fn private_file(path: &Path) -> Result<fs::File> {
     Ok(file)
 }
 
+/// Makes an empty file that only its owner can read. Fails where there is one of that name.
+pub(super) fn new_file(path: &Path) -> std::io::Result<()> {
+    fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(path).map(drop)
+}
+
 fn cannot_open(path: &Path, error: std::io::Error) -> Error {
     match Error::from(error) {
         Error::Failed(why) | Error::CannotOpen(why) => {
@@ -120,28 +130,68 @@ fn cannot_open(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// The file of a store, as it was opened. What is written to one that was moved away since would be lost.
+/// The device and the number of a file: what stays the same while it is open, whatever happens to its name.
+type FileId = (u64, u64);
+
+/// The files of a store, as they were opened. What is written to one that was moved away or deleted since would be lost.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
     path: PathBuf,
-    id: (u64, u64),
+    id: FileId,
+    /// The log and its index, which SQLite keeps open as long as we do. A store that nobody can write to has none.
+    beside: Vec<(PathBuf, FileId)>,
+}
+
+/// What became of the files of a store while it was in use.
+#[derive(Debug)]
+pub(super) enum Gone {
+    /// The store itself was moved, replaced or deleted.
+    Store(Error),
+    /// The log was deleted, and nothing is in its place: whoever has it open can still fold it into the store.
+    Log(Error),
+    /// Another file is in place of the log or its index.
+    Replaced(Error),
+}
+
+impl From<Gone> for Error {
+    fn from(gone: Gone) -> Self {
+        match gone {
+            Gone::Store(error) | Gone::Log(error) | Gone::Replaced(error) => error,
+        }
+    }
+}
+
+fn id_of(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 impl Opened {
+    /// To be called when a connection has read from the store: from then on its log is open too.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let file = fs::metadata(path).map_err(|error| cannot_open(path, error))?;
-        Ok(Self { path: path.to_owned(), id: (file.dev(), file.ino()) })
+        let beside = [LOG, LOG_INDEX].map(|suffix| beside(path, suffix)).into_iter();
+        let beside = beside.filter_map(|path| id_of(&path).map(|id| (path, id))).collect();
+        Ok(Self { path: path.to_owned(), id: (file.dev(), file.ino()), beside })
     }
 
-    /// Refuses to go on with another file than the one that its path means now.
-    pub(super) fn check(&self) -> Result<()> {
-        match fs::metadata(&self.path) {
-            Ok(file) if (file.dev(), file.ino()) == self.id => Ok(()),
-            _ => Err(Error::CannotOpen(format!(
+    /// Refuses to go on with other files than those that their paths mean now.
+    pub(super) fn check(&self) -> std::result::Result<(), Gone> {
+        if id_of(&self.path) != Some(self.id) {
+            return Err(Gone::Store(Error::CannotOpen(format!(
                 "{}: it was moved or replaced while it was in use",
                 self.path.display()
-            ))),
+            ))));
         }
+        let Some((path, _)) = self.beside.iter().find(|(path, id)| id_of(path) != Some(*id)) else {
+            return Ok(());
+        };
+        let is_log = *path == beside(&self.path, LOG);
+        let error = Error::CannotOpen(format!(
+            "{}: it was deleted or replaced while the store was in use, so nothing more is written. End every \
+             rethread program that uses the store, put the file back if you moved it, then run `rethread doctor`",
+            path.display()
+        ));
+        Err(if is_log && !path.exists() { Gone::Log(error) } else { Gone::Replaced(error) })
     }
 }
 
@@ -182,11 +232,32 @@ mod tests {
         let file = Opened::of(&path).unwrap();
         file.check().unwrap();
         fs::rename(&path, &other).unwrap();
-        assert!(matches!(file.check(), Err(Error::CannotOpen(_))));
+        assert!(matches!(file.check(), Err(Gone::Store(Error::CannotOpen(_)))));
         create(&path).unwrap();
-        assert!(matches!(file.check(), Err(Error::CannotOpen(_))));
+        assert!(matches!(file.check(), Err(Gone::Store(Error::CannotOpen(_)))));
         fs::rename(&other, &path).unwrap();
         file.check().unwrap();
+    }
+
+    #[test]
+    fn a_log_that_was_deleted_or_replaced_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        create(&path).unwrap();
+        schema::migrate(&path, schema::STEPS).unwrap();
+        let _open = reader(&path).unwrap();
+        let file = Opened::of(&path).unwrap();
+        file.check().unwrap();
+        let [log, index] = [LOG, LOG_INDEX].map(|suffix| beside(&path, suffix));
+        let other = folder.path().join("other");
+        fs::rename(&log, &other).unwrap();
+        assert!(matches!(file.check(), Err(Gone::Log(Error::CannotOpen(_)))));
+        create(&log).unwrap();
+        assert!(matches!(file.check(), Err(Gone::Replaced(Error::CannotOpen(_)))));
+        fs::rename(&other, &log).unwrap();
+        file.check().unwrap();
+        fs::remove_file(&index).unwrap();
+        assert!(matches!(file.check(), Err(Gone::Replaced(Error::CannotOpen(_)))));
     }
 
     #[test]

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::Kind;
-use rethread_domain::message::NewMessage;
+use rethread_domain::message::{DAMAGED, NewMessage};
 use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
 use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::append::count_run;
+use super::damage::{self, Damage};
 use super::feed;
 use super::index;
 use super::openings;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
+use super::sums;
 use super::talks;
 use crate::error::{Error, Result};
 use crate::types::{Order, Span};
@@ -113,13 +116,13 @@ pub(super) fn forget_title(connection: &Connection, no: i64) -> Result<()> {
 pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conversation>> {
     let mut statement =
         connection.prepare_cached(&rows::select_conversation("where session = ?1 order by n"))?;
-    let found = statement.query_map([no], rows::conversation)?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    damage::conversations(connection, no, &mut statement, [no])
 }
 
 pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
-    let mut statement = connection
-        .prepare_cached("select n, after, at, what from fact where session = ?1 order by n")?;
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("select {FACT}, sum from fact where session = ?1 order by n"));
+    let mut statement = connection.prepare_cached(&SQL)?;
     let found = read(statement.query([no])?)?;
     Ok(found.into_iter().map(|(_, record)| record).collect())
 }
@@ -133,10 +136,10 @@ pub(super) fn attached(
     let row = rows::session_by_id(connection, id)?;
     let begin = first_after(connection, &row, after.start)?;
     let end = first_after(connection, &row, after.end)?;
-    let mut statement = connection.prepare_cached(
-        r#"select n, after, at, what from fact where session = ?1 and n >= ?2 and n < ?3
-            and substr(what, 1, 18) = '{"what":"attached"' order by n"#,
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        r#"select {FACT}, sum from fact where session = ?1 and n >= ?2 and n < ?3
+            and substr(what, 1, 18) = '{{"what":"attached"' order by n"#,
+    ))?;
     read(statement.query((row.no, begin, end))?)
 }
 
@@ -159,18 +162,40 @@ fn first_after(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<u3
     Ok(from)
 }
 
-/// Facts with their numbers.
+const FACT: &str = "session, n, after, at, what";
+const FACT_COLUMNS: usize = 5;
+
+/// Facts with their numbers. In place of one that is damaged is a mark.
 fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
-    let mut facts = Vec::new();
+    let mut facts: Vec<(u32, FactRecord)> = Vec::new();
     while let Some(row) = found.next()? {
-        let at = Timestamp::from_microsecond(row.get(2)?)
-            .map_err(|error| Error::Damaged(error.to_string()))?;
-        let what: String = row.get(3)?;
-        let fact = serde_json::from_str(&what)
-            .map_err(|error| Error::Damaged(format!("a fact: {error}")))?;
-        facts.push((row.get(0)?, FactRecord { after: row.get(1)?, at, fact }));
+        let known = if sums::is_intact(row, FACT_COLUMNS) { read_one(row) } else { None };
+        let next = facts.last().map_or(1, |(n, _)| n + 1);
+        facts.push(known.unwrap_or_else(|| {
+            let (after, at) = facts
+                .last()
+                .map_or((0, Timestamp::UNIX_EPOCH), |(_, record)| (record.after, record.at));
+            let fact = Fact::Unknown(damage::unread_entry("fact"));
+            (row.get(1).unwrap_or(next), FactRecord { after, at, fact })
+        }));
     }
     Ok(facts)
+}
+
+fn read_one(row: &Row<'_>) -> Option<(u32, FactRecord)> {
+    let fact = serde_json::from_str(row.get_ref(4).ok()?.as_str().ok()?).ok()?;
+    let at = Timestamp::from_microsecond(row.get(3).ok()?).ok()?;
+    Some((row.get(1).ok()?, FactRecord { after: row.get(2).ok()?, at, fact }))
+}
+
+/// Whether a mark stands in place of what was damaged.
+pub(super) fn is_damaged(fact: &Fact) -> bool {
+    matches!(fact, Fact::Unknown(map) if map.get("what").is_some_and(|what| what == DAMAGED))
+}
+
+/// Whether the damaged fact is kept elsewhere: then the mark is all that there is to it.
+pub(super) fn is_set_aside(fact: &Fact) -> bool {
+    is_damaged(fact) && matches!(fact, Fact::Unknown(map) if map.contains_key("kept"))
 }
 
 /// A new session over the same messages: nothing is copied but what sums them up.
@@ -222,28 +247,46 @@ pub(super) fn fork(
     insert(connection, no, &fold.session, &Fact::Started(beginning), at)?;
     // The facts that follow are how it began: this tells them all.
     feed::tell_fact(connection, &fold.session, Kind::SessionStarted, at)?;
-    let mut row = SessionRow { no, session: fold.session, base: at_seq, indexed: at_seq, epoch: 0 };
+    let mut row = SessionRow {
+        no,
+        session: fold.session,
+        base: at_seq,
+        indexed: at_seq,
+        epoch: 0,
+        damaged: false,
+    };
     if let Some(title) =
         origin.session.title.filter(|_| origin.session.title_from == TitleFrom::Person)
     {
         // A name that a person gave stays one.
         add(connection, &mut row, &Fact::Titled { title, from: TitleFrom::Person }, at)?;
     }
-    for conversation in fold.conversations.values() {
+    open_all(connection, &mut row, &fold.conversations, at)?;
+    share(connection, no, &fold.runs, &scope.clipped(at_seq))?;
+    rows::write_session(connection, no, &row.session)?;
+    Ok(row.session)
+}
+
+/// Tells and writes the conversations that a fork begins with.
+fn open_all(
+    connection: &Connection,
+    row: &mut SessionRow,
+    conversations: &BTreeMap<u32, Conversation>,
+    at: Timestamp,
+) -> Result<()> {
+    for conversation in conversations.values() {
         let fact = Fact::Opened { n: conversation.n, name: conversation.name.clone() };
-        add(connection, &mut row, &fact, at)?;
+        add(connection, row, &fact, at)?;
         if let Some(summary) = &conversation.summary {
             let fact = Fact::Summarised {
                 conversation: Some(conversation.name.clone()),
                 summary: summary.clone(),
             };
-            add(connection, &mut row, &fact, at)?;
+            add(connection, row, &fact, at)?;
         }
-        rows::write_conversation(connection, no, conversation)?;
+        rows::write_conversation(connection, row.no, conversation)?;
     }
-    share(connection, no, &fold.runs, &scope.clipped(at_seq))?;
-    rows::write_session(connection, no, &row.session)?;
-    Ok(row.session)
+    Ok(())
 }
 
 /// Writes down what a fork shares.
@@ -272,6 +315,8 @@ pub(super) struct Fold {
     pub(super) runs: BTreeMap<String, u32>,
     /// By conversation and agent.
     pub(super) holdings: BTreeMap<(String, String), Holding>,
+    /// Whether a part of the log cannot be read: then the rest does not amount to what the rows say.
+    pub(super) is_damaged: bool,
 }
 
 impl Fold {
@@ -281,6 +326,7 @@ impl Fold {
             conversations: BTreeMap::new(),
             runs: BTreeMap::new(),
             holdings: BTreeMap::new(),
+            is_damaged: false,
         }
     }
 
@@ -313,6 +359,7 @@ impl Fold {
     }
 
     pub(super) fn hear(&mut self, row: &MessageRow, name: &str) {
+        self.is_damaged |= row.damage.is_some_and(|damage| damage != Damage::SetAside);
         let message = &row.message;
         let conversation = self
             .conversations
@@ -333,6 +380,7 @@ impl Fold {
     }
 
     pub(super) fn apply(&mut self, fact: &Fact, at: Timestamp) {
+        self.is_damaged |= is_damaged(fact) && !is_set_aside(fact);
         self.session.apply(fact, at);
         match fact {
             Fact::Summarised { conversation: Some(name), summary } => {

@@ -8,7 +8,7 @@ use rethread_domain::feed::{self, FeedEvent, Kind};
 use rethread_domain::workflow::{Event, Workflow};
 use rusqlite::{Connection, Row};
 
-use super::{SqliteStore, rows};
+use super::{SqliteStore, rows, sums};
 use crate::Feed;
 use crate::error::{Error, Result};
 use crate::types::FeedPage;
@@ -35,7 +35,7 @@ impl Feed for SqliteStore {
 fn page(connection: &Connection, after: u64, user: Option<&str>, limit: u32) -> Result<FeedPage> {
     let mut page = FeedPage { events: Vec::new(), upto: after };
     let mut statement = connection.prepare_cached(
-        "select no, at, user, kind, session, workflow, first, last from feed
+        "select no, at, user, kind, session, workflow, first, last, sum from feed
          where no > ?1 order by no limit ?2",
     )?;
     let most = i64::from(limit) * i64::from(LOOKED_AT);
@@ -43,8 +43,12 @@ fn page(connection: &Connection, after: u64, user: Option<&str>, limit: u32) -> 
     while page.events.len() < limit as usize
         && let Some(row) = found.next()?
     {
+        page.upto = u64::try_from(row.get::<_, i64>(0)?).unwrap_or(page.upto);
+        // A line that is damaged names nothing that could be looked at.
+        if !sums::is_intact(row, 8) {
+            continue;
+        }
         let event = read(row)?;
-        page.upto = event.no;
         if user.is_none_or(|user| event.user == user) {
             page.events.push(event);
         }

@@ -6,7 +6,7 @@ use rethread_domain::{Fact, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::rows::{self, SessionRow};
-use super::{SqliteStore, facts};
+use super::{SqliteStore, damage, facts, sums};
 use crate::Folders;
 use crate::error::{Error, Result};
 use crate::types::{Home, Housed};
@@ -68,7 +68,8 @@ impl Folders for SqliteStore {
 fn find(connection: &Connection, id: SessionId) -> Result<Option<Home>> {
     let found = connection
         .prepare_cached(&format!(
-            "select {COLUMNS} from folder where session = (select no from session where id = ?1)"
+            "select {COLUMNS} from folder where session = (select no from session where id = ?1) and {}",
+            sums::insist("folder", "where the folder of a session is")
         ))?
         .query_row([id.to_string()], read)
         .optional()?;
@@ -88,7 +89,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Home> {
     })
 }
 
-fn write(connection: &Connection, no: i64, home: &Home) -> Result<()> {
+pub(super) fn write(connection: &Connection, no: i64, home: &Home) -> Result<()> {
     connection
         .prepare_cached(
             "insert or replace into folder (session, root, path, seq, last_id, facts, told, log, card)
@@ -110,12 +111,9 @@ fn write(connection: &Connection, no: i64, home: &Home) -> Result<()> {
 
 fn rehome(connection: &Connection, from: &str, to: &str, at: Timestamp) -> Result<u32> {
     let inside = format!("{}/", from.trim_end_matches('/'));
-    let moved: Vec<SessionRow> = connection
-        .prepare(&rows::select_session(
-            "where project = ?1 or substr(project, 1, length(?2)) = ?2",
-        ))?
-        .query_map((from, &inside), rows::session)?
-        .collect::<rusqlite::Result<_>>()?;
+    let sql = rows::select_session("where project = ?1 or substr(project, 1, length(?2)) = ?2");
+    let moved: Vec<SessionRow> =
+        damage::sessions(connection, &mut connection.prepare(&sql)?, (from, &inside))?;
     let count = u32::try_from(moved.len()).unwrap_or(u32::MAX);
     for mut row in moved {
         let rest = row.session.project.strip_prefix(from).unwrap_or_default();

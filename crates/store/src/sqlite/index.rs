@@ -6,6 +6,7 @@ use rethread_domain::{Message, Role, Seq, number, terms};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection;
+use super::damage;
 use super::rows::{self, SessionRow, key, seq_of};
 use super::scope::{Scope, open_body};
 use crate::crash;
@@ -45,11 +46,9 @@ pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
     let mut left = most - titles(connection, most)?;
     while left > 0 {
         let sql = rows::select_session("where indexed_seq < last_seq order by no limit 1");
-        let Some(row) =
-            connection.prepare_cached(&sql)?.query_map([], rows::session)?.next().transpose()?
-        else {
-            break;
-        };
+        let mut statement = connection.prepare_cached(&sql)?;
+        let Some(row) = damage::sessions(connection, &mut statement, [])?.pop() else { break };
+        drop(statement);
         left -= session(connection, &row, left)?;
     }
     crash::point("index.written");
@@ -72,7 +71,7 @@ pub(super) fn catch_up_soon(connection: &mut Connection, most: u32) -> Result<u3
 }
 
 /// Whether the index was made from terms as they are made now.
-fn is_current(connection: &Connection) -> Result<bool> {
+pub(super) fn is_current(connection: &Connection) -> Result<bool> {
     let mut statement = connection.prepare_cached("select value from meta where name = 'terms'")?;
     let made: Option<u32> = statement.query_row([], |row| row.get(0)).optional()?;
     Ok(made == Some(terms::VERSION))
@@ -102,7 +101,7 @@ pub(super) fn reset(connection: &Connection) -> Result<()> {
 fn orphans(connection: &Connection) -> Result<()> {
     let sql = rows::select_message(
         "where id >> 32 in (select source from segment where source not in (select no from session))
-            and purged_at is null order by id",
+            and purged_at is null and set_aside is null order by id",
     );
     let mut statement = connection.prepare(&sql)?;
     let mut found = statement.query([])?;
@@ -137,7 +136,7 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
     let mut count = 0;
     let mut upto = row.indexed;
     scope.visit(connection, span, |mut message| {
-        if message.message.purged_at.is_none() {
+        if message.message.purged_at.is_none() && message.damage.is_none() {
             open_body(connection, &mut message)?;
             insert.execute((key(row.no, message.message.seq), terms_of(&message.message)))?;
         }
@@ -183,10 +182,9 @@ pub(super) const fn summary_key(no: i64) -> i64 {
 /// Brings titles and summaries in; gives of how many sessions.
 fn titles(connection: &Connection, most: u32) -> Result<u32> {
     let sql = rows::select_session("where title_indexed = 0 order by no limit ?1");
-    let found: Vec<SessionRow> = connection
-        .prepare_cached(&sql)?
-        .query_map([most], rows::session)?
-        .collect::<rusqlite::Result<_>>()?;
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = damage::sessions(connection, &mut statement, [most])?;
+    drop(statement);
     let mut delete = connection.prepare_cached("delete from title_index where rowid = ?1")?;
     let mut insert =
         connection.prepare_cached("insert into title_index (rowid, terms) values (?1, ?2)")?;

@@ -6,6 +6,7 @@ mod append;
 mod blob;
 mod claims;
 mod connection;
+mod damage;
 mod extras;
 mod facts;
 mod feed;
@@ -15,15 +16,19 @@ mod openings;
 mod read;
 mod rebuild;
 mod recall;
+mod records;
+mod repair;
 mod reserved;
 mod rows;
 mod schema;
 mod scope;
 mod search;
+pub(crate) mod sums;
 mod talks;
 mod tokens;
 mod upkeep;
 mod usage;
+mod words;
 mod workflows;
 mod writer;
 
@@ -47,7 +52,7 @@ use self::writer::Writer;
 use crate::error::{Error, Result};
 use crate::types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Grant, Health, ListFilter,
-    OpeningCount, RecallRequest, Recalled, Span, StoreUrl, Usage,
+    OpeningCount, RecallRequest, Recalled, Repaired, Span, StoreUrl, Usage,
 };
 use crate::{Claims, Finding, Sessions, Talks, Upkeep};
 
@@ -347,15 +352,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn take_in(&self, dump: Dump) -> Result<Session> {
-        self.write(move |connection| {
-            let savepoint = "take_in";
-            connection.execute_batch(&format!("savepoint {savepoint}"))?;
-            let taken = rebuild::take_in(connection, dump);
-            let end = if taken.is_ok() { "release" } else { "rollback to" };
-            connection.execute_batch(&format!("{end} {savepoint}"))?;
-            taken
-        })
-        .await
+        self.write(move |connection| rebuild::take_in(connection, dump)).await
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
@@ -367,6 +364,12 @@ impl Upkeep for SqliteStore {
         let mut reader = connection::reader(&self.path)?;
         let state = reader.transaction()?;
         upkeep::check(&state)
+    }
+
+    async fn repair(&self, backup: Option<&Path>, at: Timestamp) -> Result<Repaired> {
+        self.folded.clear();
+        let backup = backup.map(Path::to_owned);
+        self.write(move |connection| repair::repair(connection, backup.as_deref(), at)).await
     }
 
     async fn rebuild(&self) -> Result<()> {
@@ -487,12 +490,14 @@ impl Claims for SqliteStore {
     }
 }
 
-/// Puts a backup in place of the store that `url` names.
-pub fn restore(from: &Path, url: &StoreUrl) -> Result<()> {
+/// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
+pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Option<PathBuf>> {
     match url {
-        StoreUrl::Sqlite(to) => upkeep::restore(from, to),
+        StoreUrl::Sqlite(to) => upkeep::restore(from, to, at),
     }
 }
+
+pub use sums::register as register_checksums;
 
 /// The version of SQLite in this program.
 pub fn sqlite_version() -> &'static str {

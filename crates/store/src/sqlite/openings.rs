@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::rows::SessionRow;
+use super::sums;
 use crate::error::{Error, Result};
 use crate::types::OpeningCount;
 
@@ -124,7 +125,8 @@ pub(super) fn is_there(connection: &Connection) -> Result<bool> {
 pub(super) fn counts(connection: &Connection, user: Option<&str>) -> Result<Vec<OpeningCount>> {
     let whose = if user.is_some() { "user = ?1" } else { "?1 is null" };
     let mut statement = connection.prepare_cached(&format!(
-        "select agent, how, why, ms, sum(times) from opening_sum where {whose} group by agent, how, why, ms"
+        "select agent, how, why, ms, sum(times) from opening_sum where {whose} and {} group by agent, how, why, ms",
+        sums::insist("opening_sum", "how often conversations were opened")
     ))?;
     let mut found = statement.query([user])?;
     let mut times: BTreeMap<(String, How, Option<String>), BTreeMap<u64, u64>> = BTreeMap::new();

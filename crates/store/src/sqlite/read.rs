@@ -1,5 +1,7 @@
 //! Reading sessions: one, several, and what was said in them.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
@@ -9,6 +11,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::rows::{self, SessionRow};
 use super::scope::{Names, Scope, open_body};
+use super::{damage, sums};
 use crate::error::{Error, Result};
 use crate::types::{ListFilter, Span};
 
@@ -60,10 +63,9 @@ pub(super) fn list(connection: &Connection, filter: &ListFilter) -> Result<Vec<S
         chosen.add("deleted_at is null", None);
         let sql = chosen.ordered("last_active_at", filter);
         let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
-        let found = statement.query_map(params_from_iter(&chosen.values), rows::session)?;
-        for row in found {
-            all.push(row?.session);
-        }
+        let values = params_from_iter(&chosen.values);
+        let found = damage::sessions(connection, &mut statement, values)?;
+        all.extend(found.into_iter().map(|row| row.session));
     }
     if users.len() > 1 {
         all.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
@@ -77,9 +79,9 @@ fn deleted(connection: &Connection, filter: &ListFilter) -> Result<Vec<Session>>
     chosen.add("deleted_at is not null", None);
     let sql = chosen.ordered("deleted_at", filter);
     let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
-    let found = statement
-        .query_map(params_from_iter(&chosen.values), |row| Ok(rows::session(row)?.session))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let values = params_from_iter(&chosen.values);
+    let found = damage::sessions(connection, &mut statement, values)?;
+    Ok(found.into_iter().map(|row| row.session).collect())
 }
 
 /// A condition on sessions, made of what a filter asks for and nothing else, so that an index can serve it.
@@ -211,13 +213,31 @@ pub(super) fn agent_runs(
     session: i64,
     limit: u32,
 ) -> Result<Vec<AgentUse>> {
-    let mut statement = connection.prepare_cached(
-        "select agent, runs from agent_use where session = ?1 order by runs desc, agent limit ?2",
-    )?;
-    let found = statement.query_map((session, limit), |row| {
-        Ok(AgentUse { name: row.get(0)?, usage_count: row.get(1)? })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let is_intact = sums::intact("agent_use");
+        format!(
+            "select agent, runs, {is_intact} from agent_use where session = ?1 order by runs desc, agent limit ?2"
+        )
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
+    let mut found = statement.query((session, limit))?;
+    let mut runs = Vec::new();
+    while let Some(row) = found.next()? {
+        if !row.get::<_, bool>(2)? {
+            return runs_of_log(connection, session, limit);
+        }
+        runs.push(AgentUse { name: row.get(0)?, usage_count: row.get(1)? });
+    }
+    Ok(runs)
+}
+
+fn runs_of_log(connection: &Connection, session: i64, limit: u32) -> Result<Vec<AgentUse>> {
+    let runs = damage::log_of(connection, session)?.runs.into_iter();
+    let mut runs: Vec<AgentUse> =
+        runs.map(|(name, usage_count)| AgentUse { name, usage_count }).collect();
+    runs.sort_by(|a, b| b.usage_count.cmp(&a.usage_count).then_with(|| a.name.cmp(&b.name)));
+    runs.truncate(limit as usize);
+    Ok(runs)
 }
 
 #[cfg(test)]

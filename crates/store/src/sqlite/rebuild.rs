@@ -13,7 +13,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
-use super::{append, feed, openings, read, talks, usage, workflows};
+use super::{append, damage, feed, openings, read, talks, usage, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Dump, Order, Span};
@@ -65,6 +65,10 @@ pub(super) fn drift(connection: &Connection, row: &SessionRow) -> Result<Option<
         Err(Error::Damaged(why)) => return Ok(Some(why)),
         Err(error) => return Err(error),
     };
+    if row.damaged || fold.is_damaged {
+        // That is told of each record by itself.
+        return Ok(None);
+    }
     let id = row.session.id;
     if fold.session != row.session {
         return Ok(Some(format!("session {id}: its row differs from its log")));
@@ -104,6 +108,9 @@ pub(super) fn session(connection: &Connection, row: &SessionRow) -> Result<Sessi
         append::count_run(connection, row.no, agent, *runs)?;
     }
     usage::rewrite(connection, row.no, fold.session.agent.as_deref())?;
+    if row.damaged {
+        damage::write_identity(connection, row)?;
+    }
     rows::write_session(connection, row.no, &fold.session)?;
     facts::forget_title(connection, row.no)?;
     Ok(fold.session)
@@ -119,18 +126,22 @@ pub(super) fn each(
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for no in numbers {
-        visit(
-            connection
-                .prepare_cached(&rows::select_session("where no = ?1"))?
-                .query_row([no], rows::session)?,
-        )?;
+        if let Some(row) = damage::session_by_no(connection, no)? {
+            visit(row)?;
+        }
     }
     Ok(())
 }
 
 /// Rows and index of the whole store.
 pub(super) fn everything(connection: &Connection) -> Result<()> {
-    each(connection, |row| session(connection, &row).map(|_| ()))?;
+    each(connection, |row| {
+        // Where a part of the log cannot be read, the rows know more than it does.
+        if row.damaged || !fold(connection, &row)?.is_damaged {
+            session(connection, &row)?;
+        }
+        Ok(())
+    })?;
     workflows::rebuild(connection)?;
     openings::rebuild(connection)?;
     index::reset(connection)?;
@@ -161,7 +172,7 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
         }
     }
     crash::point("take_in.half");
-    let mut row = SessionRow { no, session, base: 0, indexed: 0, epoch: 0 };
+    let mut row = SessionRow { no, session, base: 0, indexed: 0, epoch: 0, damaged: false };
     let mut last: HashMap<u32, Seq> = HashMap::new();
     let mut ids = HashSet::new();
     for (message, purged_at) in dump.messages {

@@ -7,6 +7,7 @@ use rethread_domain::{Conversation, Seq, retell, terms};
 use rusqlite::Connection;
 
 use super::append;
+use super::damage;
 use super::index;
 use super::read;
 use super::rows::{self, MessageRow, SessionRow};
@@ -87,7 +88,7 @@ fn part(
     part.is_whole = true;
     while seq > within.after {
         let Some(message) = scope.message(connection, seq)? else { break };
-        seq = message.prev;
+        seq = scope.before(connection, &message, own.n)?;
         if message.message.seq >= within.before {
             part.messages = part.messages.saturating_sub(1);
             continue;
@@ -128,8 +129,7 @@ fn recent_conversations(
         rows::select_conversation("where session = ?1 order by turn desc limit ?2")
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let found = statement.query_map((session, limit), rows::conversation)?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    damage::conversations(connection, session, &mut statement, (session, limit))
 }
 
 /// The newest messages of these conversations. Mostly they are the newest of the session; where others lie
@@ -144,7 +144,7 @@ fn recent_messages(
     let is_recent = |n: u32| conversations.iter().any(|conversation| conversation.n == n);
     let mut strays = false;
     scope.visit(connection, Span::newest(limit), |message| {
-        strays = !is_recent(message.conversation);
+        strays = message.damage.is_none() && !is_recent(message.conversation);
         messages.push(message);
         Ok(!strays)
     })?;
@@ -152,12 +152,12 @@ fn recent_messages(
         return Ok(messages);
     }
     messages.clear();
-    let mut heads: Vec<Seq> =
-        conversations.iter().map(|conversation| conversation.last_seq).collect();
+    let mut heads: Vec<(Seq, u32)> =
+        conversations.iter().map(|conversation| (conversation.last_seq, conversation.n)).collect();
     while messages.len() < limit as usize {
-        let Some(newest) = heads.iter_mut().max().filter(|seq| **seq > 0) else { break };
+        let Some((newest, n)) = heads.iter_mut().max().filter(|(seq, _)| *seq > 0) else { break };
         let Some(message) = scope.message(connection, *newest)? else { break };
-        *newest = message.prev;
+        *newest = scope.before(connection, &message, *n)?;
         messages.push(message);
     }
     Ok(messages)

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use uuid::Uuid;
 
-use super::SqliteStore;
 use super::rows::micros;
+use super::{SqliteStore, sums};
 use crate::Reserving;
 use crate::access::Reserved;
 use crate::error::{Error, Result};
@@ -40,7 +40,10 @@ fn reserve(
 ) -> Result<Reserved> {
     let oldest = micros(at.saturating_sub(KEPT_FOR).unwrap_or(at));
     let known: Option<(Hash, String)> = connection
-        .prepare_cached("select request, id from reserved where key = ?1 and at >= ?2")?
+        .prepare_cached(&format!(
+            "select request, id from reserved where key = ?1 and at >= ?2 and {}",
+            sums::insist("reserved", "what an idempotency key stands for")
+        ))?
         .query_row((key, oldest), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     if let Some((before, id)) = known {

@@ -8,10 +8,11 @@ use rethread_domain::message::{Body, Extras};
 use rethread_domain::price::{Cuts, Price, decode_numbers, encode_numbers};
 use rethread_domain::session::{Counters, HeadPrices, Origin, Repository};
 use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status};
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::extras;
+use super::damage::{self, Damage};
+use super::{extras, sums};
 use crate::error::{Error, Result};
 
 type SqlResult<T> = rusqlite::Result<T>;
@@ -25,23 +26,31 @@ pub(super) struct SessionRow {
     pub(super) base: Seq,
     pub(super) indexed: Seq,
     pub(super) epoch: u32,
+    /// Its row cannot be trusted: what is here is only its number, see [`damage::healed`].
+    pub(super) damaged: bool,
 }
 
 const SESSION: &str = "no, id, user, project, kind, agent, model, command, prompt_hash, tools, title,
     title_from, summary, status, archived_from, started_at, last_active_at, deleted_at, forked_from,
     forked_at, branch, head, facts, last_seq, base_seq, indexed_seq, conversations, tokens, runs,
     input_tokens, output_tokens, cost_nano, current, turn, epoch, head_price, title_price, summary_prices,
-    parent";
+    parent, title_indexed";
+const SESSION_COLUMNS: usize = 40;
 
 /// A query for whole sessions.
 pub(super) fn select_session(rest: &str) -> String {
-    format!("select {SESSION} from session {rest}")
+    format!("select {SESSION}, sum from session {rest}")
 }
 
 pub(super) fn session_by_id(connection: &Connection, id: SessionId) -> Result<SessionRow> {
     static SQL: LazyLock<String> = LazyLock::new(|| select_session("where id = ?1"));
     let mut statement = connection.prepare_cached(&SQL)?;
-    statement.query_row([id.to_string()], session).optional()?.ok_or(Error::NotFound(id))
+    let found = statement.query_row([id.to_string()], session).optional()?;
+    let row = damage::healed_as(connection, found.ok_or(Error::NotFound(id))?, id)?;
+    if row.session.id == id {
+        return Ok(row);
+    }
+    Err(Error::Damaged(format!("the index of sessions leads from {id} to {}", row.session.id)))
 }
 
 pub(super) fn micros(at: Timestamp) -> i64 {
@@ -105,11 +114,26 @@ fn one_of<T: Copy>(
     known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
 }
 
+fn status_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Status>> {
+    let found: Option<i64> = row.get(index)?;
+    found.map(|_| one_of(row, index, &Status::ALL, status_number)).transpose()
+}
+
 fn parent(row: &Row<'_>) -> SqlResult<Option<SessionId>> {
     row.get::<_, Option<String>>(38)?.map(|_| parse(row, 38)).transpose()
 }
 
+/// Reads a session. One that is damaged has to be healed before anything is told of it.
 pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
+    if sums::is_intact(row, SESSION_COLUMNS)
+        && let Ok(session) = read_session(row)
+    {
+        return Ok(session);
+    }
+    damage::unread_session(row)
+}
+
+fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
     let id: SessionId = parse(row, 1)?;
     let tools: Option<String> = row.get(9)?;
     let forked_from: Option<String> = row.get(18)?;
@@ -120,7 +144,6 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
             seq: row.get(19)?,
         }),
     };
-    let archived_from: Option<i64> = row.get(14)?;
     let head: Option<String> = row.get(21)?;
     let branch = row.get(20)?;
     Ok(SessionRow {
@@ -128,6 +151,7 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
         base: row.get(24)?,
         indexed: row.get(25)?,
         epoch: row.get(34)?,
+        damaged: false,
         session: Session {
             id,
             user: row.get(2)?,
@@ -144,9 +168,7 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
             title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
             summary: row.get(12)?,
             status: one_of(row, 13, &Status::ALL, status_number)?,
-            archived_from: archived_from
-                .map(|_| one_of(row, 14, &Status::ALL, status_number))
-                .transpose()?,
+            archived_from: status_or_none(row, 14)?,
             started_at: time(row, 15)?,
             last_active_at: time(row, 16)?,
             deleted_at: time_or_none(row, 17)?,
@@ -302,13 +324,24 @@ pub(super) fn insert_session(connection: &Connection, session: &Session, base: S
 
 const CONVERSATION: &str =
     "n, name, title, created_at, last_at, last_seq, messages, tokens, turn, running,
-    summary, name_price, heading_price, summary_prices";
+    summary, name_price, heading_price, summary_prices, session";
+const CONVERSATION_COLUMNS: usize = 15;
 
 pub(super) fn select_conversation(rest: &str) -> String {
-    format!("select {CONVERSATION} from conversation {rest}")
+    format!("select {CONVERSATION}, sum from conversation {rest}")
 }
 
-pub(super) fn conversation(row: &Row<'_>) -> SqlResult<Conversation> {
+/// Reads a conversation; `Err` with its number where it is damaged.
+pub(super) fn conversation(row: &Row<'_>) -> std::result::Result<Conversation, u32> {
+    if sums::is_intact(row, CONVERSATION_COLUMNS)
+        && let Ok(conversation) = read_conversation(row)
+    {
+        return Ok(conversation);
+    }
+    Err(row.get(0).unwrap_or(0))
+}
+
+fn read_conversation(row: &Row<'_>) -> SqlResult<Conversation> {
     let summary: Option<String> = row.get(10)?;
     Ok(Conversation {
         n: row.get(0)?,
@@ -377,10 +410,11 @@ pub(super) fn write_conversation(
 
 const MESSAGE: &str =
     "id, role, conversation, at, tokens, price, cuts, body, head_bytes, blob, extras,
-    given_id, purged_at, prev, bytes";
+    given_id, purged_at, prev, bytes, set_aside";
+const MESSAGE_COLUMNS: usize = 16;
 
 pub(super) fn select_message(rest: &str) -> String {
-    format!("select {MESSAGE} from message {rest}")
+    format!("select {MESSAGE}, sum from message {rest}")
 }
 
 /// A message with what only the store knows of it.
@@ -390,10 +424,23 @@ pub(super) struct MessageRow {
     pub(super) conversation: u32,
     pub(super) prev: Seq,
     pub(super) blob: Option<i64>,
+    pub(super) damage: Option<Damage>,
 }
 
-/// Reads a message; the name of its conversation has to be filled in.
+/// Reads a message; the name of its conversation has to be filled in. One that is damaged says so instead of its text.
 pub(super) fn message(row: &Row<'_>) -> SqlResult<MessageRow> {
+    if !sums::is_intact(row, MESSAGE_COLUMNS) {
+        return damage::unread_message(row, Damage::Unreadable);
+    }
+    match row.get_ref(15)? {
+        ValueRef::Null => {
+            read_message(row).or_else(|_| damage::unread_message(row, Damage::Unreadable))
+        }
+        _ => damage::unread_message(row, Damage::SetAside),
+    }
+}
+
+fn read_message(row: &Row<'_>) -> SqlResult<MessageRow> {
     let body: String = row.get(7)?;
     let head_bytes: Option<usize> = row.get(8)?;
     let blob: Option<i64> = row.get(9)?;
@@ -416,6 +463,7 @@ pub(super) fn message(row: &Row<'_>) -> SqlResult<MessageRow> {
         conversation: row.get(2)?,
         prev: row.get(13)?,
         blob,
+        damage: None,
         message: Message {
             seq: seq_of(row.get(0)?),
             given_id: row.get(11)?,

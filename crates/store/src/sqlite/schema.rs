@@ -2,6 +2,7 @@
 //!
 //! Steps are only ever added. Each runs in one transaction, under a lock that a second process waits for.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -22,6 +23,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0005_feed.sql"),
     include_str!("../../migrations/sqlite/0006_access.sql"),
     include_str!("../../migrations/sqlite/0007_openings.sql"),
+    include_str!("../../migrations/sqlite/0008_checksums.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
@@ -85,6 +87,28 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;
     transaction.commit()?;
     Ok(())
+}
+
+/// How the tables, indexes and triggers of a store differ from what they should be, in words.
+pub(super) fn differences(connection: &Connection) -> Result<Vec<String>> {
+    let fresh = Connection::open_in_memory()?;
+    super::sums::register(&fresh)?;
+    for step in STEPS {
+        fresh.execute_batch(step)?;
+    }
+    let described = |connection: &Connection| -> Result<BTreeMap<String, Option<Vec<u8>>>> {
+        let sql =
+            "select name, cast(sql as blob) from sqlite_schema where name not like 'sqlite_stat%'";
+        let mut statement = connection.prepare(sql)?;
+        let found = statement.query_map([], |row| {
+            Ok((String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned(), row.get(1)?))
+        })?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    };
+    let (expected, found) = (described(&fresh)?, described(connection)?);
+    let names: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    let differs = names.into_iter().filter(|name| expected.get(*name) != found.get(*name));
+    Ok(differs.map(|name| format!("the definition of {name:?} is not what it should be")).collect())
 }
 
 /// SQLite does not wait by itself here when two processes do this at once.

@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
+use rethread_domain::message::Body;
 use rethread_domain::{Conversation, Seq};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::blob;
 use super::rows::{self, MessageRow, SessionRow, key};
-use crate::error::Result;
+use super::{blob, damage, sums};
+use crate::error::{Error, Result};
 use crate::types::{Order, Span};
 
 static NEWEST_FIRST: LazyLock<String> =
@@ -32,7 +33,7 @@ pub(super) struct Scope {
 
 impl Scope {
     pub(super) fn of(connection: &Connection, row: &SessionRow) -> Result<Self> {
-        let mut segments = if row.base == 0 { Vec::new() } else { shared(connection, row.no)? };
+        let mut segments = if row.base == 0 { Vec::new() } else { shared(connection, row)? };
         segments.push(Segment { lo: row.base + 1, hi: row.session.last_seq, source: row.no });
         Ok(Self { segments })
     }
@@ -77,10 +78,23 @@ impl Scope {
         let mut statement = connection.prepare_cached(sql)?;
         for (lo, hi) in keys {
             let mut found = statement.query((lo, hi))?;
-            while left > 0 {
-                let Some(row) = found.next()? else { break };
+            // There are no gaps between messages: where one is not found, it is missing.
+            let (mut oldest, mut newest) = (lo, hi);
+            let mut row = found.next()?;
+            while left > 0 && oldest <= newest {
+                let next = if newest_first { newest } else { oldest };
+                newest -= i64::from(newest_first);
+                oldest += i64::from(!newest_first);
                 left -= 1;
-                if !visit(rows::message(row)?)? {
+                let message = match row {
+                    Some(one) if one.get::<_, i64>(0)? == next => {
+                        let message = rows::message(one)?;
+                        row = found.next()?;
+                        message
+                    }
+                    _ => damage::missing_message(rows::seq_of(next)),
+                };
+                if !visit(message)? {
                     return Ok(());
                 }
             }
@@ -88,10 +102,34 @@ impl Scope {
         Ok(())
     }
 
+    /// The message before this one in conversation `n`. Of one that is damaged that is not known, but looked for.
+    pub(super) fn before(
+        &self,
+        connection: &Connection,
+        message: &MessageRow,
+        n: u32,
+    ) -> Result<Seq> {
+        if message.damage.is_none() {
+            return Ok(message.prev);
+        }
+        let mut before = 0;
+        let to = message.message.seq.saturating_sub(1);
+        let span = Span { from: 1, to, order: Order::NewestFirst, limit: u32::MAX };
+        self.visit(connection, span, |message| {
+            let is_it = message.damage.is_none() && message.conversation == n;
+            if is_it {
+                before = message.message.seq;
+            }
+            Ok(!is_it)
+        })?;
+        Ok(before)
+    }
+
     pub(super) fn message(&self, connection: &Connection, seq: Seq) -> Result<Option<MessageRow>> {
         let Some(key) = self.key(seq) else { return Ok(None) };
         let mut statement = connection.prepare_cached(&ONE)?;
-        Ok(statement.query_row([key], rows::message).optional()?)
+        let found = statement.query_row([key], rows::message).optional()?;
+        Ok(Some(found.unwrap_or_else(|| damage::missing_message(seq))))
     }
 
     /// The number of the message that its writer knows as `given`.
@@ -111,13 +149,40 @@ impl Scope {
     }
 }
 
-fn shared(connection: &Connection, session: i64) -> Result<Vec<Segment>> {
-    let mut statement = connection
-        .prepare_cached("select lo, hi, source from segment where session = ?1 order by lo")?;
-    let found = statement.query_map([session], |row| {
-        Ok(Segment { lo: row.get(0)?, hi: row.get(1)?, source: row.get(2)? })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+/// What a fork shares. Where that is damaged it is had from the session that it was forked from.
+fn shared(connection: &Connection, row: &SessionRow) -> Result<Vec<Segment>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let is_intact = sums::intact("segment");
+        format!("select lo, hi, source, {is_intact} from segment where session = ?1 order by lo")
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
+    let mut found = statement.query([row.no])?;
+    let mut segments = Vec::new();
+    let mut is_whole = true;
+    while let Some(row) = found.next()? {
+        is_whole &= row.get::<_, bool>(3)?;
+        if is_whole {
+            segments.push(Segment { lo: row.get(0)?, hi: row.get(1)?, source: row.get(2)? });
+        }
+    }
+    let is_complete = segments.last().is_some_and(|last| last.hi == row.base)
+        && segments.first().is_some_and(|first| first.lo == 1)
+        && segments.windows(2).all(|two| two[0].hi + 1 == two[1].lo);
+    if is_whole && is_complete {
+        return Ok(segments);
+    }
+    let damaged = || {
+        Error::Damaged(format!(
+            "session {}: which messages it shares cannot be read",
+            row.session.id
+        ))
+    };
+    let origin = row.session.forked_from.ok_or_else(damaged)?;
+    let source = rows::session_by_id(connection, origin.session).map_err(|_| damaged())?;
+    if source.no >= row.no {
+        return Err(damaged());
+    }
+    Ok(Scope::of(connection, &source)?.clipped(origin.seq))
 }
 
 /// Conversations of one session, read as they are needed.
@@ -137,9 +202,9 @@ impl<'a> Names<'a> {
         if !self.known.iter().any(|known| known.n == row.conversation) {
             let sql = rows::select_conversation("where session = ?1 and n = ?2");
             let mut statement = self.connection.prepare_cached(&sql)?;
-            let found = statement
-                .query_row((self.session, row.conversation), rows::conversation)
-                .optional()?;
+            let which = (self.session, row.conversation);
+            let found =
+                damage::conversations(self.connection, self.session, &mut statement, which)?;
             self.known.extend(found);
         }
         if let Some(known) = self.known.iter().find(|known| known.n == row.conversation) {
@@ -149,10 +214,20 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Reads the whole of a long text.
+/// Reads the whole of a long text. Where that is damaged, the message says so.
 pub(super) fn open_body(connection: &Connection, row: &mut MessageRow) -> Result<()> {
-    if let Some(blob) = row.blob {
-        row.message.body = rethread_domain::message::Body::Whole(blob::read(connection, blob)?);
+    let Some(blob) = row.blob else { return Ok(()) };
+    let body = &row.message.body;
+    match blob::read(connection, blob) {
+        Ok(text)
+            if text.len() as u64 == body.bytes()
+                && text.starts_with(body.head())
+                && text.ends_with(body.tail()) =>
+        {
+            row.message.body = Body::Whole(text);
+        }
+        Ok(_) | Err(Error::Damaged(_)) => damage::lose_text(row),
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Turns while they run, what agents hold of conversations, and what they were allowed for good.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use rethread_domain::opening::{Holding, Underway};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rows::{self, SessionRow};
+use super::{damage, sums};
 use crate::error::{Error, Result};
 use crate::types::{Begun, Grant};
 
@@ -116,21 +118,28 @@ pub(super) fn begun(
 ) -> Result<Option<Begun>> {
     let session = rows::session_by_id(connection, id)?.no;
     let found: Option<(i64, String)> = connection
-        .prepare_cached("select at, what from underway where session = ?1 and conversation = ?2")?
+        .prepare_cached(&format!(
+            "select at, what from underway where session = ?1 and conversation = ?2 and {}",
+            sums::insist("underway", "a turn that is under way")
+        ))?
         .query_row((session, conversation), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((at, what)) = found else { return Ok(None) };
     let mut updates: Vec<(Timestamp, Update)> = Vec::new();
     // Calls of tools, by their ids: each time all of their output is told, so only the last counts.
     let mut calls: HashMap<String, usize> = HashMap::new();
-    let mut statement = connection.prepare_cached(
-        "select at, what from stream where session = ?1 and conversation = ?2 order by no",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "select at, what, {} from stream where session = ?1 and conversation = ?2 order by no",
+        sums::intact("stream")
+    ))?;
     let mut rows = statement.query((session, conversation))?;
     while let Some(row) = rows.next()? {
-        let what: String = row.get(1)?;
-        let update = from_json(&what).unwrap_or_else(|_| unreadable(&what));
-        let at = time(row.get(0)?)?;
+        let what = row.get_ref(1)?;
+        let update = match what.as_str() {
+            Ok(text) if row.get(2)? => from_json(text).unwrap_or_else(|_| unreadable(text)),
+            _ => Update::Other { raw: "[a part of this turn is damaged]".into() },
+        };
+        let at = row.get(0).ok().and_then(|at| time(at).ok()).unwrap_or(Timestamp::UNIX_EPOCH);
         if let Update::Tool(tool) = update {
             match calls.get(&tool.id).and_then(|call| updates.get_mut(*call)) {
                 Some((_, Update::Tool(known))) => known.take(tool),
@@ -199,23 +208,32 @@ pub(super) fn holding(
     conversation: &str,
     agent: &str,
 ) -> Result<Option<Holding>> {
-    let what: Option<String> = connection
-        .prepare_cached(
-            "select what from holding where session = (select no from session where id = ?1)
-                and conversation = ?2 and agent = ?3",
-        )?
-        .query_row((id.to_string(), conversation, agent), |row| row.get(0))
-        .optional()?;
-    what.map(|what| from_json(&what)).transpose()
+    let session = match rows::session_by_id(connection, id) {
+        Err(Error::NotFound(_)) => return Ok(None),
+        found => found?.no,
+    };
+    let mut all = holdings(connection, session)?.into_iter();
+    Ok(all.find(|holding| holding.conversation == conversation && holding.agent == agent))
 }
 
 pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Holding>> {
-    let mut statement = connection.prepare_cached(
-        "select what from holding where session = ?1 order by conversation, agent",
-    )?;
-    let found: Vec<String> =
-        statement.query_map([session], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    found.iter().map(|what| from_json(what)).collect()
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let is_intact = sums::intact("holding");
+        format!(
+            "select what, {is_intact} from holding where session = ?1 order by conversation, agent"
+        )
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
+    let mut found = statement.query([session])?;
+    let mut all = Vec::new();
+    while let Some(row) = found.next()? {
+        let known = row.get_ref(0)?.as_str().ok().and_then(|what| from_json(what).ok());
+        match known.filter(|_| row.get(1) == Ok(true)) {
+            Some(holding) => all.push(holding),
+            None => return damage::holdings(connection, session),
+        }
+    }
+    Ok(all)
 }
 
 pub(super) fn quiet_since(
@@ -244,18 +262,21 @@ pub(super) fn granted(
     what: &str,
 ) -> Result<Option<bool>> {
     Ok(connection
-        .prepare_cached(
+        // Whoever asked before is asked again where the answer is damaged.
+        .prepare_cached(&format!(
             "select allowed from permission
-             where user = ?1 and project = ?2 and agent = ?3 and what = ?4",
-        )?
+             where user = ?1 and project = ?2 and agent = ?3 and what = ?4 and {}",
+            sums::intact("permission")
+        ))?
         .query_row((user, project, agent, what), |row| row.get(0))
         .optional()?)
 }
 
 pub(super) fn grants(connection: &Connection) -> Result<Vec<Grant>> {
-    let mut statement = connection.prepare_cached(
-        "select user, project, agent, what, allowed from permission order by project, agent, what",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "select user, project, agent, what, allowed from permission where {} order by project, agent, what",
+        sums::intact("permission")
+    ))?;
     let found = statement.query_map([], |row| {
         Ok(Grant {
             user: row.get(0)?,

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Token, TokenId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::SqliteStore;
 use super::rows::{micros, parse, time, time_or_none};
+use super::{SqliteStore, sums};
 use crate::Tokens;
 use crate::error::{Error, Result};
 
@@ -45,7 +45,10 @@ impl Tokens for SqliteStore {
 
     async fn tokens(&self) -> Result<Vec<Token>> {
         self.read(|connection| {
-            let sql = format!("select {COLUMNS} from token order by no desc");
+            let sql = format!(
+                "select {COLUMNS} from token where {} order by no desc",
+                sums::intact("token")
+            );
             let mut statement = connection.prepare_cached(&sql)?;
             Ok(statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
         })
@@ -102,12 +105,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Token> {
 }
 
 fn by_hash(connection: &Connection, hash: Hash) -> Result<Option<Token>> {
-    let sql = format!("select {COLUMNS} from token where hash = ?1");
+    // Nobody comes in with one that is damaged: what it allows is not known.
+    let sql = format!("select {COLUMNS} from token where hash = ?1 and {}", sums::intact("token"));
     Ok(connection.prepare_cached(&sql)?.query_row([hash], read).optional()?)
 }
 
 fn by_id(connection: &Connection, id: &TokenId) -> Result<Token> {
-    let sql = format!("select {COLUMNS} from token where id = ?1");
+    let sql = format!("select {COLUMNS} from token where id = ?1 and {}", sums::intact("token"));
     let found = connection.prepare_cached(&sql)?.query_row([id.as_str()], read).optional()?;
     found.ok_or_else(|| Error::NoToken(id.clone()))
 }

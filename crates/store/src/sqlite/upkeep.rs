@@ -1,7 +1,7 @@
 //! Keeping the file in order: purging, erasing, copies, checks.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rethread_domain::feed::Kind;
@@ -12,7 +12,9 @@ use rusqlite::{Connection, OptionalExtension};
 use super::connection::{self, beside};
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
-use super::{blob, claims, facts, feed, index, openings, rebuild, schema, workflows};
+use super::{
+    blob, claims, damage, facts, feed, index, openings, rebuild, repair, schema, words, workflows,
+};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Health, Usage};
@@ -29,6 +31,9 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
         .optional()?
         .ok_or_else(missing)?;
     clear_message(connection, place, &message, at)?;
+    if message.damage.is_some() {
+        repair::forget(connection, place, &id.to_string())?;
+    }
     for mut sharer in sharers(connection, place)? {
         rewrite_facts(connection, &sharer, seq, &message)?;
         claims::forget_answers(connection, sharer.no)?;
@@ -73,11 +78,7 @@ fn sharers(connection: &Connection, place: i64) -> Result<Vec<SessionRow>> {
     let sql = rows::select_session(
         "where no = ?1 or no in (select session from segment where source = ?1 and ?2 between lo and hi)",
     );
-    let found: Vec<SessionRow> = connection
-        .prepare(&sql)?
-        .query_map((place >> 32, seq_of(place)), rows::session)?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(found)
+    damage::sessions(connection, &mut connection.prepare(&sql)?, (place >> 32, seq_of(place)))
 }
 
 /// Summaries and titles that were made from the message are in the log as well.
@@ -117,10 +118,9 @@ pub(super) fn erase_deleted(
     store: &Path,
     before: Timestamp,
 ) -> Result<u32> {
-    let found: Vec<SessionRow> = connection
-        .prepare(&rows::select_session("where deleted_at < ?1"))?
-        .query_map([rows::micros(before)], rows::session)?
-        .collect::<rusqlite::Result<_>>()?;
+    let sql = rows::select_session("where deleted_at < ?1");
+    let found =
+        damage::sessions(connection, &mut connection.prepare(&sql)?, [rows::micros(before)])?;
     for row in &found {
         erase(connection, store, row)?;
     }
@@ -159,6 +159,8 @@ pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> 
     for source in sources {
         sweep(connection, source)?;
     }
+    connection
+        .execute("delete from quarantine where session = ?1", [row.session.id.to_string()])?;
     let now = rows::now(connection)?;
     feed::tell(connection, &row.session, Kind::SessionErased, (facts, facts), now)?;
     claims::forget_locks(store, no);
@@ -172,10 +174,10 @@ fn index_shared(connection: &Connection, no: i64) -> Result<()> {
         connection
             .query_row("select max(hi) from segment where source = ?1", [no], |row| row.get(0))?;
     let Some(shared) = shared else { return Ok(()) };
-    let row = connection
-        .prepare_cached(&rows::select_session("where no = ?1"))?
-        .query_row([no], rows::session)?;
-    index::reach(connection, &row, shared)
+    match damage::session_by_no(connection, no)? {
+        Some(row) => index::reach(connection, &row, shared),
+        None => Ok(()),
+    }
 }
 
 /// Removes the messages of a session that is gone, but for those that a fork has.
@@ -234,8 +236,8 @@ fn copy_into(source: &Connection, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts a copy back in place of a store; what was there is kept beside it.
-pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
+/// Puts a copy back in place of a store; gives where what was there is kept.
+pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
     if !connection::check_file(from)? {
         return Err(connection::not_a_store(from, "there is nothing in it"));
     }
@@ -247,9 +249,7 @@ pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
     if let Some(first) = damage.first() {
         return Err(Error::Damaged(format!("{}: {first}", from.display())));
     }
-    if connection::check_file(to)? {
-        keep_aside(to)?;
-    }
+    let kept = if connection::check_file(to)? { Some(keep_aside(to, at)?) } else { None };
     connection::create(to)?;
     let mut target = connection::writer(to)?;
     rusqlite::backup::Backup::new(&source, &mut target)?.run_to_completion(
@@ -258,12 +258,13 @@ pub(super) fn restore(from: &Path, to: &Path) -> Result<()> {
         None,
     )?;
     drop(target);
-    schema::migrate(to, schema::STEPS)
+    schema::migrate(to, schema::STEPS)?;
+    Ok(kept)
 }
 
 /// Keeps what is in place of a store: a copy, or the files themselves where they cannot be read.
-fn keep_aside(store: &Path) -> Result<()> {
-    let aside = beside(store, ".before-restore.bak");
+fn keep_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
+    let aside = reserve_aside(store, at)?;
     let copied = connection::reader(store).and_then(|reader| copy(&reader, &aside));
     match copied {
         Err(Error::NotAStore { .. } | Error::Damaged(_) | Error::Failed(_)) => {
@@ -273,10 +274,29 @@ fn keep_aside(store: &Path) -> Result<()> {
                     fs::rename(&file, beside(&aside, suffix))?;
                 }
             }
-            Ok(())
+            Ok(aside)
         }
-        outcome => outcome,
+        Err(error) => {
+            drop(fs::remove_file(&aside));
+            Err(error)
+        }
+        Ok(()) => Ok(aside),
     }
+}
+
+/// Takes a name that nobody has, so that no copy replaces an earlier one.
+fn reserve_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
+    let time = at.strftime("%Y%m%dT%H%M%SZ");
+    for count in 1u32.. {
+        let counter = if count == 1 { String::new() } else { format!("-{count}") };
+        let aside = beside(store, &format!(".before-restore-{time}{counter}.bak"));
+        match connection::new_file(&aside) {
+            Ok(()) => return Ok(aside),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => (),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::Failed("every name for a copy is taken".into()))
 }
 
 fn integrity(connection: &Connection) -> Result<Vec<String>> {
@@ -304,18 +324,21 @@ pub(super) fn check(connection: &Connection) -> Result<Health> {
 }
 
 fn check_derived(connection: &Connection, health: &mut Health) -> Result<()> {
+    health.records = repair::records(connection)?;
+    health.damage.extend(schema::differences(connection)?);
     rebuild::each(connection, |row| {
         health.drift.extend(rebuild::drift(connection, &row)?);
         Ok(())
     })?;
     health.drift.extend(workflows::drift(connection)?);
     health.drift.extend(openings::drift(connection)?);
+    health.drift.extend(words::drift(connection)?);
     health.unindexed = index::lag(connection)?;
     let (indexed, expected): (i64, i64) = connection.query_row(
         "select (select count(*) from message_index_docsize),
                 (select coalesce(sum(indexed_seq - base_seq), 0) from session)
                 + (select count(*) from message where id >> 32 not in (select no from session))
-                - (select count(*) from message where purged_at is not null and not exists
+                - (select count(*) from message where (purged_at is not null or set_aside is not null) and not exists
                     (select 1 from session where no = message.id >> 32
                         and indexed_seq < (message.id & 4294967295)))",
         [],

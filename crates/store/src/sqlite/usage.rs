@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rows::key;
-use super::{SqliteStore, extras, rows};
+use super::{SqliteStore, extras, rows, sums};
 use crate::Accounts;
 use crate::access::{UsageDay, UsageFilter};
 use crate::error::Result;
@@ -230,15 +230,18 @@ impl Accounts for SqliteStore {
 }
 
 fn by_day(connection: &Connection, filter: &UsageFilter) -> Result<Vec<UsageDay>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(&format!(
         "select day, project, usage_day.agent, total(messages), total(usage_day.tokens),
             total(usage_day.input_tokens), total(usage_day.output_tokens), total(usage_day.cost_nano), max(context),
             count(distinct session)
          from usage_day join session on no = session
          where day between ?1 and ?2 and deleted_at is null and (?3 is null or user = ?3)
             and (?4 is null or project = ?4) and (?5 is null or usage_day.agent = ?5)
+            and {} and {}
          group by day, project, usage_day.agent order by day, project, usage_day.agent",
-    )?;
+        sums::insist("usage_day", "what a session took on a day"),
+        sums::insist("session", "the row of a session"),
+    ))?;
     let (from, to) = (number_of(filter.from), number_of(filter.to));
     let found = statement
         .query_map((from, to, &filter.user, &filter.project, &filter.agent), read_day)?

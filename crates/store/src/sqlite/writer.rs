@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use futures::channel::oneshot;
 use rusqlite::Connection;
 
-use super::connection::{self, Opened, beside};
+use super::connection::{self, Gone, Opened, beside};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -21,7 +21,7 @@ const BATCHES_BETWEEN: u32 = 64;
 /// Something to write, and whoever waits for it.
 trait Job: Send {
     /// Writes; gives what went wrong.
-    fn run(&mut self, connection: &Connection) -> Option<Error>;
+    fn run(&mut self, connection: &Connection) -> Option<&Error>;
 
     /// Tells the caller, once it is known how the transaction ended.
     fn tell(self: Box<Self>, committed: Result<()>);
@@ -38,9 +38,9 @@ where
     F: FnOnce(&Connection) -> Result<T> + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Option<Error> {
+    fn run(&mut self, connection: &Connection) -> Option<&Error> {
         self.result = self.job.take().map(|job| job(connection));
-        self.result.as_ref().and_then(|result| result.as_ref().err().cloned())
+        self.result.as_ref().and_then(|result| result.as_ref().err())
     }
 
     fn tell(self: Box<Self>, committed: Result<()>) {
@@ -77,9 +77,8 @@ impl Writer {
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 
-    /// Runs `job` in the next transaction. It answers when that is durable.
-    ///
-    /// A job that fails with an error about its request must not have written anything.
+    /// Runs `job` in the next transaction. It answers when that is durable. All that a job wrote before it failed is
+    /// taken back.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -156,13 +155,14 @@ fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>
     if jobs.is_empty() {
         return;
     }
-    let committed = file.check().and_then(|()| begin(connection)).and_then(|()| {
+    let checked = file.check().map_err(|gone| {
+        rescue(connection, &gone);
+        gone.into()
+    });
+    let committed = checked.and_then(|()| begin(connection)).and_then(|()| {
         crash::point("batch.begun");
         for job in &mut jobs {
-            match job.run(connection) {
-                Some(error) if !error.is_about_request() => return Err(error),
-                _ => (),
-            }
+            run_whole(connection, job.as_mut())?;
         }
         crash::point("batch.applied");
         Ok(connection.prepare_cached("commit")?.raw_execute().map(|_| ())?)
@@ -172,11 +172,40 @@ fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>
         // SQLite may have rolled back by itself; if this fails too, the next begin says so.
         drop(connection.execute_batch("rollback"));
     }
+    // The log may have been deleted while we wrote to it: then only what could be rescued from it was written.
+    let committed = committed.and_then(|()| match file.check() {
+        Ok(()) => Ok(()),
+        Err(gone) if rescue(connection, &gone) => Ok(()),
+        Err(gone) => Err(gone.into()),
+    });
     for job in jobs {
         job.tell(committed.clone());
     }
 }
 
+/// Runs a job so that it writes all or nothing: what it wrote before it failed is taken back, and the others of its
+/// batch go on. Fails where the store itself cannot be written to, or the whole transaction is gone.
+fn run_whole(connection: &Connection, job: &mut dyn Job) -> Result<()> {
+    connection.prepare_cached("savepoint job")?.raw_execute()?;
+    let Some(error) = job.run(connection) else {
+        return Ok(connection.prepare_cached("release job")?.raw_execute().map(|_| ())?);
+    };
+    if error.is_for_now() || connection.is_autocommit() {
+        return Err(error.clone());
+    }
+    connection.prepare_cached("rollback to job")?.raw_execute()?;
+    Ok(connection.prepare_cached("release job")?.raw_execute().map(|_| ())?)
+}
+
+/// A log that was deleted still has all that was written, as long as we have it open: it is folded into the store.
+/// Gives whether all of it is there now.
+fn rescue(connection: &Connection, gone: &Gone) -> bool {
+    matches!(gone, Gone::Log(_)) && fold_log(connection, "full")
+}
+
 fn begin(connection: &Connection) -> Result<()> {
     Ok(connection.prepare_cached("begin immediate")?.raw_execute().map(|_| ())?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,11 @@ mod append;
 mod bytes;
 mod claims;
 mod crashes;
+mod damaged;
 mod feed;
 mod forks;
 mod index;
+mod lost_log;
 mod owners;
 mod places;
 mod processes;
@@ -29,6 +31,14 @@ mod workflows;
 
 use futures::executor::block_on;
 use rethread_testkit::TestStore;
+
+/// The file of a store, to be changed behind its back.
+fn raw(store: &TestStore) -> rusqlite::Connection {
+    let rethread_store::StoreUrl::Sqlite(path) = store.url();
+    let raw = rusqlite::Connection::open(path).unwrap();
+    rethread_store::register_checksums(&raw).unwrap();
+    raw
+}
 
 /// Runs a test on a new store of every kind.
 fn on_each(test: impl AsyncFn(&TestStore)) {

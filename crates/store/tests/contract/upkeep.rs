@@ -18,6 +18,16 @@ pub(crate) struct Whole {
     agents: Vec<rethread_domain::context::AgentUse>,
 }
 
+impl Whole {
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+}
+
 pub(crate) async fn whole(store: &TestStore, id: SessionId) -> Whole {
     Whole {
         session: store.session(id).await.unwrap(),
@@ -196,11 +206,18 @@ fn a_copy_has_everything_and_can_be_put_back() {
         assert_eq!(opened.session(id).await.unwrap(), before.session);
         drop(opened);
         let elsewhere = StoreUrl::Sqlite(store.beside("elsewhere.db"));
-        restore(&copy, &elsewhere).unwrap();
+        assert_eq!(restore(&copy, &elsewhere, at(1)).unwrap(), None);
         assert_eq!(open(&elsewhere).await.unwrap().session(id).await.unwrap(), before.session);
-        restore(&copy, store.url()).unwrap();
+        let kept = restore(&copy, store.url(), at(1)).unwrap().unwrap();
         assert_eq!(whole(store, id).await, before);
         store.expect_sound().await;
+        // Each time what was there is kept, at the same moment too.
+        let again = restore(&copy, store.url(), at(1)).unwrap().unwrap();
+        assert_ne!(again, kept);
+        for (kept, count) in [(kept, 6), (again, 5)] {
+            let kept = open(&StoreUrl::Sqlite(kept)).await.unwrap();
+            assert_eq!(kept.session(id).await.unwrap().last_seq, count);
+        }
     });
 }
 

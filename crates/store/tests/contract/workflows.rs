@@ -339,7 +339,6 @@ fn what_differs_from_the_log_is_told_and_made_anew() {
         let events = vec![planned(&["one"]), STARTED, began("one", session)];
         store.append_events(id, 1, None, events, at(1)).await.unwrap();
         let expected = (store.workflow(id).await.unwrap(), row(store, id).await);
-        let StoreUrl::Sqlite(path) = store.url();
         for tamper in [
             "update workflow set title = 'other'",
             "update workflow set status = 5",
@@ -347,7 +346,7 @@ fn what_differs_from_the_log_is_told_and_made_anew() {
             "delete from workflow_session",
             "update workflow_session set task = 'other'",
         ] {
-            rusqlite::Connection::open(path).unwrap().execute(tamper, []).unwrap();
+            crate::raw(store).execute(tamper, []).unwrap();
             let drift = store.check().await.unwrap().drift;
             assert_eq!(drift.len(), 1, "{tamper}: {drift:?}");
             store.rebuild().await.unwrap();
@@ -359,7 +358,7 @@ fn what_differs_from_the_log_is_told_and_made_anew() {
         let copy = rethread_store::open(&StoreUrl::Sqlite(store.beside("copy.db"))).await.unwrap();
         assert_eq!(copy.workflow(id).await.unwrap(), expected.0);
         let gap = "delete from workflow_event where id & 4294967295 = 2";
-        rusqlite::Connection::open(path).unwrap().execute(gap, []).unwrap();
+        crate::raw(store).execute(gap, []).unwrap();
         let drift = store.check().await.unwrap().drift;
         assert!(drift[0].contains("event 2 is missing"), "{drift:?}");
     });

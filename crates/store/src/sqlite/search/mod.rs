@@ -8,6 +8,7 @@ use rethread_domain::search::{self, Clause, Filter, Hit, Place, Query};
 use rethread_domain::{Seq, Session, SessionId};
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
+use super::damage::{self, session_by_no};
 use super::index::{self, quoted};
 use super::read::{self, Chosen};
 use super::rows::{self, MessageRow, seq_of};
@@ -208,7 +209,8 @@ impl Search<'_> {
     ) -> Result<bool> {
         let is_wanted = self.filter.has_time(row.message.at)
             && self.filter.role.is_none_or(|role| role == row.message.role)
-            && row.message.purged_at.is_none();
+            && row.message.purged_at.is_none()
+            && row.damage.is_none();
         if !is_wanted {
             return Ok(false);
         }
@@ -311,11 +313,8 @@ impl Search<'_> {
     /// What the index lacks is looked through: a store that cannot be written to is searched all the same.
     fn unindexed(&mut self) -> Result<()> {
         let sql = rows::select_session("where indexed_seq < last_seq");
-        let lagging: Vec<rows::SessionRow> = self
-            .connection
-            .prepare_cached(&sql)?
-            .query_map([], rows::session)?
-            .collect::<rusqlite::Result<_>>()?;
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let lagging = damage::sessions(self.connection, &mut statement, [])?;
         for row in lagging {
             let own = Scope {
                 segments: vec![Segment {
@@ -341,11 +340,6 @@ impl Search<'_> {
         }
         Ok(())
     }
-}
-
-fn session_by_no(connection: &Connection, no: i64) -> Result<Option<rows::SessionRow>> {
-    let sql = rows::select_session("where no = ?1");
-    Ok(connection.prepare_cached(&sql)?.query_row([no], rows::session).optional()?)
 }
 
 /// Whether a session is among those that a filter asks for.
@@ -378,10 +372,8 @@ fn few_sessions(connection: &Connection, filter: &Filter) -> Result<Option<Vec<r
         return Ok(None);
     }
     let sql = format!("{} limit {}", chosen.condition(), FEW_SESSIONS + 1);
-    let few: Vec<rows::SessionRow> = connection
-        .prepare_cached(&rows::select_session(&sql))?
-        .query_map(params_from_iter(&chosen.values), rows::session)?
-        .collect::<rusqlite::Result<_>>()?;
+    let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
+    let few = damage::sessions(connection, &mut statement, params_from_iter(&chosen.values))?;
     Ok((few.len() <= FEW_SESSIONS).then_some(few))
 }
 

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use jiff::Timestamp;
+use rethread_domain::message::DAMAGED;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::rows::{self, Found};
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::sqlite::feed::{self, Lines};
 use crate::sqlite::rows::{key, micros, seq_of};
+use crate::sqlite::{damage, sums};
 use crate::types::{Epoch, Order, Span};
 use crate::workflows::{WorkflowRow, whole};
 
@@ -132,8 +134,9 @@ fn insert(
     events: &[Kept],
     at: Timestamp,
 ) -> Result<()> {
-    let mut statement = connection
-        .prepare_cached("insert into workflow_event (id, at, what) values (?1, ?2, ?3)")?;
+    let mut statement = connection.prepare_cached(
+        "insert into workflow_event (id, at, what, sum) values (?1, ?2, ?3, checksum(?1, ?2, ?3))",
+    )?;
     for (n, kept) in (after + 1..).zip(events) {
         statement.execute((key(no, n), micros(at), &kept.text))?;
     }
@@ -187,27 +190,42 @@ fn stretch(
         Order::NewestFirst => "desc",
     };
     let mut statement = connection.prepare_cached(&format!(
-        "select id, at, what from workflow_event where id between ?1 and ?2 order by id {order} limit ?3"
+        "select id, at, what, sum from workflow_event where id between ?1 and ?2 order by id {order} limit ?3"
     ))?;
     let mut found = statement.query((key(no, span.from), key(no, span.to), span.limit))?;
     let mut records = Vec::new();
     let mut bytes = 0;
     while let Some(row) = found.next()? {
-        let n = seq_of(row.get(0)?);
-        let damaged = |why: String| Error::Damaged(format!("event {n} of a workflow: {why}"));
-        let text = row.get_ref(2)?.as_str().map_err(|error| damaged(error.to_string()))?;
-        bytes += text.len();
+        let known = if sums::is_intact(row, 3) { read(row) } else { None };
+        bytes += row.get_ref(2)?.as_bytes().map_or(0, <[u8]>::len);
         if bytes > most_bytes && !records.is_empty() {
             break;
         }
-        records.push(EventRecord {
-            no: n,
-            at: Timestamp::from_microsecond(row.get(1)?)
-                .map_err(|error| damaged(error.to_string()))?,
-            event: serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?,
+        records.push(match known {
+            Some(record) => record,
+            None => EventRecord {
+                no: seq_of(row.get(0)?),
+                at: records.last().map_or(Timestamp::UNIX_EPOCH, |record: &EventRecord| record.at),
+                event: Event::Unknown(damage::unread_entry("event")),
+            },
         });
     }
     Ok(records)
+}
+
+fn read(row: &Row<'_>) -> Option<EventRecord> {
+    let text = row.get_ref(2).ok()?.as_str().ok()?;
+    Some(EventRecord {
+        no: seq_of(row.get(0).ok()?),
+        at: Timestamp::from_microsecond(row.get(1).ok()?).ok()?,
+        event: serde_json::from_str(text).ok()?,
+    })
+}
+
+/// Whether a mark stands in place of an event that cannot be read. One that was set aside says where it is kept.
+fn is_damaged(event: &Event) -> bool {
+    let Event::Unknown(map) = event else { return false };
+    map.get("what").is_some_and(|what| what == DAMAGED) && !map.contains_key("kept")
 }
 
 pub(super) fn fold(connection: &Connection, no: i64, id: WorkflowId) -> Result<Workflow> {
@@ -217,6 +235,10 @@ pub(super) fn fold(connection: &Connection, no: i64, id: WorkflowId) -> Result<W
 /// The same from what was known of it before, and what came since.
 pub(super) fn fold_on(connection: &Connection, no: i64, mut known: Workflow) -> Result<Workflow> {
     for record in events(connection, no, known.events)? {
+        if is_damaged(&record.event) {
+            // The whole log says what is wrong.
+            return fold(connection, no, known.id);
+        }
         known.apply(&record.event, record.at);
     }
     Ok(known)
@@ -226,6 +248,13 @@ fn folded(id: WorkflowId, events: &[EventRecord]) -> Result<Workflow> {
     let damaged = |why: &str| Error::Damaged(format!("workflow {id}: {why}"));
     if let Some((n, _)) = (1..).zip(events).find(|(n, record)| record.no != *n) {
         return Err(damaged(&format!("event {n} is missing")));
+    }
+    if let Some(record) = events.iter().find(|record| is_damaged(&record.event)) {
+        // What it amounts to without this is not what happened.
+        return Err(damaged(&format!(
+            "event {} does not match its checksum; `rethread doctor --repair` brings it back from a backup or sets it aside",
+            record.no
+        )));
     }
     Workflow::fold(id, events)
         .ok_or_else(|| damaged("its log does not begin with what it is made with"))

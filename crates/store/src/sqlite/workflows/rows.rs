@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use crate::error::{Error, Result};
 use crate::sqlite::rows::micros;
+use crate::sqlite::sums;
 use crate::types::Epoch;
 use crate::workflows::{WorkflowFilter, WorkflowRow};
 
@@ -26,7 +27,11 @@ pub(super) struct Found {
     /// In microseconds.
     pub(super) lease_until: i64,
     pub(super) told: u32,
+    /// Its row cannot be trusted: only its number is known until it is healed.
+    damaged: bool,
 }
+
+const WIDTH: usize = 22;
 
 /// Final ones have the highest numbers.
 pub(super) const fn status_number(status: Status) -> i64 {
@@ -56,7 +61,43 @@ fn time(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
     time_or_none(row, index)?.ok_or_else(|| damaged(index, "no time".into()))
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+/// Reads a row; one that is damaged has to be healed.
+fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+    let (no, id) = (row.get(0)?, row.get::<_, String>(1).ok().and_then(|id| id.parse().ok()));
+    if sums::is_intact(row, WIDTH)
+        && let Ok(found) = read_intact(row)
+    {
+        return Ok(found);
+    }
+    let sum = WorkflowRow::unknown(id.unwrap_or_else(WorkflowId::generate));
+    let number = |index: usize| row.get(index).unwrap_or(0);
+    Ok(Found {
+        no,
+        sum,
+        epoch: number(19),
+        lease_until: row.get(20).unwrap_or(0),
+        told: number(21),
+        damaged: true,
+    })
+}
+
+/// A workflow as its log says, where its row is damaged.
+fn healed(connection: &Connection, mut found: Found) -> Result<Found> {
+    if found.damaged {
+        // Its id too may be what is damaged; the index has it once more.
+        let id: Option<String> = connection
+            .prepare_cached(
+                "select id from workflow indexed by sqlite_autoindex_workflow_1 where no = ?1",
+            )?
+            .query_row([found.no], |row| row.get(0))
+            .ok();
+        let id = id.and_then(|id| id.parse().ok()).unwrap_or(found.sum.id);
+        found.sum = WorkflowRow::of(&super::log::fold(connection, found.no, id)?);
+    }
+    Ok(found)
+}
+
+fn read_intact(row: &Row<'_>) -> rusqlite::Result<Found> {
     let (id, status): (String, i64) = (row.get(1)?, row.get(6)?);
     let known = Status::ALL.into_iter().find(|known| status_number(*known) == status);
     let sum = WorkflowRow {
@@ -85,6 +126,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
         epoch: row.get(19)?,
         lease_until: row.get(20)?,
         told: row.get(21)?,
+        damaged: false,
     })
 }
 
@@ -94,16 +136,17 @@ pub(super) fn find(connection: &Connection, id: WorkflowId) -> Result<Found> {
 
 pub(super) fn find_or_none(connection: &Connection, id: WorkflowId) -> Result<Option<Found>> {
     let mut statement =
-        connection.prepare_cached(&format!("select {COLUMNS} from workflow where id = ?1"))?;
-    Ok(statement.query_row([id.to_string()], read).optional()?)
+        connection.prepare_cached(&format!("select {COLUMNS}, sum from workflow where id = ?1"))?;
+    let found = statement.query_row([id.to_string()], read).optional()?;
+    found.map(|found| healed(connection, found)).transpose()
 }
 
 /// Every one, the oldest first.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Found>> {
     let mut statement =
-        connection.prepare(&format!("select {COLUMNS} from workflow order by no"))?;
-    let found = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
-    Ok(found)
+        connection.prepare(&format!("select {COLUMNS}, sum from workflow order by no"))?;
+    let found: Vec<Found> = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    found.into_iter().map(|found| healed(connection, found)).collect()
 }
 
 /// Another workflow that still needs the folder.
@@ -113,10 +156,11 @@ pub(super) fn user_of_worktree(
 ) -> Result<Option<WorkflowId>> {
     let found = connection
         .prepare_cached(&format!(
-            "select {COLUMNS} from workflow where worktree = ?1 and status < ?2 limit 1"
+            "select {COLUMNS}, sum from workflow where worktree = ?1 and status < ?2 limit 1"
         ))?
         .query_row((worktree, status_number(Status::Completed)), read)
         .optional()?;
+    let found = found.map(|found| healed(connection, found)).transpose()?;
     Ok(found.map(|found| found.sum.id))
 }
 
@@ -163,7 +207,7 @@ fn listing(filter: &WorkflowFilter) -> String {
     };
     let place = if filter.before.is_some() { "and (created_at, id) < (?5, ?6)" } else { "" };
     format!(
-        "select {COLUMNS} from workflow indexed by {index} and status = ?3 {place}
+        "select {COLUMNS}, sum from workflow indexed by {index} and status = ?3 {place}
          order by created_at desc, id desc limit ?4"
     )
 }
@@ -185,7 +229,7 @@ pub(super) fn list(connection: &Connection, filter: &WorkflowFilter) -> Result<V
             wanted.extend([micros(at).into(), id.to_string().into()]);
         }
         for row in statement.query_map(params_from_iter(wanted), read)? {
-            found.push(row?);
+            found.push(healed(connection, row?)?);
         }
     }
     found.sort_unstable_by_key(|found| std::cmp::Reverse((found.sum.created_at, found.sum.id)));
@@ -230,10 +274,11 @@ pub(super) fn workflow_of(
     session: SessionId,
 ) -> Result<Option<(WorkflowId, String)>> {
     let found: Option<(String, String)> = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "select id, workflow_session.task from workflow_session join workflow on no = workflow
-             where session = ?1 order by workflow desc limit 1",
-        )?
+             where session = ?1 and {} order by workflow desc limit 1",
+            sums::insist("workflow_session", "the task of a session")
+        ))?
         .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((id, task)) = found else { return Ok(None) };

@@ -1,0 +1,399 @@
+//! Checksums: every row has one over all that is in it, written in the transaction of the row and checked when the row is
+//! read. The migration that adds them has triggers which keep them right, so that nobody who writes can forget to.
+//!
+//! A CRC notices every change within 32 bits in a row, and any other but one in four thousand million. It is there for
+//! what disks and memory do by themselves; whoever changes a store on purpose can write a fitting checksum too.
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use crate::error::Result;
+
+/// Begins what SQLite says of a row that is damaged.
+pub(crate) const DAMAGE: &str = "damaged row: ";
+
+/// A table whose rows have checksums.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) key: &'static [&'static str],
+    /// What the checksum is made of, in this order.
+    pub(super) columns: &'static [&'static str],
+}
+
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "session",
+        key: &["no"],
+        columns: &[
+            "no",
+            "id",
+            "user",
+            "project",
+            "kind",
+            "agent",
+            "model",
+            "command",
+            "prompt_hash",
+            "tools",
+            "title",
+            "title_from",
+            "summary",
+            "status",
+            "archived_from",
+            "started_at",
+            "last_active_at",
+            "deleted_at",
+            "forked_from",
+            "forked_at",
+            "branch",
+            "head",
+            "facts",
+            "last_seq",
+            "base_seq",
+            "indexed_seq",
+            "conversations",
+            "tokens",
+            "runs",
+            "input_tokens",
+            "output_tokens",
+            "cost_nano",
+            "current",
+            "turn",
+            "epoch",
+            "head_price",
+            "title_price",
+            "summary_prices",
+            "parent",
+            "title_indexed",
+        ],
+    },
+    Table {
+        name: "message",
+        key: &["id"],
+        columns: &[
+            "id",
+            "role",
+            "conversation",
+            "at",
+            "tokens",
+            "price",
+            "cuts",
+            "body",
+            "head_bytes",
+            "blob",
+            "extras",
+            "given_id",
+            "purged_at",
+            "prev",
+            "bytes",
+            "set_aside",
+        ],
+    },
+    Table {
+        name: "fact",
+        key: &["session", "n"],
+        columns: &["session", "n", "after", "at", "what"],
+    },
+    Table { name: "segment", key: &["session", "lo"], columns: &["session", "lo", "hi", "source"] },
+    Table {
+        name: "conversation",
+        key: &["session", "n"],
+        columns: &[
+            "n",
+            "name",
+            "title",
+            "created_at",
+            "last_at",
+            "last_seq",
+            "messages",
+            "tokens",
+            "turn",
+            "running",
+            "summary",
+            "name_price",
+            "heading_price",
+            "summary_prices",
+            "session",
+        ],
+    },
+    Table { name: "agent_use", key: &["session", "agent"], columns: &["session", "agent", "runs"] },
+    Table {
+        name: "holding",
+        key: &["session", "conversation", "agent"],
+        columns: &["session", "conversation", "agent", "what"],
+    },
+    Table {
+        name: "underway",
+        key: &["session", "conversation"],
+        columns: &["session", "conversation", "at", "what"],
+    },
+    Table {
+        name: "stream",
+        key: &["no"],
+        columns: &["no", "session", "conversation", "at", "what"],
+    },
+    Table {
+        name: "permission",
+        key: &["user", "project", "agent", "what"],
+        columns: &["user", "project", "agent", "what", "allowed", "at"],
+    },
+    Table { name: "blob", key: &["no"], columns: &["no", "owner", "hash", "bytes", "uses"] },
+    Table {
+        name: "command",
+        key: &["no"],
+        columns: &["no", "session", "at", "what", "conversation", "prompt", "taken", "answer"],
+    },
+    Table {
+        name: "folder",
+        key: &["session"],
+        columns: &["session", "root", "path", "seq", "last_id", "facts", "told", "log", "card"],
+    },
+    Table {
+        name: "workflow",
+        key: &["no"],
+        columns: &[
+            "no",
+            "id",
+            "user",
+            "worktree",
+            "title",
+            "agent",
+            "status",
+            "tasks_done",
+            "tasks",
+            "sessions",
+            "task",
+            "paused_at",
+            "pause_reason",
+            "until",
+            "created_at",
+            "updated_at",
+            "cost_usd",
+            "tokens",
+            "events",
+            "epoch",
+            "lease_until",
+            "told",
+        ],
+    },
+    Table { name: "workflow_event", key: &["id"], columns: &["id", "at", "what"] },
+    Table {
+        name: "workflow_session",
+        key: &["session", "workflow"],
+        columns: &["session", "workflow", "task"],
+    },
+    Table {
+        name: "feed",
+        key: &["no"],
+        columns: &["no", "at", "user", "kind", "session", "workflow", "first", "last"],
+    },
+    Table {
+        name: "token",
+        key: &["no"],
+        columns: &[
+            "no",
+            "id",
+            "hash",
+            "name",
+            "role",
+            "user",
+            "pass",
+            "created_at",
+            "expires_at",
+            "revoked_at",
+            "used_at",
+            "parent",
+        ],
+    },
+    Table { name: "reserved", key: &["key"], columns: &["key", "request", "id", "at"] },
+    Table {
+        name: "usage_day",
+        key: &["day", "session", "agent"],
+        columns: &[
+            "day",
+            "session",
+            "agent",
+            "messages",
+            "tokens",
+            "input_tokens",
+            "output_tokens",
+            "cost_nano",
+            "context",
+        ],
+    },
+    Table {
+        name: "opening_sum",
+        key: &["user", "agent", "how", "why", "ms"],
+        columns: &["user", "agent", "how", "why", "ms", "times"],
+    },
+];
+
+impl Table {
+    pub(super) fn of(name: &str) -> Option<&'static Self> {
+        TABLES.iter().find(|table| table.name == name)
+    }
+
+    /// Whether a row is as it was written, in SQL.
+    fn intact(&self) -> String {
+        let columns: Vec<String> =
+            self.columns.iter().map(|column| format!("{}.{column}", self.name)).collect();
+        format!("({}.sum is checksum({}))", self.name, columns.join(", "))
+    }
+}
+
+/// Whether a row of this table is as it was written, in SQL. Of a table that has no checksums everything is.
+pub(super) fn intact(table: &str) -> String {
+    Table::of(table).map_or_else(|| "1".to_owned(), Table::intact)
+}
+
+/// A condition in SQL that fails with an error where a row of this table is damaged.
+pub(super) fn insist(table: &str, what: &str) -> String {
+    format!("insist('{what}', {})", intact(table))
+}
+
+/// A checksum in the making.
+#[derive(Debug, Default)]
+pub(super) struct Sum(crc32fast::Hasher);
+
+impl Sum {
+    /// Adds a value with its type and length: what stands side by side cannot be taken for one another.
+    pub(super) fn add(&mut self, value: ValueRef<'_>) {
+        let mut head = [0; 9];
+        let (kind, number, bytes): (u8, [u8; 8], &[u8]) = match value {
+            ValueRef::Null => (0, [0; 8], &[]),
+            ValueRef::Integer(number) => (1, number.to_le_bytes(), &[]),
+            ValueRef::Real(number) => (2, number.to_bits().to_le_bytes(), &[]),
+            ValueRef::Text(text) => (3, (text.len() as u64).to_le_bytes(), text),
+            ValueRef::Blob(blob) => (4, (blob.len() as u64).to_le_bytes(), blob),
+        };
+        head[0] = kind;
+        head[1..].copy_from_slice(&number);
+        self.0.update(&head);
+        self.0.update(bytes);
+    }
+
+    pub(super) fn value(self) -> i64 {
+        i64::from(self.0.finalize())
+    }
+}
+
+/// Whether the first `columns` of a row fit the checksum that comes after them.
+pub(super) fn is_intact(row: &Row<'_>, columns: usize) -> bool {
+    let mut sum = Sum::default();
+    for column in 0..columns {
+        match row.get_ref(column) {
+            Ok(value) => sum.add(value),
+            Err(_) => return false,
+        }
+    }
+    matches!(row.get_ref(columns), Ok(ValueRef::Integer(kept)) if kept == sum.value())
+}
+
+/// Gives a connection to the file of a store what its triggers need, so that rows which are written through it have
+/// checksums as well.
+pub fn register(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("checksum", -1, flags, |context| {
+        let mut sum = Sum::default();
+        for index in 0..context.len() {
+            sum.add(context.get_raw(index));
+        }
+        Ok(sum.value())
+    })?;
+    // The checksum of a row that is changed: a wrong one where it was wrong before. No checksum is negative.
+    connection.create_scalar_function("carried", 3, flags, |context| {
+        let kept: Option<i64> = context.get(0)?;
+        let (before, after): (i64, i64) = (context.get(1)?, context.get(2)?);
+        Ok(if kept == Some(before) { after } else { !after })
+    })?;
+    // For rows that nothing can replace: whoever reads one that is damaged is told so.
+    connection.create_scalar_function("insist", 2, flags, |context| {
+        if context.get::<bool>(1)? {
+            return Ok(true);
+        }
+        let what: String = context.get(0)?;
+        let why =
+            format!("{DAMAGE}{what} does not match its checksum; `rethread doctor` tells more");
+        Err(rusqlite::Error::UserFunctionError(why.into()))
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{connection, schema};
+
+    #[test]
+    fn every_bit_counts_and_values_are_told_apart() {
+        let sum = |values: &[ValueRef<'_>]| {
+            let mut sum = Sum::default();
+            for value in values {
+                sum.add(*value);
+            }
+            sum.value()
+        };
+        let text = "What was said, in some words.".as_bytes();
+        let whole = sum(&[ValueRef::Text(text)]);
+        for bit in 0..text.len() * 8 {
+            let mut other = text.to_vec();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(sum(&[ValueRef::Text(&other)]), whole, "bit {bit}");
+        }
+        assert_ne!(sum(&[ValueRef::Blob(text)]), whole);
+        let [ab, a, b, empty] = [&b"ab"[..], b"a", b"b", b""].map(ValueRef::Text);
+        assert_ne!(sum(&[ab, empty]), sum(&[a, b]));
+        assert_ne!(sum(&[ValueRef::Null]), sum(&[ValueRef::Integer(0)]));
+    }
+
+    /// What triggers write is what reads expect.
+    #[test]
+    fn the_triggers_are_those_of_the_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        connection::create(&path).unwrap();
+        schema::migrate(&path, schema::STEPS).unwrap();
+        let connection = connection::reader(&path).unwrap();
+        let mut statement =
+            connection.prepare("select sql from sqlite_schema where name = ?1").unwrap();
+        for table in TABLES {
+            let new: Vec<String> =
+                table.columns.iter().map(|column| format!("new.{column}")).collect();
+            let sum = format!("checksum({})", new.join(", "));
+            for when in ["new", "anew", "kept"] {
+                let name = format!("{}_sum_{when}", table.name);
+                let sql: String = statement.query_row([&name], |row| row.get(0)).unwrap();
+                let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(sql.contains(&sum), "{name}: {sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_that_was_damaged_stays_so_until_it_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        connection::create(&path).unwrap();
+        schema::migrate(&path, schema::STEPS).unwrap();
+        let connection = connection::writer(&path).unwrap();
+        let is_whole = || -> bool {
+            let sql = format!("select {} from agent_use", intact("agent_use"));
+            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        let run = |sql: &str| connection.execute(sql, []).unwrap();
+        run("insert into agent_use (session, agent, runs) values (1, 'codex', 1)");
+        assert!(is_whole());
+        run("update agent_use set runs = 2");
+        assert!(is_whole());
+        run("update agent_use set sum = sum + 1");
+        assert!(!is_whole());
+        run("update agent_use set runs = 3");
+        assert!(!is_whole());
+        run("update agent_use set runs = 3, sum = null");
+        assert!(is_whole());
+    }
+}

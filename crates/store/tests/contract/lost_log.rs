@@ -1,0 +1,62 @@
+//! A log file that is deleted under a running program: nothing is acknowledged that would be gone.
+
+use rethread_store::{Error, StoreUrl, open};
+use rethread_testkit::{TestStore, user};
+
+use crate::on_each;
+
+fn log(store: &TestStore) -> std::path::PathBuf {
+    let StoreUrl::Sqlite(path) = store.url();
+    let mut name = path.clone().into_os_string();
+    name.push("-wal");
+    name.into()
+}
+
+/// Whatever was acknowledged before or after the log went is there when the store is opened again.
+#[test]
+fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        let again = store.open_again().await;
+        for n in 0..3 {
+            store.add(id, vec![user(&format!("before {n}"))]).await.unwrap();
+        }
+        std::fs::remove_file(log(store)).unwrap();
+        let mut acknowledged = 3;
+        for _ in 0..5 {
+            match store.add(id, vec![user("after")]).await {
+                Ok(_) => acknowledged += 1,
+                Err(Error::CannotOpen(why)) => {
+                    assert!(why.contains("-wal: it was deleted"), "{why}")
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(acknowledged, 3);
+        assert!(matches!(store.session(id).await, Err(Error::CannotOpen(_))));
+        drop(again);
+        let copy = store.beside("copy.db");
+        let StoreUrl::Sqlite(path) = store.url();
+        std::fs::copy(path, &copy).unwrap();
+        let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
+        assert_eq!(copy.session(id).await.unwrap().last_seq, 3);
+        assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_log_that_is_replaced_is_noticed() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("before")]).await.unwrap();
+        let aside = store.beside("aside");
+        std::fs::rename(log(store), &aside).unwrap();
+        std::fs::write(log(store), "").unwrap();
+        let refused = store.add(id, vec![user("after")]).await;
+        assert!(matches!(refused, Err(Error::CannotOpen(_))), "{refused:?}");
+        std::fs::rename(&aside, log(store)).unwrap();
+        store.add(id, vec![user("after")]).await.unwrap();
+        assert_eq!(store.texts(id).await, ["before", "after"]);
+        store.expect_sound().await;
+    });
+}
