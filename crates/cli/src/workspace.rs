@@ -79,6 +79,12 @@ impl App {
                 fork.short()
             ));
         }
+        for (id, seq) in &followed.purged {
+            output::note(format_args!(
+                "note: message {seq} of {} was purged elsewhere, and is purged here now",
+                id.short()
+            ));
+        }
         for trouble in &followed.troubles {
             output::note(format_args!("note: {}", output::shown(trouble, false)));
         }

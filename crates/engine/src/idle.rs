@@ -69,6 +69,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
+        self.erase_old().await?;
         Ok(())
     }
 }

@@ -148,6 +148,26 @@ impl Engine {
     }
 
     async fn sum_up_by(&self, session: Session, in_words: bool) -> Result<Session> {
+        let (id, before) = (session.id, session.clone());
+        let Some(fact) = self.summed_up(session, in_words).await? else { return Ok(before) };
+        match self.change(id, |session| not_deleted(session, &fact)).await {
+            Err(Error::Refused(_)) => Ok(before),
+            outcome => outcome,
+        }
+    }
+
+    /// The same by rules, where the folder follows later.
+    pub(crate) async fn sum_up_alone(&self, session: Session) -> Result<()> {
+        let id = session.id;
+        let Some(fact) = self.summed_up(session, false).await? else { return Ok(()) };
+        match self.change_alone(id, |session| not_deleted(session, &fact)).await {
+            Ok(_) | Err(Error::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The summary of a session as it is now; `None` where it has that already.
+    async fn summed_up(&self, session: Session, in_words: bool) -> Result<Option<Fact>> {
         let id = session.id;
         let conversations = self.store.conversations(id).await?;
         let mut latest = self.store.heads(id, Span::newest(LATEST)).await?;
@@ -160,16 +180,15 @@ impl Engine {
         }
         self.mask_summary(&mut summary);
         if summary.text.is_empty() || session.summary.as_ref() == Some(&summary.text) {
-            return Ok(session);
+            return Ok(None);
         }
-        let fact = Fact::Summarised { conversation: None, summary };
-        let changed = self.change(id, |session| match session.deleted_at {
-            Some(_) => Err(Refusal::Deleted(id)),
-            None => Ok(fact.clone()),
-        });
-        match changed.await {
-            Err(Error::Refused(_)) => Ok(session),
-            outcome => outcome,
-        }
+        Ok(Some(Fact::Summarised { conversation: None, summary }))
+    }
+}
+
+fn not_deleted(session: &Session, fact: &Fact) -> std::result::Result<Fact, Refusal> {
+    match session.deleted_at {
+        Some(_) => Err(Refusal::Deleted(session.id)),
+        None => Ok(fact.clone()),
     }
 }

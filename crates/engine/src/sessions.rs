@@ -10,7 +10,7 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
 use rethread_domain::search::{self, Filter, Hit, Place, Query};
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
-use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, summary};
 use rethread_store::{self as store, Command, Health, ListFilter, Order, Repaired, Span, Usage};
 
 use crate::{Engine, Error, Result};
@@ -259,10 +259,15 @@ impl Engine {
         Ok(self.store.fork(id, at, new, self.clock.now()).await?)
     }
 
-    /// Deletes: hidden at once, gone for good after 30 days.
+    /// Deletes: hidden at once, its folder too; gone for good after 30 days.
     pub async fn delete(&self, id: SessionId) -> Result<Session> {
-        let session =
-            self.change(id, |session| refuse_deleted(session).map(|()| Fact::Deleted)).await?;
+        refuse_deleted(&self.store.session(id).await?)?;
+        // What somebody else has put into its folder comes along, so that it can be brought back.
+        self.follow_on(id).await;
+        let session = self
+            .change_alone(id, |session| refuse_deleted(session).map(|()| Fact::Deleted))
+            .await?;
+        self.remove_folder(&session, false).await;
         self.erase_old().await?;
         Ok(session)
     }
@@ -272,8 +277,11 @@ impl Engine {
         Ok(self.store.erase_if_empty(id).await?)
     }
 
-    /// Removes a session for good, at once.
+    /// Removes a session for good, at once, with its folder. Folders that come by git do not bring it back.
     pub async fn erase(&self, id: SessionId) -> Result<()> {
+        let session = self.store.session(id).await?;
+        self.bury(&session).await?;
+        self.remove_folder(&session, true).await;
         Ok(self.store.erase(id).await?)
     }
 
@@ -285,15 +293,28 @@ impl Engine {
         .await
     }
 
-    /// Removes for good what was deleted long enough ago.
+    /// Removes for good what was deleted long enough ago. Mostly there is nothing, which costs a look at an index.
     pub async fn erase_old(&self) -> Result<u32> {
-        Ok(self.store.erase_deleted(self.clock.now() - KEPT_FOR).await?)
+        let before = self.clock.now() - KEPT_FOR;
+        let old = self.store.deleted_before(before).await?;
+        if old.is_empty() {
+            return Ok(0);
+        }
+        for id in old {
+            let session = self.store.session(id).await?;
+            self.bury(&session).await?;
+            self.remove_folder(&session, true).await;
+        }
+        Ok(self.store.erase_deleted(before).await?)
     }
 
     /// Removes the text of one message everywhere; gives whether it has left the files already.
     pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<bool> {
+        let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
+        let said = self.store.heads(id, span).await?;
         let purged = self.store.purge(id, seq, self.clock.now()).await?;
-        self.purge_folder(id).await?;
+        let title = said.first().and_then(|said| summary::title(said.body.head()));
+        self.purge_folders(id, title.as_deref()).await?;
         Ok(purged)
     }
 
@@ -342,10 +363,20 @@ impl Engine {
         id: SessionId,
         decide: impl Fn(&Session) -> std::result::Result<Fact, Refusal>,
     ) -> Result<Session> {
+        self.change_alone_at(id, self.clock.now(), decide).await
+    }
+
+    /// The same, of something that happened at another time.
+    pub(crate) async fn change_alone_at(
+        &self,
+        id: SessionId,
+        at: jiff::Timestamp,
+        decide: impl Fn(&Session) -> std::result::Result<Fact, Refusal>,
+    ) -> Result<Session> {
         loop {
             let session = self.store.session(id).await?;
             let fact = decide(&session)?;
-            match self.store.change(&session, fact, self.clock.now()).await {
+            match self.store.change(&session, fact, at).await {
                 Err(store::Error::Conflict(_)) => (),
                 outcome => return Ok(outcome?),
             }

@@ -227,3 +227,20 @@ fn a_recent_message_that_finds_no_place_is_told_when_the_prompt_needs_it() {
     assert!(!context(None).contains(rule), "it is among the last 20, but they do not all fit");
     assert!(context(Some("When may the rollout touch us-east?")).contains(rule));
 }
+
+#[test]
+fn what_was_deleted_is_erased_by_itself_after_thirty_days() {
+    let (dir, engine, id) = session();
+    say(&engine, id, talk(3));
+    block_on(engine.delete(id)).unwrap();
+    let later = |days: i64| {
+        let url = StoreUrl::Sqlite(dir.path().join("s.db"));
+        let now = now() + jiff::SignedDuration::from_hours(24 * days);
+        Engine::new(block_on(rethread_store::open(&url)).unwrap(), Clock::Fixed(now))
+    };
+    for (days, is_there) in [(29, true), (31, false)] {
+        let engine = later(days);
+        block_on(engine.tidy(jiff::SignedDuration::from_mins(5))).unwrap();
+        assert_eq!(block_on(engine.session(id)).is_ok(), is_there, "after {days} days");
+    }
+}

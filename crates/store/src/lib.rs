@@ -252,6 +252,17 @@ pub trait Folders: Send + Sync + 'static {
     /// Gives a session a home, unless it has one; gives the one it has then.
     async fn place(&self, id: SessionId, home: Home) -> Result<Home>;
 
+    /// Remembers sessions, and lines of folders, that were deleted here for good: folders do not bring them back.
+    async fn bury(&self, ids: Vec<String>, at: jiff::Timestamp) -> Result<()>;
+
+    /// Forgets that something was deleted: somebody has brought it back on purpose.
+    async fn unbury(&self, id: &str) -> Result<()>;
+
+    async fn is_buried(&self, id: &str) -> Result<bool>;
+
+    /// Sessions that were deleted before a time and are still kept. Costs by its answer.
+    async fn deleted_before(&self, before: jiff::Timestamp) -> Result<Vec<SessionId>>;
+
     /// Every session of a project lives elsewhere now, folders included; gives how many there are.
     async fn rehome(&self, from: &str, to: &str, at: jiff::Timestamp) -> Result<u32>;
 }

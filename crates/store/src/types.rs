@@ -141,6 +141,8 @@ pub struct Housed {
     pub home: Home,
     /// Whether the log has more than the folder.
     pub is_behind: bool,
+    /// Whether the session is deleted: its folder is not to be there.
+    pub is_deleted: bool,
 }
 
 /// What became of a prompt that another process was asked to send.

@@ -58,7 +58,7 @@ impl Args {
         }
         let repair = self.repair && checked.health.damage.is_empty();
         let folders = match checked.health.damage.as_slice() {
-            [] => app.engine.check_folders(repair).await?,
+            [] => app.engine.check_folders(&app.config.user(None)?, repair).await?,
             _ => Vec::new(),
         };
         let is_well = checked.health.damage.is_empty()
@@ -179,6 +179,7 @@ fn folder_view(folder: &FolderHealth) -> serde_json::Value {
         "troubles": folder.troubles,
         "kept_aside": folder.aside,
         "repaired": folder.is_repaired,
+        "deleted_here": folder.is_deleted_here,
     })
 }
 
@@ -206,8 +207,15 @@ fn housed(folders: &[FolderHealth]) -> String {
             line("Repaired", &folder.path);
         }
     }
+    for folder in folders.iter().filter(|one| one.is_deleted_here) {
+        let told = format!(
+            "{}: its session was deleted here, so it is left alone; `git rm -r` removes it",
+            folder.path
+        );
+        line("Folder", &told);
+    }
     if ill.iter().any(|folder| !folder.is_repaired) {
-        out.push_str("`rethread doctor --repair` writes damaged logs anew.\n");
+        out.push_str("`rethread doctor --repair` writes damaged logs anew, as far as the messages are known here.\n");
     }
     out
 }

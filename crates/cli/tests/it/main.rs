@@ -71,6 +71,8 @@ mod terminal;
 mod token;
 mod tour;
 mod workspace_clones;
+mod workspace_damaged;
+mod workspace_gone;
 mod workspace_hostile;
 mod workspace_kills;
 mod workspace_repository;

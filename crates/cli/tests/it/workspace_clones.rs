@@ -269,14 +269,17 @@ fn what_comes_while_a_session_runs_neither_pauses_it_nor_mixes_with_it() {
 }
 
 #[test]
-fn two_sessions_that_got_the_same_folder_stay_two() {
+fn two_sessions_with_the_same_name_get_folders_of_their_own() {
     let team = Team::new(3);
     let [a, b, c] = &team.clones[..] else { panic!() };
+    let mut ids = Vec::new();
     for (env, words) in [(a, "say: by A"), (b, "say: by B")] {
         env.run(["run", "ref", words, "--kind", "brainstorm", "--topic", "API design"]).succeeded();
+        ids.push(env.only());
         stop(env, &env.only());
     }
-    assert_eq!(only_folder(a).file_name(), only_folder(b).file_name());
+    assert_ne!(only_folder(a).file_name(), only_folder(b).file_name());
+    ids.sort();
     push(a);
     pull(b);
     list(b);
@@ -291,6 +294,8 @@ fn two_sessions_that_got_the_same_folder_stay_two() {
             assert!(said.iter().any(|said| said == &own), "{said:#?}");
         }
         assert_eq!(said.len(), 2, "{said:#?}");
+        assert_eq!(folders(env).len(), 2);
+        assert_eq!(sessions(env).into_keys().collect::<Vec<_>>(), ids);
         assert!(!list(env).stderr.contains("note:"));
         env.assert_sound();
     }

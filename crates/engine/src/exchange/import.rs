@@ -64,7 +64,11 @@ impl Engine {
             reader.check(&dump)?;
             let (id, count) = (dump.id, Seq::try_from(dump.messages.len()).unwrap_or(Seq::MAX));
             match self.store.take_in(dump).await {
-                Ok(session) => imported.taken.push(session),
+                Ok(session) => {
+                    // Somebody wants it back.
+                    self.store.unbury(&id.to_string()).await?;
+                    imported.taken.push(session);
+                }
                 Err(store::Error::Exists(_)) => {
                     imported.known.push((self.store.session(id).await?, count));
                 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::session::{Beginning, FactRecord};
-use rethread_domain::summary::{Author, Summary};
 use rethread_domain::{Fact, Seq, SessionId, Status, id, quote};
 use rethread_store::{self as store, Dump, Home, Housed};
-use rethread_workspace::{Card, FolderPath, Item, Line, Seen, Workspace};
+use rethread_workspace::{Card, FolderPath, Item, Line, Locked, Seen, Workspace};
 
 use super::compare::{Branch, Known};
 use super::{Followed, Place, lines, lock, unseen};
@@ -36,6 +36,12 @@ impl Engine {
         let here: HashSet<&str> = seen.iter().map(|one| one.path.as_str()).collect();
         for one in &seen {
             let looked = match homes.get(one.path.as_str()).map(Vec::as_slice) {
+                Some(all) if !all.is_empty() && all.iter().all(|one| one.is_deleted) => {
+                    if one.log.is_some() || one.card.is_some() {
+                        followed.deleted_here.push(one.path.to_string());
+                    }
+                    continue;
+                }
                 Some([first, others @ ..]) => {
                     let is_behind = first.is_behind || others.iter().any(|one| one.is_behind);
                     if stands(one, &first.home) && !is_behind {
@@ -60,7 +66,7 @@ impl Engine {
     }
 
     /// A folder that is not known here.
-    async fn arrive(
+    pub(super) async fn arrive(
         &self,
         workspace: &Arc<Workspace>,
         user: &str,
@@ -79,6 +85,18 @@ impl Engine {
             return Ok(());
         }
         let locked = lock(folder).await?;
+        self.arrive_at(locked, workspace, user, seen, here, followed).await
+    }
+
+    async fn arrive_at(
+        &self,
+        locked: Locked,
+        workspace: &Workspace,
+        user: &str,
+        seen: &Seen,
+        here: &HashSet<&str>,
+        followed: &mut Followed,
+    ) -> Result<()> {
         let card = match locked.card() {
             Ok(card) => card,
             Err(error) => {
@@ -93,8 +111,16 @@ impl Engine {
         let home = unseen(workspace.root(), &seen.path, id);
         let place = Place { locked, path: seen.path.clone(), home };
         match self.store.session(id).await {
+            Ok(session) if session.deleted_at.is_some() => {
+                followed.deleted_here.push(seen.path.to_string());
+                Ok(())
+            }
             Ok(session) if session.user != user => Ok(()),
             Ok(_) => self.moved_here(place, id, here, followed).await,
+            Err(store::Error::NotFound(_)) if self.store.is_buried(&id.to_string()).await? => {
+                followed.deleted_here.push(seen.path.to_string());
+                Ok(())
+            }
             Err(store::Error::NotFound(_)) => {
                 self.take_in(place, id, user, card.unwrap_or_default(), followed).await
             }
@@ -157,7 +183,12 @@ impl Engine {
     }
 
     /// Every session of a folder lives elsewhere now.
-    async fn move_homes(&self, before: &Home, root: &str, path: &FolderPath) -> Result<()> {
+    pub(super) async fn move_homes(
+        &self,
+        before: &Home,
+        root: &str,
+        path: &FolderPath,
+    ) -> Result<()> {
         for Housed { id, home, .. } in self.store.homes(&before.root).await? {
             if home.path == before.path {
                 let (root, path) = (root.to_owned(), path.to_string());
@@ -177,8 +208,17 @@ impl Engine {
         card: Card,
         followed: &mut Followed,
     ) -> Result<()> {
-        let known = [Known { id, base: 0, ids: Vec::new() }];
-        let found = self.look(&place, &id.to_string(), &known)?;
+        let known = [Known { id, base: 0, ids: Vec::new(), purged: HashSet::new() }];
+        let found = self.look(&place, &id.to_string(), &known, &[])?;
+        if found.is_empty {
+            // A folder is made when something was said: this one lost it.
+            followed.troubles.push(format!(
+                "{}: its log is empty, so the session {} is not taken in; `git log -p` of messages.jsonl shows what was in it",
+                place.home.path,
+                id.short()
+            ));
+            return Ok(());
+        }
         found.write_by_hand(&place)?;
         let own = found.branches.first();
         let mut messages = Vec::new();
@@ -202,6 +242,15 @@ impl Engine {
         self.store.take_in(Dump { id, facts, messages }).await?;
         self.store.set_home(id, place.home.clone()).await?;
         followed.arrived.push(id);
+        let mut card = card;
+        if let [(_, upto @ None)] = card.summaries.as_mut_slice()
+            && found.branches.len() == 1
+        {
+            // Earlier versions did not say which messages a summary covers; here it can only be these.
+            let last = own.and_then(|branch| branch.arrivals.last());
+            *upto = last.map(|last| last.id.clone());
+        }
+        self.summarise_arrived(id, Some(&card)).await?;
         self.reconcile(&place, followed).await
     }
 }
@@ -215,7 +264,7 @@ fn stands(seen: &Seen, home: &Home) -> bool {
 }
 
 /// The sessions that begin in a log, in the order of the file.
-fn roots_of(locked: &rethread_workspace::Locked) -> Result<Vec<SessionId>> {
+pub(super) fn roots_of(locked: &rethread_workspace::Locked) -> Result<Vec<SessionId>> {
     let mut roots = Vec::new();
     locked.read(0, &mut |item| {
         if let Item::Line { line, .. } = item {
@@ -236,7 +285,7 @@ fn identified(
     match (named, roots.first().copied()) {
         (Some(Ok(named)), Some(root)) if !roots.contains(&named) => {
             followed.troubles.push(format!(
-                "{path}: session.json says {named}, its log says {root}: left alone"
+                "{path}: session.json says {named}, its log says {root}: left alone; `rethread doctor --repair` writes session.json anew"
             ));
             None
         }
@@ -298,16 +347,18 @@ fn facts(
             facts.push(FactRecord { after, at: message.at, fact });
         }
     }
-    if let Some(text) = card.summary.clone().filter(|text| !text.is_empty()) {
-        let summary =
-            Summary { by: Author::Model, upto: last, folded: 0, text, points: Vec::new() };
-        let fact = Fact::Summarised { conversation: None, summary };
-        facts.push(FactRecord { after: last, at: ended, fact });
+    let set =
+        |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
+    let title = card.title.clone().filter(|title| id::check_title(title).is_ok());
+    if let Some((title, at)) = title.zip(set(&card.title_set).filter(|at| *at != began)) {
+        let fact = Fact::Titled { title, from: TitleFrom::Agent };
+        facts.push(FactRecord { after: last, at, fact });
     }
     let to = match card.status.parse() {
         Ok(status @ (Status::Completed | Status::Archived)) => status,
         Ok(Status::Active | Status::Paused) | Err(_) => Status::Paused,
     };
-    facts.push(FactRecord { after: last, at: ended, fact: Fact::Moved { to } });
+    let at = set(&card.status_set).unwrap_or(ended);
+    facts.push(FactRecord { after: last, at, fact: Fact::Moved { to } });
     facts
 }

@@ -1,11 +1,22 @@
 //! What a folder says of its session: for programs in `session.json`, for people in `<kind>.md`.
 
-use rethread_domain::{Session, quote, summary};
+use jiff::Timestamp;
+use rethread_domain::{Fact, Seq, Session, quote, summary};
 use rethread_store::{Home, Span};
 use rethread_workspace::{Card, Page, digest};
 
 use super::{Followed, Place};
 use crate::{Engine, Result};
+
+/// When a session got the title and the status that it has, and up to where its summary goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetAt {
+    pub(super) title: Timestamp,
+    pub(super) status: Timestamp,
+    summary_upto: Seq,
+    /// Whether something was purged: what others summed up may still speak of it.
+    pub(super) has_purged: bool,
+}
 
 /// The newest messages in which decisions are looked for.
 const LATEST: u32 = 400;
@@ -20,18 +31,19 @@ impl Engine {
         followed: &mut Followed,
     ) -> Result<()> {
         home.facts = session.facts;
-        let card = self.card(session, followed);
+        let mut card = self.card(session, followed);
         let stands = place.locked.card_stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
         // When it was last active follows from the messages: for that alone nothing is written.
         let told = digest(&format!("{:?}", Card { last_active: String::new(), ..card.clone() }));
         if told == home.told && stands == home.card {
             return Ok(());
         }
+        let has_purged = self.stamp(session, &mut card).await?;
         home.card = match place.locked.card() {
             // The folder is another session's: this one is a branch of it.
             Ok(Some(other)) if other.id != card.id => return Ok(()),
             // After a merge fields may stand twice. As long as it says the same, it stays as git has it.
-            Ok(Some(same)) if is_same(&same, &card) => stands,
+            Ok(Some(same)) if is_same(&same, &card, has_purged) => stands,
             Err(error @ rethread_workspace::Error::Newer { .. }) => return Err(error.into()),
             Ok(_) | Err(_) => place.locked.write_card(&card)?.to_string(),
         };
@@ -39,6 +51,38 @@ impl Engine {
         let page = self.page_of(session, card).await?;
         place.locked.write_page(&session.kind, &page)?;
         Ok(())
+    }
+
+    /// Adds what tells, after a merge, which of two descriptions counts, and for which messages.
+    /// Gives whether something of the session was purged.
+    async fn stamp(&self, session: &Session, card: &mut Card) -> Result<bool> {
+        let set = self.set_at(session).await?;
+        card.title_set = Some(set.title.to_string());
+        card.status_set = Some(set.status.to_string());
+        if card.summary.is_some() {
+            let upto = set.summary_upto.min(session.last_seq);
+            card.summary_upto = Some(self.line_before(session, upto + 1).await?);
+        }
+        card.last = vec![self.line_before(session, session.last_seq + 1).await?];
+        Ok(set.has_purged)
+    }
+
+    /// When a session got the title and the status that it has.
+    pub(super) async fn set_at(&self, session: &Session) -> Result<SetAt> {
+        let began = session.started_at;
+        let mut set = SetAt { title: began, status: began, summary_upto: 0, has_purged: false };
+        for record in self.store.facts(session.id).await? {
+            match record.fact {
+                Fact::Titled { title, .. } if session.title.as_ref() == Some(&title) => {
+                    set.title = record.at;
+                }
+                Fact::Moved { .. } => set.status = record.at,
+                Fact::Purged { .. } => set.has_purged = true,
+                Fact::Summarised { conversation: None, summary } => set.summary_upto = summary.upto,
+                _ => (),
+            }
+        }
+        Ok(set)
     }
 
     fn card(&self, session: &Session, followed: &mut Followed) -> Card {
@@ -80,13 +124,31 @@ impl Engine {
     }
 }
 
-/// Whether two descriptions say the same, but for when the session was last active.
-fn is_same(one: &Card, other: &Card) -> bool {
+/// Whether a description that was found says what ours does. After a merge it may say more: summaries of branches that
+/// are not ours, and when somebody else did the same.
+fn is_same(found: &Card, ours: &Card, has_purged: bool) -> bool {
     let bare = |card: &Card| Card {
         version: Card::VERSION,
+        title_set: None,
+        status_set: None,
+        summary: None,
+        summary_upto: None,
         last_active: String::new(),
+        last: Vec::new(),
+        summaries: Vec::new(),
         other: serde_json::Map::new(),
         ..card.clone()
     };
-    one.version <= Card::VERSION && bare(one) == bare(other)
+    let has_ours = match &ours.summary {
+        Some(text) => {
+            found.summaries.iter().any(|(other, upto)| other == text && *upto == ours.summary_upto)
+        }
+        None => true,
+    };
+    found.version <= Card::VERSION
+        && found.title_set.is_some()
+        && has_ours
+        && !(has_purged && found.summaries.len() > usize::from(ours.summary.is_some()))
+        && ours.last.iter().all(|last| found.last.contains(last))
+        && bare(found) == bare(ours)
 }

@@ -3,7 +3,7 @@
 //! Every line says which line it came after. Lines that nobody here knows, and that go on where a session ends, belong
 //! to it; lines that go on from an earlier place are a branch: somebody else went on at the same time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rethread_domain::{Seq, SessionId};
 
@@ -15,6 +15,8 @@ pub(super) struct Known {
     pub(super) base: Seq,
     /// What the folder knows the others by, in order.
     pub(super) ids: Vec<String>,
+    /// Those of them whose text was purged.
+    pub(super) purged: HashSet<String>,
 }
 
 impl Known {
@@ -128,6 +130,11 @@ impl<T> Comparison<T> {
         self.before = place;
     }
 
+    /// Which message of which branch a line is.
+    pub(super) fn place_of(&self, id: &str) -> Option<(usize, Seq)> {
+        self.places.get(id).copied()
+    }
+
     /// What a line that goes on with the session of the folder comes after.
     pub(super) fn last_id(&self) -> &str {
         &self.last_id
@@ -183,7 +190,7 @@ mod tests {
 
     fn known(base: Seq, ids: &[&str]) -> Known {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();
-        Known { id: SessionId::generate(), base, ids }
+        Known { id: SessionId::generate(), base, ids, purged: HashSet::new() }
     }
 
     fn compare(known: &[Known], lines: &[(&str, &str)]) -> Vec<Branch<()>> {

@@ -9,11 +9,15 @@ mod card;
 mod commit;
 mod compare;
 mod lines;
+mod look;
+mod purged;
 mod reconcile;
+mod remove;
 mod repair;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
@@ -43,8 +47,12 @@ pub struct Followed {
     pub went_on: Vec<(SessionId, u32)>,
     /// Forks that were made because somebody else went on at the same time, each with what it is a fork of.
     pub forked: Vec<(SessionId, SessionId)>,
+    /// Messages that were purged elsewhere, and are now purged here.
+    pub purged: Vec<(SessionId, Seq)>,
     /// What is not as it should be.
     pub troubles: Vec<String>,
+    /// Folders of sessions that were deleted here, and came back by git or by hand: they are left alone.
+    pub deleted_here: Vec<String>,
     /// What was masked, and how often.
     pub masked: BTreeMap<String, u32>,
 }
@@ -54,7 +62,9 @@ impl Followed {
         self.arrived.extend(other.arrived);
         self.went_on.extend(other.went_on);
         self.forked.extend(other.forked);
+        self.purged.extend(other.purged);
         self.troubles.extend(other.troubles);
+        self.deleted_here.extend(other.deleted_here);
         self.mask(other.masked.into_iter().flat_map(|(what, n)| (0..n).map(move |_| what.clone())));
     }
 
@@ -94,6 +104,9 @@ impl Engine {
             return Ok(followed);
         }
         let session = self.store.session(id).await?;
+        if session.deleted_at.is_some() {
+            return Ok(followed);
+        }
         let Some(home) = self.home(&session, home).await? else { return Ok(followed) };
         let Some(place) = self.enter(id, home).await? else { return Ok(followed) };
         // Others may have written while we waited for the lock.
@@ -145,7 +158,7 @@ impl Engine {
         let date = session.started_at.to_zoned(TimeZone::system()).date().to_string();
         // The name of a folder goes wherever the folder goes.
         let title = self.redactor.redact(session.title.as_deref().unwrap_or_default()).text;
-        let named = topic(&title);
+        let named = topic_of(&title, session.id);
         let kind = if is_kind_name(&session.kind) { session.kind.as_str() } else { "chat" };
         let path = workspace.create(&date, kind, &named)?;
         let home = unseen(workspace.root(), &path, session.id);
@@ -157,13 +170,19 @@ impl Engine {
         Ok(Some(placed))
     }
 
+    fn workspace_of(&self, home: &Home) -> Result<Arc<Workspace>> {
+        match &self.workspace {
+            Some(own) if own.root() == Path::new(&home.root) => Ok(Arc::clone(own)),
+            _ => Ok(Arc::new(Workspace::open(Path::new(&home.root))?)),
+        }
+    }
+
     /// Locks the folder of a session; `None` where its workspace is not here.
     async fn enter(&self, id: SessionId, home: Home) -> Result<Option<Place>> {
-        let workspace = match &self.workspace {
-            Some(own) if own.root() == Path::new(&home.root) => std::sync::Arc::clone(own),
-            _ if !Path::new(&home.root).is_dir() => return Ok(None),
-            _ => std::sync::Arc::new(Workspace::open(Path::new(&home.root))?),
-        };
+        if !Path::new(&home.root).is_dir() {
+            return Ok(None);
+        }
+        let workspace = self.workspace_of(&home)?;
         let mut path: FolderPath = home.path.parse()?;
         if workspace.folder(&path)?.is_none()
             && let Some(renamed) = self.renamed(&workspace, &home).await?
@@ -265,10 +284,16 @@ impl Engine {
         let homes = self.store.homes(&root.to_string_lossy()).await?;
         let mut found: Vec<(String, SessionId)> = Vec::new();
         for Housed { id, home, .. } in homes {
-            let is_meant = beneath == Some(Path::new(&home.path))
-                || home.path == wanted
-                || home.path.rsplit('/').next() == Some(wanted)
-                || home.path.strip_prefix("conversations/") == Some(wanted);
+            // The part of the id at the end of a name need not be given.
+            let short = format!("-{}", id.short());
+            let names = [home.path.as_str(), home.path.strip_suffix(&short).unwrap_or(&home.path)];
+            let is_meant = beneath
+                .is_some_and(|path| names.iter().any(|name| path == Path::new(name)))
+                || names.iter().any(|name| {
+                    *name == wanted
+                        || name.rsplit('/').next() == Some(wanted)
+                        || name.strip_prefix("conversations/") == Some(wanted)
+                });
             // Of the branches in one folder the first is meant.
             if is_meant && !found.iter().any(|(path, _)| *path == home.path) {
                 found.push((home.path, id));
@@ -276,6 +301,15 @@ impl Engine {
         }
         Ok(found.into_iter().map(|(_, id)| id).collect())
     }
+}
+
+/// The topic in the name of a session's folder. It ends with a part of the session's id: two people who begin a session
+/// at the same time, each in a clone, never get the same folder.
+fn topic_of(title: &str, id: SessionId) -> String {
+    const LONGEST: usize = 50;
+    let named = topic(title);
+    let named = named[..named.floor_char_boundary(LONGEST)].trim_end_matches('-');
+    format!("{named}-{}", id.short())
 }
 
 /// A home of which nothing is known yet.

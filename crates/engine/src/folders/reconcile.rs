@@ -1,72 +1,29 @@
 //! Bringing a folder that somebody else has changed and the log together again.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use rethread_domain::session::{Move, Origin as Forked, Refusal};
 use rethread_domain::summary::{Author, Summary};
 use rethread_domain::{Fact, Seq, Session, SessionId, Status};
 use rethread_store::{Append, Home, Order, Span};
-use rethread_workspace::{Entry, Item, Line, Loose, digest};
+use rethread_workspace::{Card, Line, digest};
 
-use super::compare::{self, Arrival, Branch, Comparison, Known, Origin};
-use super::{Followed, PAGE, Place, lines};
+use super::card::SetAt;
+use super::compare::{self, Arrival, Branch, Known, Origin};
+use super::look::Found;
+use super::{FolderHealth, Followed, PAGE, Place, lines};
 use crate::{Engine, Error, Result};
 
-/// What was found in a folder's log.
-pub(super) struct Found {
-    pub(super) branches: Vec<Branch<Line>>,
-    /// Lines that somebody wrote by hand, by their place in the file: to be written as ours.
-    by_hand: Vec<(std::ops::Range<u64>, Line)>,
-    pub(super) troubles: Vec<String>,
-    /// Sessions that begin here: more than one where two clones gave them the same folder.
-    roots: Vec<String>,
-    torn: Option<std::ops::Range<u64>>,
-}
-
-/// What became of a branch: its session, and how many messages came to it.
+/// What became of a branch: how many messages came to its session. Without a session it was left alone.
 pub(super) struct Taken {
-    id: SessionId,
+    id: Option<SessionId>,
     count: u32,
+    is_new: bool,
 }
 
-impl Found {
-    /// What people wrote is written anew as ours, so that it is known the next time.
-    pub(super) fn write_by_hand(&self, place: &Place) -> Result<()> {
-        if self.by_hand.is_empty() {
-            return Ok(());
-        }
-        let mut entries = Vec::new();
-        let mut from = 0;
-        for (at, line) in &self.by_hand {
-            if from < at.start {
-                entries.push(Entry::Raw(place.locked.bytes(from..at.start)?));
-            }
-            entries.push(Entry::Line(line.clone()));
-            from = at.end;
-        }
-        let size = place.locked.stamp()?.map_or(0, |stamp| stamp.size);
-        if from < size {
-            entries.push(Entry::Raw(place.locked.bytes(from..size)?));
-        }
-        place.locked.replace_log(&mut entries.into_iter())?;
-        Ok(())
-    }
-
-    /// What is damaged at the end is set aside, so that the next line begins on a line of its own.
-    fn set_aside(&self, place: &Place, followed: &mut Followed) -> Result<()> {
-        if self.torn.is_none() {
-            return Ok(());
-        }
-        if let Some(torn) = place.locked.truncate_torn()? {
-            followed.troubles.push(format!(
-                "{}: its log ended in the middle of a line; those {} bytes are kept in {}",
-                place.home.path,
-                torn.at.end - torn.at.start,
-                torn.aside.display()
-            ));
-        }
-        Ok(())
-    }
+impl Taken {
+    const LEFT: Self = Self { id: None, count: 0, is_new: false };
 }
 
 impl Engine {
@@ -75,37 +32,117 @@ impl Engine {
         let root = place.home.root.clone();
         let sessions = self.sessions_in(&root, &place.home.path).await?;
         let Some(first) = sessions.first() else { return Ok(()) };
+        let before = followed.troubles.len();
         let mut known = Vec::new();
         for session in &sessions {
             known.push(self.known(session, first.id).await?);
         }
-        let found = self.look(place, &first.id.to_string(), &known)?;
+        let card = place.locked.card().ok().flatten();
+        let own = card.as_ref().filter(|card| card.id == first.id.to_string());
+        let last = own.map_or(&[][..], |card| card.last.as_slice());
+        let found = self.look(place, &first.id.to_string(), &known, last)?;
         let path = Path::new(&place.home.root).join(&place.home.path);
         let named = |trouble: &String| format!("{}: {trouble}", path.display());
         followed.troubles.extend(found.troubles.iter().map(named));
-        let card = place.locked.card().ok().flatten();
-        let is_news = !found.branches.iter().all(|branch| branch.arrivals.is_empty());
         found.write_by_hand(place)?;
+        self.purge_too(&sessions, &found, followed).await?;
+        let is_news = found.branches.iter().any(|branch| !branch.arrivals.is_empty());
+        let set = self.set_at(first).await?;
+        if is_news {
+            self.unarchive(&sessions).await?;
+        }
         let mut taken: Vec<Taken> = Vec::new();
         for branch in &found.branches {
             let one = self.arrived_in(branch, &taken, place, followed).await?;
             taken.push(one);
         }
-        match card {
-            Some(card) if card.id == first.id.to_string() => {
-                self.heed(&card, first, is_news).await?;
+        if let Some(card) = own.filter(|_| first.deleted_at.is_none()) {
+            self.heed(card, first, set, is_news).await?;
+        } else if let Some(card) = card.as_ref().filter(|card| !found.roots.contains(&card.id)) {
+            if own.is_none() {
+                followed.troubles.push(format!(
+                    "{}: session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
+                    path.display(),
+                    card.id,
+                    first.id
+                ));
             }
-            Some(card) if found.roots.contains(&card.id) => (),
-            Some(card) => followed.troubles.push(format!(
-                "{}: session.json names the session {}, its log is that of {}: session.json is left as it is",
-                path.display(),
-                card.id,
-                first.id
-            )),
-            None => (),
+        }
+        for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
+            self.move_to(session.id, Status::Archived, session.last_active_at).await?;
+        }
+        for one in taken.iter().filter(|one| one.count > 0 || one.is_new) {
+            if let Some(id) = one.id {
+                self.summarise_arrived(id, card.as_ref()).await?;
+            }
         }
         found.set_aside(place, followed)?;
-        self.bring_up(place, &taken, &known, &found, followed).await
+        self.bring_up(place, &taken, &known, &found, followed).await?;
+        if found.has_purged_text {
+            self.rewrite(place, None, &mut FolderHealth::default()).await?;
+        }
+        let has_trouble = followed.troubles.len() > before;
+        self.remember(place, &taken, has_trouble).await
+    }
+
+    /// What was purged elsewhere is purged here.
+    async fn purge_too(
+        &self,
+        sessions: &[Session],
+        found: &Found,
+        followed: &mut Followed,
+    ) -> Result<()> {
+        for (branch, seq, at) in &found.purged {
+            let Some(session) = sessions.get(*branch) else { continue };
+            self.store.purge(session.id, *seq, *at).await?;
+            followed.purged.push((session.id, *seq));
+        }
+        Ok(())
+    }
+
+    /// Messages can come to what is archived here: it is opened for them, and archived again unless somebody else went
+    /// on later than that.
+    async fn unarchive(&self, sessions: &[Session]) -> Result<()> {
+        for session in sessions {
+            if session.status == Status::Archived && session.deleted_at.is_none() {
+                self.move_to(session.id, Status::Paused, session.last_active_at).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn move_to(&self, id: SessionId, to: Status, at: jiff::Timestamp) -> Result<()> {
+        let moved = self.change_alone_at(id, at, |session| match session.status {
+            status if status == to => Err(Refusal::Already(id, to)),
+            _ => Ok(Fact::Moved { to }),
+        });
+        match moved.await {
+            Ok(_) | Err(Error::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The summary of a session to which messages came: the one that came with them, if it covers just these; otherwise
+    /// it is made here. One of another branch never stands over it.
+    pub(super) async fn summarise_arrived(&self, id: SessionId, card: Option<&Card>) -> Result<()> {
+        let session = self.store.session(id).await?;
+        let last = self.line_before(&session, session.last_seq + 1).await?;
+        // What was purged here may be in what others summed up.
+        let has_purged = self.set_at(&session).await?.has_purged;
+        let card = card.filter(|_| !has_purged);
+        let summaries = card.map_or(&[][..], |card| card.summaries.as_slice());
+        let came = summaries
+            .iter()
+            .find(|(text, upto)| !text.is_empty() && upto.as_deref() == Some(last.as_str()));
+        let Some((text, _)) = came else { return self.sum_up_alone(session).await };
+        if session.summary.as_ref() == Some(text) {
+            return Ok(());
+        }
+        let (by, upto) = (Author::Model, session.last_seq);
+        let summary = Summary { by, upto, folded: 0, text: text.clone(), points: Vec::new() };
+        let fact = Fact::Summarised { conversation: None, summary };
+        self.change_alone(id, |_| Ok(fact.clone())).await?;
+        Ok(())
     }
 
     /// The sessions of a folder, the first of them its own.
@@ -124,69 +161,23 @@ impl Engine {
         let owners = self.owners(session).await?;
         let base = if session.id == first { 0 } else { shared(session) };
         let mut ids = Vec::new();
+        let mut purged = HashSet::new();
         let mut from = base + 1;
         while from <= session.last_seq {
             let span =
                 Span { from, to: session.last_seq, order: Order::OldestFirst, limit: 10 * PAGE };
             let page = self.store.heads(session.id, span).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
-            ids.extend(page.iter().map(|message| owners.line_id(message)));
+            for message in &page {
+                let id = owners.line_id(message);
+                if message.purged_at.is_some() {
+                    purged.insert(id.clone());
+                }
+                ids.push(id);
+            }
             from = last + 1;
         }
-        Ok(Known { id: session.id, base, ids })
-    }
-
-    /// Reads the whole log of a folder.
-    pub(super) fn look(&self, place: &Place, root: &str, known: &[Known]) -> Result<Found> {
-        let mut comparison = Comparison::new(root, known);
-        let mut by_hand = Vec::new();
-        let mut troubles = Vec::new();
-        let now = self.clock.now().to_string();
-        let mut written = Vec::new();
-        let mut roots = Vec::new();
-        let end = place.locked.read(0, &mut |item| match item {
-            Item::Line { line, number, .. } => {
-                if compare::is_root(&line.after) {
-                    roots.push(line.after.clone());
-                }
-                let is_known = comparison.knows(&line.id);
-                match if is_known { Ok(()) } else { lines::check(&line) } {
-                    Ok(()) => {
-                        let after = line.after.clone();
-                        comparison.see(line.id.clone(), Some(&after), line);
-                    }
-                    Err(why) => troubles.push(format!("line {number} is no message: {why}")),
-                }
-            }
-            Item::Written { line, at, number } => written.push((at, line, number)),
-            Item::Edited { line, number, .. } => troubles.push(edited(&line, number)),
-            Item::Newer { number, version, .. } => troubles.push(format!(
-                "line {number} was written by a newer version ({version}): left as it is"
-            )),
-            Item::Conflict { number, .. } => {
-                troubles.push(format!("line {number} is a mark of a merge that was not finished"));
-            }
-            Item::Damaged { at, number, why } => troubles.push(format!(
-                "line {number} (bytes {} to {}) is damaged: {why}",
-                at.start, at.end
-            )),
-        })?;
-        // What people add goes on where the session ends, wherever in the file they wrote it.
-        for (at, line, number) in written {
-            if line.id.as_deref().is_some_and(|id| comparison.knows(id)) {
-                // The sum was taken away with the edit.
-                troubles.push(edited(&line, number));
-                continue;
-            }
-            let line = by_a_person(line, comparison.last_id(), &now);
-            if let Err(why) = lines::check(&line) {
-                troubles.push(format!("line {number} is no message: {why}"));
-                continue;
-            }
-            by_hand.push((at, line.clone()));
-            comparison.see(line.id.clone(), Some(&line.after.clone()), line);
-        }
-        Ok(Found { branches: comparison.finish(), by_hand, troubles, roots, torn: end.torn })
+        Ok(Known { id: session.id, base, ids, purged })
     }
 
     /// Takes the new lines of a branch into its session, which is made where there is none.
@@ -199,10 +190,17 @@ impl Engine {
     ) -> Result<Taken> {
         let mut is_new = false;
         let id = match branch.origin {
+            Origin::Session(id) if self.store.session(id).await?.deleted_at.is_some() => {
+                return Ok(Taken { id: Some(id), ..Taken::LEFT });
+            }
             Origin::Session(id) => id,
             Origin::Fork { of, at } => {
-                let source = before.get(of).map(|one| one.id).ok_or(Error::Interrupted)?;
-                let fork = self.branch_off(source, at, branch).await?;
+                let Some(source) = before.get(of).and_then(|one| one.id) else {
+                    return Ok(Taken::LEFT);
+                };
+                let Some(fork) = self.branch_off(source, at, branch, place).await? else {
+                    return Ok(Taken::LEFT);
+                };
                 let home = Home { seq: at, told: String::new(), ..place.home.clone() };
                 self.store.place(fork, Home { log: String::new(), ..home }).await?;
                 followed.forked.push((fork, source));
@@ -220,7 +218,7 @@ impl Engine {
         if is_new {
             self.put_away(id).await?;
         }
-        Ok(Taken { id, count })
+        Ok(Taken { id: Some(id), count, is_new })
     }
 
     /// Nobody is in a branch that came from elsewhere; its title tells it from the other.
@@ -237,20 +235,39 @@ impl Engine {
         Ok(())
     }
 
-    /// The session of a branch: the same in every store that sees it.
+    /// The session of a branch: the same in every store that sees it. `None` for one that was deleted here, is deleted, or
+    /// lives in a folder of its own.
     async fn branch_off(
         &self,
         source: SessionId,
         at: Seq,
         branch: &Branch<Line>,
-    ) -> Result<SessionId> {
-        let first = branch.arrivals.first().map(|arrival| arrival.id.as_str()).unwrap_or_default();
-        let id = SessionId::derived(&digest(&format!("{source}\n{first}")));
+        place: &Place,
+    ) -> Result<Option<SessionId>> {
+        let Some(first) = branch.arrivals.first() else { return Ok(None) };
+        // Another session that got the same folder in another clone stays itself.
+        let other = first.line.after.parse::<SessionId>().ok().filter(|id| *id != source);
+        let id = other.filter(|_| at == 0);
+        let id =
+            id.unwrap_or_else(|| SessionId::derived(&digest(&format!("{source}\n{}", first.id))));
+        for gone in [first.id.as_str(), id.to_string().as_str()] {
+            if self.store.is_buried(gone).await? {
+                return Ok(None);
+            }
+        }
         match self.store.session(id).await {
-            Ok(_) => Ok(id),
+            Ok(session) if session.deleted_at.is_some() => Ok(None),
+            Ok(_) => {
+                let home = self.store.home(id).await?;
+                let is_elsewhere = home.is_some_and(|home| home.path != place.home.path);
+                Ok((!is_elsewhere).then_some(id))
+            }
             Err(rethread_store::Error::NotFound(_)) => {
+                if self.store.session(source).await?.deleted_at.is_some() {
+                    return Ok(None);
+                }
                 self.store.fork(source, at, id, self.clock.now()).await?;
-                Ok(id)
+                Ok(Some(id))
             }
             Err(error) => Err(error.into()),
         }
@@ -275,12 +292,13 @@ impl Engine {
         let mut count = 0;
         for part in arrivals.chunks(PAGE as usize) {
             let mut messages = Vec::new();
+            let mut purged = Vec::new();
             for arrival in part {
                 match lines::message(arrival.line.clone()) {
-                    // What was purged elsewhere has nothing to say here.
-                    Ok((mut message, _)) => {
+                    Ok((mut message, purged_at)) => {
                         self.prepare(&mut message);
                         messages.push(message);
+                        purged.push(purged_at);
                     }
                     Err(why) => followed.troubles.push(format!(
                         "{}: {:?} is no message: {why}",
@@ -290,6 +308,11 @@ impl Engine {
             }
             let written = self.store.append(Append::new(id, messages)).await?;
             count += u32::try_from(written.iter().filter(|one| one.is_new).count()).unwrap_or(0);
+            for (one, at) in written.iter().zip(purged) {
+                if let Some(at) = at {
+                    self.store.purge(id, one.seq, at).await?;
+                }
+            }
         }
         Ok(count)
     }
@@ -303,8 +326,12 @@ impl Engine {
         found: &Found,
         followed: &mut Followed,
     ) -> Result<()> {
-        for (index, (Taken { id, .. }, branch)) in taken.iter().zip(&found.branches).enumerate() {
+        for (index, (one, branch)) in taken.iter().zip(&found.branches).enumerate() {
+            let Some(id) = &one.id else { continue };
             let session = self.store.session(*id).await?;
+            if session.deleted_at.is_some() {
+                continue;
+            }
             let own = self.store.home(*id).await?.unwrap_or_else(|| place.home.clone());
             let before = known.get(index).map_or(session.last_seq, Known::last);
             let (first, others) = compare::tail(&branch.absent, before);
@@ -317,7 +344,8 @@ impl Engine {
             }
             let mut home =
                 Home { root: place.home.root.clone(), path: place.home.path.clone(), ..own };
-            let came: u32 = taken.iter().filter(|one| one.id == *id).map(|one| one.count).sum();
+            let came: u32 =
+                taken.iter().filter(|one| one.id == Some(*id)).map(|one| one.count).sum();
             // What came from the folder is in it; what it lacks at its end is written there, and so is what was said
             // while we looked.
             home.seq = match first {
@@ -330,10 +358,20 @@ impl Engine {
             self.describe(place, &session, &mut home, followed).await?;
             self.store.set_home(*id, home).await?;
         }
+        Ok(())
+    }
+
+    /// Remembers how a folder stands. One with which something is wrong is looked at again, and told of again, until it
+    /// is mended.
+    async fn remember(&self, place: &Place, taken: &[Taken], has_trouble: bool) -> Result<()> {
         let log = place.locked.stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
-        for Taken { id, .. } in taken {
-            if let Some(home) = self.store.home(*id).await? {
-                self.store.set_home(*id, Home { log: log.clone(), ..home }).await?;
+        for id in taken.iter().filter_map(|one| one.id) {
+            if let Some(mut home) = self.store.home(id).await? {
+                home.log.clone_from(&log);
+                if has_trouble {
+                    home.card.clear();
+                }
+                self.store.set_home(id, home).await?;
             }
         }
         Ok(())
@@ -348,43 +386,41 @@ impl Engine {
         Ok(before.first().map_or_else(|| session.id.to_string(), |one| owners.line_id(one)))
     }
 
-    /// Takes over what a newer description says.
-    async fn heed(
-        &self,
-        card: &rethread_workspace::Card,
-        before: &Session,
-        is_news: bool,
-    ) -> Result<()> {
-        let newer =
+    /// Takes over what a newer description says: of two titles, or two statuses, the one that was set later.
+    async fn heed(&self, card: &Card, before: &Session, set: SetAt, is_news: bool) -> Result<()> {
+        let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
+        // Descriptions of earlier versions do not say when.
+        let is_later =
             card.last_active.parse::<jiff::Timestamp>().is_ok_and(|at| at > before.last_active_at);
-        if !newer && !is_news {
-            return Ok(());
-        }
-        let session = self.store.session(before.id).await?;
-        let to = match card.status.parse::<Status>() {
-            Ok(Status::Completed) => Some(Status::Completed),
+        let unsaid = (is_later || is_news).then(|| self.clock.now());
+        let title_at = time(&card.title_set).or(unsaid).filter(|at| *at > set.title);
+        let status_at = time(&card.status_set).or(unsaid).filter(|at| *at > set.status);
+        let theirs = match card.status.parse::<Status>() {
+            Ok(status @ (Status::Completed | Status::Archived)) => Some(status),
             // Whoever has it open elsewhere does not have it open here.
             Ok(Status::Active | Status::Paused) => Some(Status::Paused),
-            Ok(Status::Archived) | Err(_) => None,
+            Err(_) => None,
+        };
+        let (to, at) = match theirs.zip(status_at) {
+            Some(theirs) => theirs,
+            // Messages that came have woken it up.
+            None if before.status == Status::Active => (Status::Paused, set.status),
+            None => (before.status, set.status),
         };
         // Whoever holds it here goes on, whatever others do.
-        let is_held = session.status == Status::Active && self.store.is_claimed(before.id).await?;
-        if let Some(to) =
-            to.filter(|to| session.status != *to && session.status != Status::Archived && !is_held)
-        {
-            self.change_alone(before.id, |_| Ok(Fact::Moved { to })).await?;
+        let is_held = self.store.is_claimed(before.id).await?;
+        let is_open = before.status == Status::Active && status_at.is_none() && !is_news;
+        if !is_held && !is_open {
+            self.move_to(before.id, to, at).await?;
         }
-        if let Some(text) = card.summary.clone().filter(|text| is_news && !text.is_empty()) {
-            let (by, upto) = (Author::Model, session.last_seq);
-            let summary = Summary { by, upto, folded: 0, text, points: Vec::new() };
-            let fact = Fact::Summarised { conversation: None, summary };
-            self.change_alone(before.id, |_| Ok(fact.clone())).await?;
-        }
-        let title = card.title.clone().filter(|title| session.title.as_ref() != Some(title));
-        if let Some(title) = title.filter(|title| rethread_domain::id::check_title(title).is_ok()) {
-            let from = session.title_from.max(rethread_domain::conversation::TitleFrom::Agent);
-            self.change_alone(before.id, |_| Ok(Fact::Titled { title: title.clone(), from }))
-                .await?;
+        let title = card.title.clone().filter(|title| before.title.as_ref() != Some(title));
+        let title = title.filter(|title| rethread_domain::id::check_title(title).is_ok());
+        if let Some((title, at)) = title.zip(title_at) {
+            let from = before.title_from.max(rethread_domain::conversation::TitleFrom::Agent);
+            self.change_alone_at(before.id, at, |_| {
+                Ok(Fact::Titled { title: title.clone(), from })
+            })
+            .await?;
         }
         Ok(())
     }
@@ -403,34 +439,5 @@ fn reopened(session: &Session) -> std::result::Result<Fact, Refusal> {
             session.accepts_messages()?;
             Err(Refusal::Already(session.id, session.status))
         }
-    }
-}
-
-fn edited(line: &Loose, number: u64) -> String {
-    match &line.id {
-        Some(id) => format!(
-            "line {number} (message {id}) was changed by hand or damaged: the session keeps what was said, the file keeps the change"
-        ),
-        None => format!("line {number} was changed by hand or damaged"),
-    }
-}
-
-/// What a person added to a log.
-fn by_a_person(line: Loose, before: &str, now: &str) -> Line {
-    let id = line.id.unwrap_or_else(|| {
-        digest(&format!("{before}\n{}\n{}", line.role, line.content))[..32].to_owned()
-    });
-    Line {
-        id,
-        after: before.to_owned(),
-        kind: line.kind.unwrap_or_else(|| lines::MESSAGE.to_owned()),
-        role: line.role,
-        content: line.content,
-        timestamp: line.timestamp.unwrap_or_else(|| now.to_owned()),
-        conversation: line
-            .conversation
-            .unwrap_or_else(|| rethread_domain::conversation::DEFAULT.to_owned()),
-        agent: line.agent,
-        other: line.other,
     }
 }

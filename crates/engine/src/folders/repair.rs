@@ -1,13 +1,17 @@
 //! Checking folders, and writing those anew that are damaged. What was damaged is kept aside.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rethread_domain::SessionId;
 use rethread_store::{Home, Housed};
-use rethread_workspace::{Entry, Item, Line};
+use rethread_workspace::{Entry, Item, Line, Seen, Workspace};
 
-use super::{Followed, Place, lines};
-use crate::{Engine, Result};
+use super::arrive::roots_of;
+use super::{Followed, Place, lines, lock, look};
+use crate::{Engine, Error, Result};
 
 /// What is wrong in one folder, and what was done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,11 +21,13 @@ pub struct FolderHealth {
     /// Where damaged parts are kept, after a repair.
     pub aside: Vec<PathBuf>,
     pub is_repaired: bool,
+    /// Its session was deleted here: whatever brought the folder back, it is left alone.
+    pub is_deleted_here: bool,
 }
 
 impl Engine {
     /// Reads every folder of the workspace from beginning to end.
-    pub async fn check_folders(&self, repair: bool) -> Result<Vec<FolderHealth>> {
+    pub async fn check_folders(&self, user: &str, repair: bool) -> Result<Vec<FolderHealth>> {
         let mut healths = Vec::new();
         let Some(workspace) = self.workspace.clone() else { return Ok(healths) };
         for odd in workspace.odd()? {
@@ -30,7 +36,9 @@ impl Engine {
         }
         let root = workspace.root().to_string_lossy().into_owned();
         let mut seen: Vec<String> = Vec::new();
-        for Housed { id, home, .. } in self.store.homes(&root).await? {
+        let scanned = workspace.scan()?;
+        let homes = self.store.homes(&root).await?;
+        for Housed { id, home, .. } in homes.iter().filter(|one| !one.is_deleted).cloned() {
             if seen.contains(&home.path) {
                 continue;
             }
@@ -43,7 +51,61 @@ impl Engine {
                 ..FolderHealth::default()
             }));
         }
+        for one in scanned.iter().filter(|one| !seen.iter().any(|path| path == one.path.as_str())) {
+            healths.extend(self.check_unknown(&workspace, user, one, &scanned, repair).await);
+        }
         Ok(healths)
+    }
+
+    /// A folder in which no session lives that is known here.
+    async fn check_unknown(
+        &self,
+        workspace: &Arc<Workspace>,
+        user: &str,
+        one: &Seen,
+        scanned: &[Seen],
+        repair: bool,
+    ) -> Option<FolderHealth> {
+        let here = scanned.iter().map(|one| one.path.as_str()).collect();
+        let mut health = FolderHealth { path: one.path.to_string(), ..FolderHealth::default() };
+        let mut followed = Followed::default();
+        let mut looked = self.arrive(workspace, user, one, &here, &mut followed).await;
+        if repair && !followed.troubles.is_empty() {
+            followed = Followed::default();
+            looked = match self.set_wrong_card_aside(workspace, one).await {
+                Ok(aside) => {
+                    health.is_repaired = aside.is_some();
+                    health.aside.extend(aside);
+                    self.arrive(workspace, user, one, &here, &mut followed).await
+                }
+                Err(error) => Err(error),
+            };
+            health.is_repaired &= looked.is_ok() && followed.troubles.is_empty();
+            if health.is_repaired {
+                health.troubles.push("session.json named another session than its log".to_owned());
+            }
+        }
+        health.troubles.extend(followed.troubles);
+        health.troubles.extend(looked.err().map(|error| error.to_string()));
+        health.is_deleted_here = !followed.deleted_here.is_empty();
+        let is_worth_telling = health.is_deleted_here || !health.troubles.is_empty();
+        is_worth_telling.then_some(health)
+    }
+
+    /// Takes away a `session.json` that names another session than the log, which has checksums and is believed.
+    async fn set_wrong_card_aside(
+        &self,
+        workspace: &Workspace,
+        one: &Seen,
+    ) -> Result<Option<PathBuf>> {
+        let Some(folder) = workspace.folder(&one.path)? else { return Ok(None) };
+        let locked = lock(folder).await?;
+        let roots = roots_of(&locked)?;
+        let named = locked.card().ok().flatten().and_then(|card| card.id.parse().ok());
+        match named {
+            Some(id) if !roots.is_empty() && !roots.contains(&id) => Ok(locked.set_card_aside()?),
+            _ => Ok(None),
+        }
     }
 
     async fn check_folder(&self, id: SessionId, home: Home, repair: bool) -> Result<FolderHealth> {
@@ -55,46 +117,83 @@ impl Engine {
         if !repair || health.troubles.is_empty() {
             return Ok(health);
         }
-        self.rewrite(&place, &mut health).await?;
+        self.rewrite(&place, None, &mut health).await?;
+        if place.locked.card().ok().flatten().is_some_and(|card| card.id != id.to_string()) {
+            health.aside.extend(place.locked.set_card_aside()?);
+        }
         let mut after = Followed::default();
         self.reconcile(&place, &mut after).await?;
         health.is_repaired = after.troubles.is_empty();
+        if !health.is_repaired {
+            health.troubles = after.troubles;
+        }
         Ok(health)
     }
 
-    /// Writes the log of a folder anew from the store.
-    async fn rewrite(&self, place: &Place, health: &mut FolderHealth) -> Result<()> {
-        let mut damaged = Vec::new();
-        let mut newer = Vec::new();
-        place.locked.read(0, &mut |item| match item {
-            // What people added is ours by now: what is left of it is none that we could take.
-            Item::Edited { at, .. }
-            | Item::Written { at, .. }
-            | Item::Damaged { at, .. }
-            | Item::Conflict { at, .. } => damaged.push(at),
-            Item::Line { line, at, .. } if lines::check(&line).is_err() => damaged.push(at),
-            Item::Newer { at, .. } => newer.push(at),
-            Item::Line { .. } => (),
-        })?;
-        for at in damaged {
-            let bytes = place.locked.bytes(at)?;
-            let aside = place.locked.keep_aside(&bytes)?;
-            if !health.aside.contains(&aside) {
-                health.aside.push(aside);
+    /// Writes the log of a folder anew: what the store has is written from there, and what it has not stays as it is, since
+    /// it is somebody's. The lines of `without`, which is about to be erased, are left out.
+    pub(super) async fn rewrite(
+        &self,
+        place: &Place,
+        without: Option<SessionId>,
+        health: &mut FolderHealth,
+    ) -> Result<()> {
+        let mut pieces = Vec::new();
+        place.locked.read(0, &mut |item| pieces.push(Piece::of(item)))?;
+        let wanted = self.projection(place, without).await?;
+        let order: Vec<&str> = wanted.iter().map(|line| line.id.as_str()).collect();
+        let at: HashMap<&str, usize> = order.iter().copied().zip(0..).collect();
+        let intact: HashMap<&str, &Piece> = pieces
+            .iter()
+            .filter(|piece| piece.is_intact)
+            .filter_map(|piece| Some((piece.id.as_deref()?, piece)))
+            .collect();
+        // What stays without being known goes behind the line that it stands behind.
+        let mut behind: HashMap<Option<usize>, Vec<&Piece>> = HashMap::new();
+        let mut before = None;
+        for piece in &pieces {
+            let place_of = piece.id.as_deref().and_then(|id| at.get(id)).copied();
+            let next = before.map_or(0, |before: usize| before + 1);
+            // Bytes that name no message stand for the one that is missing there, if one is.
+            let is_known = place_of.is_some()
+                || piece.id.is_none() && order.get(next).is_some_and(|id| !intact.contains_key(id));
+            if let Some(place_of) = place_of {
+                before = Some(place_of);
+            }
+            let is_erased = without.is_some() && piece.is_intact;
+            if !piece.is_intact && (is_known || piece.is_mark) {
+                let aside = place.locked.keep_aside(&place.locked.bytes(piece.at.clone())?)?;
+                if !health.aside.contains(&aside) {
+                    health.aside.push(aside);
+                }
+            } else if !is_known && !is_erased {
+                behind.entry(before).or_default().push(piece);
             }
         }
-        let mut entries = self.projection(place).await?;
-        for at in newer {
-            entries.push(Entry::Raw(place.locked.bytes(at)?));
+        let mut entries = Vec::new();
+        let raw = |piece: &Piece| Ok::<_, Error>(Entry::Raw(place.locked.bytes(piece.at.clone())?));
+        for piece in behind.remove(&None).unwrap_or_default() {
+            entries.push(raw(piece)?);
+        }
+        for (index, line) in wanted.iter().enumerate() {
+            // A line that is as it was written stays so, to the byte, unless its text was purged.
+            entries.push(match intact.get(line.id.as_str()) {
+                Some(piece) if piece.is_purged || look::purged_at(line).is_none() => raw(piece)?,
+                _ => Entry::Line(line.clone()),
+            });
+            for piece in behind.remove(&Some(index)).unwrap_or_default() {
+                entries.push(raw(piece)?);
+            }
         }
         place.locked.replace_log(&mut entries.into_iter())?;
         Ok(())
     }
 
     /// Every line that a folder has to have.
-    pub(super) async fn projection(&self, place: &Place) -> Result<Vec<Entry>> {
+    async fn projection(&self, place: &Place, without: Option<SessionId>) -> Result<Vec<Line>> {
         let mut entries = Vec::new();
-        let sessions = self.sessions_in(&place.home.root, &place.home.path).await?;
+        let mut sessions = self.sessions_in(&place.home.root, &place.home.path).await?;
+        sessions.retain(|session| Some(session.id) != without);
         for (index, session) in sessions.iter().enumerate() {
             let owners = self.owners(session).await?;
             let mut seq = if index == 0 { 0 } else { session.forked_from.map_or(0, |one| one.seq) };
@@ -109,35 +208,41 @@ impl Engine {
                     let line =
                         kept.unwrap_or_else(|| lines::line(id, &after, message, &self.redactor).0);
                     after.clone_from(&line.id);
-                    entries.push(Entry::Line(line));
+                    entries.push(line);
                 }
                 seq = last;
             }
         }
         Ok(entries)
     }
+}
 
-    /// Writes the log of a session's folder anew, so that what was purged is not in it any more.
-    pub(crate) async fn purge_folder(&self, id: SessionId) -> Result<()> {
-        let Some(home) = self.store.home(id).await? else { return Ok(()) };
-        let Some(place) = self.enter(id, home).await? else { return Ok(()) };
-        let mut followed = Followed::default();
-        // What came meanwhile is not to be lost.
-        self.reconcile(&place, &mut followed).await?;
-        let mut newer = Vec::new();
-        place.locked.read(0, &mut |item| {
-            if let Item::Newer { at, .. } = item {
-                newer.push(at);
+/// A line of a log, or what is left of one.
+struct Piece {
+    id: Option<String>,
+    at: Range<u64>,
+    /// Whether it is as it was written.
+    is_intact: bool,
+    is_purged: bool,
+    /// Whether it is a mark that git left: nobody's line.
+    is_mark: bool,
+}
+
+impl Piece {
+    fn of(item: Item) -> Self {
+        let broken = |id, at| Self { id, at, is_intact: false, is_purged: false, is_mark: false };
+        match item {
+            Item::Line { line, at, .. } if lines::check(&line).is_ok() => {
+                let is_purged = look::purged_at(&line).is_some();
+                Self { id: Some(line.id), at, is_intact: true, is_purged, is_mark: false }
             }
-        })?;
-        let mut entries = self.projection(&place).await?;
-        for at in newer {
-            entries.push(Entry::Raw(place.locked.bytes(at)?));
+            Item::Line { line, at, .. } => broken(Some(line.id), at),
+            Item::Written { line, at, .. } | Item::Edited { line, at, .. } => broken(line.id, at),
+            Item::Damaged { at, .. } => broken(None, at),
+            Item::Conflict { at, .. } => Self { is_mark: true, ..broken(None, at) },
+            // It stays where it is, whatever it says.
+            Item::Newer { at, .. } => Self { is_intact: true, ..broken(None, at) },
         }
-        place.locked.replace_log(&mut entries.into_iter())?;
-        self.reconcile(&place, &mut followed).await?;
-        self.note(followed);
-        Ok(())
     }
 }
 

@@ -222,6 +222,10 @@ watched! { Folders {
     fn homes(&self, root: &str) -> Vec<Housed>;
     fn set_home(&self, id: SessionId, home: Home) -> ();
     fn place(&self, id: SessionId, home: Home) -> Home;
+    fn bury(&self, ids: Vec<String>, at: Timestamp) -> ();
+    fn unbury(&self, id: &str) -> ();
+    fn is_buried(&self, id: &str) -> bool;
+    fn deleted_before(&self, before: Timestamp) -> Vec<SessionId>;
     fn rehome(&self, from: &str, to: &str, at: Timestamp) -> u32;
 } }
 

@@ -6,7 +6,7 @@ use rethread_domain::{Fact, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::rows::{self, SessionRow};
-use super::{SqliteStore, damage, facts, sums};
+use super::{SqliteStore, damage, facts, gone, sums};
 use crate::Folders;
 use crate::error::{Error, Result};
 use crate::types::{Home, Housed};
@@ -22,7 +22,7 @@ impl Folders for SqliteStore {
     async fn homes(&self, root: &str) -> Result<Vec<Housed>> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&format!(
-                "select {COLUMNS}, id, last_seq, session.facts from folder join session on session.no = folder.session
+                "select {COLUMNS}, id, last_seq, session.facts, deleted_at is not null from folder join session on session.no = folder.session
                  where root = ?1 order by folder.session"
             ))?;
             let mut found = statement.query([root])?;
@@ -34,6 +34,7 @@ impl Folders for SqliteStore {
                 homes.push(Housed {
                     id: known.map_err(|_| Error::Damaged(format!("not a session id: {id:?}")))?,
                     is_behind: home.seq < row.get(9)? || home.facts != row.get::<_, u32>(10)?,
+                    is_deleted: row.get(11)?,
                     home,
                 });
             }
@@ -57,6 +58,26 @@ impl Folders for SqliteStore {
             Ok(home)
         })
         .await
+    }
+
+    async fn bury(&self, ids: Vec<String>, at: Timestamp) -> Result<()> {
+        self.write(move |connection| gone::bury(connection, &ids, at)).await
+    }
+
+    async fn unbury(&self, id: &str) -> Result<()> {
+        if !self.is_buried(id).await? {
+            return Ok(());
+        }
+        let id = id.to_owned();
+        self.write(move |connection| gone::unbury(connection, &id)).await
+    }
+
+    async fn is_buried(&self, id: &str) -> Result<bool> {
+        self.read(|connection| gone::is_buried(connection, id))
+    }
+
+    async fn deleted_before(&self, before: Timestamp) -> Result<Vec<SessionId>> {
+        self.read(|connection| gone::deleted_before(connection, before))
     }
 
     async fn rehome(&self, from: &str, to: &str, at: Timestamp) -> Result<u32> {

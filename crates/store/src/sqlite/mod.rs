@@ -11,6 +11,7 @@ mod extras;
 mod facts;
 mod feed;
 mod folders;
+mod gone;
 mod index;
 mod openings;
 mod read;

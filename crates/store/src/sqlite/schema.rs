@@ -24,6 +24,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0006_access.sql"),
     include_str!("../../migrations/sqlite/0007_openings.sql"),
     include_str!("../../migrations/sqlite/0008_checksums.sql"),
+    include_str!("../../migrations/sqlite/0009_gone.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::Kind;
 use rethread_domain::message::Extras;
 use rethread_domain::{Fact, Seq, SessionId};
@@ -18,6 +19,9 @@ use super::{
 use crate::crash;
 use crate::error::{Error, Result};
 use crate::types::{Health, Usage};
+
+/// What a title becomes that was made from a purged message, where nothing else gives one.
+const UNTITLED: &str = "untitled";
 
 /// Removes the text of a message from the log, from what was made of it, and from the index.
 pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
@@ -99,6 +103,12 @@ fn rewrite_facts(
             {
                 beginning.title = None;
                 Fact::Started(beginning)
+            }
+            // Also where it was made longer, as the title of a branch is. Nobody's title counts as none.
+            Fact::Titled { title, .. }
+                if made.as_deref().is_some_and(|made| title.starts_with(made)) =>
+            {
+                Fact::Titled { title: UNTITLED.to_owned(), from: TitleFrom::Nobody }
             }
             _ => continue,
         };

@@ -27,8 +27,13 @@ pub struct Card {
     pub id: String,
     pub kind: String,
     pub title: Option<String>,
+    /// When it got this title, and this status: of two that were merged, the later one counts.
+    pub title_set: Option<String>,
     pub status: String,
+    pub status_set: Option<String>,
     pub summary: Option<String>,
+    /// The id of the last line that the summary covers.
+    pub summary_upto: Option<String>,
     pub command: Option<String>,
     pub prompt_hash: Option<String>,
     pub model: Option<String>,
@@ -37,6 +42,10 @@ pub struct Card {
     /// In the form of RFC 3339, as the next one.
     pub created: String,
     pub last_active: String,
+    /// The last lines of the log when this was written: one for each branch that was merged.
+    pub last: Vec<String>,
+    /// Every summary that was found with the line that it goes up to: several after a merge. Only read.
+    pub summaries: Vec<(String, Option<String>)>,
     /// Fields that we do not know, in their order.
     pub other: Map<String, Value>,
 }
@@ -58,8 +67,11 @@ impl Card {
             ("id", json!(self.id)),
             ("kind", json!(self.kind)),
             ("title", json!(self.title)),
+            ("title_set", json!(self.title_set)),
             ("status", json!(self.status)),
+            ("status_set", json!(self.status_set)),
             ("summary", json!(self.summary)),
+            ("summary_upto", json!(self.summary_upto)),
             ("command", json!(self.command)),
             ("prompt_hash", json!(self.prompt_hash)),
             ("model", json!(self.model)),
@@ -67,6 +79,7 @@ impl Card {
             ("agent", json!(self.agent)),
             ("created", json!(self.created)),
             ("last_active", json!(self.last_active)),
+            ("last", json!(self.last.first())),
         ];
         let is_known = |key: &str| key == "version" || known.iter().any(|(known, _)| *known == key);
         let other = self.other.iter().filter(|(key, _)| !is_known(key));
@@ -79,9 +92,11 @@ impl Card {
             return Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST });
         }
         // What we could not read back is refused before it is written.
-        let written = Self { version: Self::VERSION, ..self.clone() };
+        let written = Self { version: Self::VERSION, summaries: Vec::new(), ..self.clone() };
         match Self::parse(text.as_bytes(), path)? {
-            read if read == written => Ok(text.into_bytes()),
+            read if Self { summaries: Vec::new(), ..read.clone() } == written => {
+                Ok(text.into_bytes())
+            }
             _ => Err(bad(path, None, "it would not read back as it was")),
         }
     }
@@ -113,20 +128,37 @@ impl Card {
         path: &Path,
     ) -> Result<Self, Error> {
         let mut fields = Fields { fields: Map::new(), path };
+        let mut merged = Merged::default();
         for (key, value) in entries {
             if key == "last_active" && fields.is_later(&value)? {
                 continue;
             }
-            fields.fields.insert(key, value);
+            if !merged.takes(&key, &value) {
+                fields.fields.insert(key, value);
+            }
         }
         fields.fields.shift_remove("version");
+        let (title, title_set) = latest(merged.titles);
+        let (status, status_set) = latest(merged.statuses);
+        for (key, value) in [("title", title), ("status", status)] {
+            fields.fields.extend(value.map(|value| (key.to_owned(), value)));
+        }
+        let summaries: Vec<(String, Option<String>)> = merged
+            .summaries
+            .into_iter()
+            .filter_map(|(text, upto)| Some((text.as_str()?.to_owned(), upto)))
+            .collect();
+        let (summary, summary_upto) = summaries.last().cloned().unzip();
         let card = Self {
             version,
             id: fields.checked("id", is_id)?,
             kind: fields.checked("kind", is_kind_name)?,
             title: fields.optional("title")?,
+            title_set,
             status: fields.checked("status", |status| !status.is_empty())?,
-            summary: fields.optional("summary")?,
+            status_set,
+            summary,
+            summary_upto: summary_upto.flatten(),
             command: fields.optional("command")?,
             prompt_hash: fields.optional("prompt_hash")?,
             model: fields.optional("model")?,
@@ -134,9 +166,65 @@ impl Card {
             agent: fields.optional("agent")?,
             created: fields.checked("created", is_time)?,
             last_active: fields.checked("last_active", is_time)?,
+            last: merged.last,
+            summaries,
             other: Map::new(),
         };
         Ok(Self { other: fields.fields, ..card })
+    }
+}
+
+/// Fields that can stand there several times after a merge, each with the field that belongs to it.
+#[derive(Default)]
+struct Merged {
+    titles: Vec<(Value, Option<String>)>,
+    statuses: Vec<(Value, Option<String>)>,
+    summaries: Vec<(Value, Option<String>)>,
+    last: Vec<String>,
+}
+
+impl Merged {
+    /// Whether it is one of these. What is added to a value stands behind it; where git found the same value on both
+    /// sides, two of them do.
+    fn takes(&mut self, key: &str, value: &Value) -> bool {
+        let text = value.as_str();
+        let (list, is_added) = match key {
+            "title" => (&mut self.titles, false),
+            "title_set" => (&mut self.titles, true),
+            "status" => (&mut self.statuses, false),
+            "status_set" => (&mut self.statuses, true),
+            "summary" => (&mut self.summaries, false),
+            "summary_upto" => (&mut self.summaries, true),
+            "last" => {
+                let id = text.filter(|id| is_id(id) && !self.last.iter().any(|known| known == id));
+                self.last.extend(id.map(ToOwned::to_owned));
+                return true;
+            }
+            _ => return false,
+        };
+        let added = text.map(ToOwned::to_owned);
+        match list.last_mut() {
+            _ if !is_added => list.push((value.clone(), None)),
+            Some((_, none @ None)) => *none = added,
+            Some((before, Some(_))) if added.is_some() => {
+                let before = before.clone();
+                list.push((before, added));
+            }
+            _ => (),
+        }
+        true
+    }
+}
+
+/// The value that was set last. The same wherever it is asked, in whatever order git put them.
+fn latest(values: Vec<(Value, Option<String>)>) -> (Option<Value>, Option<String>) {
+    let time = |set: &Option<String>| set.as_deref().and_then(|set| set.parse::<Timestamp>().ok());
+    let key =
+        |one: &(Value, Option<String>)| (time(&one.1), time(&one.1).map(|_| one.0.to_string()));
+    let found = values.into_iter().max_by_key(key);
+    match found {
+        Some((value, set)) => (Some(value), set.filter(|set| is_time(set))),
+        None => (None, None),
     }
 }
 

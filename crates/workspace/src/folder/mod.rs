@@ -31,6 +31,7 @@ pub use path::{FolderPath, is_kind_name};
 pub use read::{End, Item, read_log};
 pub use stamp::Stamp;
 pub use topic::topic;
+pub(crate) use write::DAMAGED;
 pub use write::{Appended, Entry, Torn};
 
 /// What is ours in a session's folder; the page beside it is for people.

@@ -72,6 +72,14 @@ fn find_part(page: &[u8]) -> Option<Range<usize>> {
     }
 }
 
+/// Whether there is nothing but our part.
+pub(super) fn is_all_ours(page: &[u8]) -> bool {
+    find_part(page).is_some_and(|ours| {
+        let around = [&page[..ours.start], &page[ours.end..]];
+        around.iter().all(|part| part.trim_ascii().is_empty())
+    })
+}
+
 fn lines(text: &str) -> String {
     let lines = text.trim().lines().map(|line| harmless(line.trim()));
     lines.collect::<Vec<_>>().join("\n")

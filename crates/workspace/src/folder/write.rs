@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{fdatasync, fstat};
+use rustix::fs::{AtFlags, fdatasync, fstat, unlinkat};
 use rustix::io::Errno;
 
 use super::card::{self, Card};
@@ -19,7 +19,7 @@ use crate::beneath::{Access, Directory, Place};
 use crate::error::{Doing, Error};
 
 /// Where damaged bytes are kept, each under a name made of its content.
-const DAMAGED: &str = "damaged";
+pub(crate) const DAMAGED: &str = "damaged";
 
 /// What was appended to a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,6 +197,25 @@ impl Locked {
         }
         place.replace_with(&name, Access::AsItWas, Place::Replace, &after)?;
         Ok(true)
+    }
+
+    /// Whether nobody wrote anything of their own into the page for people.
+    pub(crate) fn page_is_ours(&self, kind: &str) -> Result<bool, Error> {
+        if !is_kind_name(kind) {
+            return Ok(false);
+        }
+        let found = read_whole(&self.0.place, &format!("{kind}.md"), page::LARGEST)?;
+        Ok(found.is_some_and(|page| page::is_all_ours(&page)))
+    }
+
+    /// Takes a `session.json` away that is another session's; its bytes are kept aside. Gives where.
+    pub fn set_card_aside(&self) -> Result<Option<PathBuf>, Error> {
+        let session = self.session()?;
+        let Some(bytes) = read_whole(session, CARD, card::LARGEST)? else { return Ok(None) };
+        let aside = self.keep_aside(&bytes)?;
+        unlinkat(session, CARD, AtFlags::empty())
+            .map_err(|errno| session.failed(CARD, Doing::Write, errno))?;
+        Ok(Some(aside))
     }
 
     fn session(&self) -> Result<&Directory, Error> {

@@ -113,6 +113,12 @@ impl Inventory {
     }
 }
 
+/// Whether git has anything of a folder that is there. Executes nothing of the repository.
+pub fn is_tracked(folder: &Path) -> bool {
+    let known = Place::find(folder).and_then(|place| Inventory::index(&place));
+    known.is_ok_and(|known| !known.is_empty())
+}
+
 /// What editors and file managers leave behind is hidden with good reason.
 fn is_leftover(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);

@@ -25,6 +25,7 @@ pub use commit::{Committed, commit};
 pub use diff::diff;
 pub use head::{Head, head};
 pub use hurdle::{Hurdle, hurdle};
+pub use inventory::is_tracked;
 pub use log::{Changes, changes};
 pub use state::{Names, State, state};
 pub use survey::{Changed, changed};

@@ -3,6 +3,7 @@
 mod again;
 mod init;
 mod kind;
+mod remove;
 mod scan;
 
 use std::fmt;
