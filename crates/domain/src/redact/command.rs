@@ -128,10 +128,9 @@ fn word_ends(bytes: &[u8], start: usize, most: usize) -> usize {
     for (at, byte) in bytes.iter().enumerate().take(most).skip(start) {
         match quote {
             Some(open) if *byte == open => quote = None,
-            Some(_) => (),
             None if b"\"'".contains(byte) => quote = Some(*byte),
             None if *byte <= b' ' => return at,
-            None => (),
+            _ => (),
         }
     }
     if quote.is_none() {
