@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rethread_domain::{Fact, Seq, Session, quote, summary};
 use rethread_store::{Home, Span};
-use rethread_workspace::{Card, Page, digest};
+use rethread_workspace::{Card, Item, Page, digest};
 
 use super::{Followed, Place};
 use crate::{Engine, Result};
@@ -39,7 +39,11 @@ impl Engine {
             return Ok(());
         }
         let has_purged = self.stamp(session, &mut card).await?;
-        home.card = match place.locked.card() {
+        let found = place.locked.card();
+        if let Ok(Some(found)) = &found {
+            keep_missing(place, found, &mut card)?;
+        }
+        home.card = match found {
             // The folder is another session's: this one is a branch of it.
             Ok(Some(other)) if other.id != card.id => return Ok(()),
             // After a merge fields may stand twice. As long as it says the same, it stays as git has it.
@@ -122,6 +126,22 @@ impl Engine {
             resume: format!("rethread resume {}", session.id.short()),
         })
     }
+}
+
+/// A line that a log should end with, and that is not there, stays named until somebody has put it back.
+fn keep_missing(place: &Place, found: &Card, ours: &mut Card) -> Result<()> {
+    let mut missing: Vec<String> =
+        found.last.iter().filter(|id| !ours.last.contains(id)).cloned().collect();
+    if found.id != ours.id || missing.is_empty() {
+        return Ok(());
+    }
+    place.locked.read(0, &mut |item| match item {
+        Item::Line { line, .. } => missing.retain(|id| *id != line.id),
+        // What cannot be read may be just that line.
+        _ => missing.clear(),
+    })?;
+    ours.last.extend(missing);
+    Ok(())
 }
 
 /// Whether a description that was found says what ours does. After a merge it may say more: summaries of branches that

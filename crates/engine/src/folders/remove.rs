@@ -54,6 +54,7 @@ impl Engine {
                 let place = Place { locked, path, home };
                 self.rewrite(&place, Some(session.id), &mut repair::FolderHealth::default())
                     .await?;
+                place.locked.remove_card()?;
             }
             return Ok(());
         }

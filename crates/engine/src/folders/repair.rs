@@ -178,7 +178,12 @@ impl Engine {
         for (index, line) in wanted.iter().enumerate() {
             // A line that is as it was written stays so, to the byte, unless its text was purged.
             entries.push(match intact.get(line.id.as_str()) {
-                Some(piece) if piece.is_purged || look::purged_at(line).is_none() => raw(piece)?,
+                Some(piece)
+                    if without.is_none()
+                        && (piece.is_purged || look::purged_at(line).is_none()) =>
+                {
+                    raw(piece)?
+                }
                 _ => Entry::Line(line.clone()),
             });
             for piece in behind.remove(&Some(index)).unwrap_or_default() {

@@ -79,7 +79,7 @@ impl Card {
             ("agent", json!(self.agent)),
             ("created", json!(self.created)),
             ("last_active", json!(self.last_active)),
-            ("last", json!(self.last.first())),
+            ("last", lasts(&self.last)),
         ];
         let is_known = |key: &str| key == "version" || known.iter().any(|(known, _)| *known == key);
         let other = self.other.iter().filter(|(key, _)| !is_known(key));
@@ -196,8 +196,12 @@ impl Merged {
             "summary" => (&mut self.summaries, false),
             "summary_upto" => (&mut self.summaries, true),
             "last" => {
-                let id = text.filter(|id| is_id(id) && !self.last.iter().any(|known| known == id));
-                self.last.extend(id.map(ToOwned::to_owned));
+                let several = value.as_array().map_or(&[][..], Vec::as_slice);
+                for id in text.into_iter().chain(several.iter().filter_map(Value::as_str)) {
+                    if is_id(id) && !self.last.iter().any(|known| known == id) {
+                        self.last.push(id.to_owned());
+                    }
+                }
                 return true;
             }
             _ => return false,
@@ -213,6 +217,15 @@ impl Merged {
             _ => (),
         }
         true
+    }
+}
+
+/// One id as a text, several as a list.
+fn lasts(ids: &[String]) -> Value {
+    match ids {
+        [] => Value::Null,
+        [one] => json!(one),
+        several => json!(several),
     }
 }
 

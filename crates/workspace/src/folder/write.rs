@@ -218,6 +218,15 @@ impl Locked {
         Ok(Some(aside))
     }
 
+    /// Removes `session.json`, of a session that is gone.
+    pub fn remove_card(&self) -> Result<(), Error> {
+        let session = self.session()?;
+        match unlinkat(session, CARD, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(session.failed(CARD, Doing::Write, errno)),
+        }
+    }
+
     fn session(&self) -> Result<&Directory, Error> {
         // It was opened to be locked.
         self.0.session.as_ref().ok_or_else(|| Error::Busy(self.0.place.shown(SESSION)))
