@@ -423,5 +423,6 @@ fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, Trouble> {
         list: has("list"),
         embedded: can["promptCapabilities"]["embeddedContext"] == true && entry.quirks.embeds,
         keeps_request: entry.quirks.keeps_request,
+        reuses_ids: entry.quirks.reuses_ids,
     })
 }

@@ -68,8 +68,11 @@ pub struct Quirks {
     pub load: Load,
     /// Resumes, though it does not say so.
     pub resume_unadvertised: bool,
-    /// Whether a request survives when the agent is killed while it answers.
-    pub keeps_request: bool,
+    /// Whether a request survives when the agent is killed while it answers, where that is known. Otherwise it is
+    /// looked for in what the agent replays, or sent again with a note that it may be a repetition.
+    pub keeps_request: Option<bool>,
+    /// Gives the id of a session that was deleted to another one: a session is only taken up after a look at it.
+    pub reuses_ids: bool,
     /// Says nothing of use when a session is not there.
     pub opaque_not_found: bool,
     /// How many milliseconds it has to be quiet, after a session was loaded or resumed, before a prompt is sent: what
@@ -86,7 +89,8 @@ impl Default for Quirks {
         Self {
             load: Load::Safe,
             resume_unadvertised: false,
-            keeps_request: true,
+            keeps_request: None,
+            reuses_ids: false,
             opaque_not_found: false,
             quiet_ms: 30,
             embeds: false,
@@ -184,7 +188,9 @@ mod tests {
         );
         assert!(known.values().all(|entry| entry.install.is_some()));
         assert_eq!(known["gemini"].quirks.load, Load::Unsafe);
-        assert!(!known["fast-agent"].quirks.keeps_request);
+        assert_eq!(known["fast-agent"].quirks.keeps_request, Some(false));
+        assert_eq!(known["claude"].quirks.keeps_request, Some(true));
+        assert!(known["goose"].quirks.reuses_ids);
     }
 
     #[test]
@@ -202,7 +208,7 @@ mod tests {
         let gemini = &known["gemini"];
         assert_eq!(gemini.model.as_deref(), Some("pro"));
         assert_eq!(gemini.command[0], "gemini");
-        assert_eq!((gemini.quirks.load, gemini.quirks.keeps_request), (Load::Unsafe, false));
+        assert_eq!((gemini.quirks.load, gemini.quirks.keeps_request), (Load::Unsafe, Some(false)));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::channel::mpsc;
 use rethread_domain::consent::Intent;
+use rethread_domain::replay::Said;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{Deed, Desk, Replayed};
 use serde_json::Value;
@@ -20,11 +21,12 @@ use crate::latch::Latch;
 use crate::serve::Server;
 use crate::{act, permission, translate};
 
-/// How many requests of a replay are kept at its beginning and at its end, and how much of each.
-const KEPT_REQUESTS: usize = 3;
+/// How much is kept of each message of a replay, at its beginning and at its end.
 const KEPT_BYTES: usize = 400;
-/// What we told before a request stands in the same text with some agents, so of its end more is kept.
-const KEPT_END_BYTES: usize = 8192;
+const KEPT_END_BYTES: usize = 16 * 1024;
+/// How much is kept of all of it: the first few messages, and the newest.
+const KEPT_IN_ALL: usize = 1024 * 1024;
+const KEPT_FIRST: usize = 4;
 /// How long we wait for an agent to be quiet.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 /// The longest text that is handed on at once.
@@ -403,30 +405,55 @@ impl Drop for TurnGuard<'_> {
 #[derive(Debug, Default)]
 struct Replay {
     updates: u64,
-    first: Vec<String>,
-    last: VecDeque<String>,
+    said: VecDeque<Said>,
+    bytes: usize,
+    /// The message that the last chunk belongs to, where the agent names it.
+    message: Option<String>,
+    /// Whether something else came after the last chunk of text.
+    is_ended: bool,
 }
 
 impl Replay {
     fn take(&mut self, update: &str) {
         self.updates += 1;
-        let Some(mut request) = translate::request(update) else { return };
-        let begins = request.floor_char_boundary(KEPT_BYTES);
-        let ends = request.ceil_char_boundary(request.len().saturating_sub(KEPT_END_BYTES));
-        if begins < ends {
-            request.replace_range(begins..ends, "\n");
+        let Some(translate::Chunk { is_user, text, message }) = translate::chunk(update) else {
+            self.is_ended = true;
+            return;
+        };
+        let is_same = message == self.message && !std::mem::take(&mut self.is_ended);
+        self.message = message;
+        match self.said.back_mut().filter(|last| last.is_user == is_user && is_same) {
+            Some(last) => {
+                self.bytes -= last.text.len();
+                if is_user {
+                    // Each part of a prompt is a chunk of its own.
+                    last.text.push('\n');
+                }
+                last.text.push_str(&text);
+            }
+            None => self.said.push_back(Said { is_user, text }),
         }
-        if self.first.len() < KEPT_REQUESTS {
-            return self.first.push(request);
+        self.shorten();
+    }
+
+    /// What we told before a request stands in the same text with some agents, so of its end more is kept.
+    fn shorten(&mut self) {
+        if let Some(last) = self.said.back_mut() {
+            let begins = last.text.floor_char_boundary(KEPT_BYTES);
+            let ends = last.text.len().saturating_sub(KEPT_END_BYTES);
+            let ends = last.text.ceil_char_boundary(ends);
+            if begins < ends {
+                last.text.replace_range(begins..ends, "\n");
+            }
+            self.bytes += last.text.len();
         }
-        if self.last.len() == KEPT_REQUESTS {
-            self.last.pop_front();
+        while self.said.len() > KEPT_FIRST + 1 && self.bytes > KEPT_IN_ALL {
+            let dropped = self.said.remove(KEPT_FIRST);
+            self.bytes -= dropped.map_or(0, |dropped| dropped.text.len());
         }
-        self.last.push_back(request);
     }
 
     fn told(self) -> Replayed {
-        let requests = self.first.into_iter().chain(self.last).collect();
-        Replayed { updates: self.updates, requests }
+        Replayed { updates: self.updates, said: self.said.into() }
     }
 }

@@ -72,10 +72,23 @@ pub(crate) fn is_shortened(text: &str) -> bool {
     text.len() > MOST_NAME - '…'.len_utf8() && text.ends_with('…')
 }
 
-/// What the user said, in a replay.
-pub(crate) fn request(raw: &str) -> Option<String> {
+/// A part of a message, in a replay.
+pub(crate) struct Chunk {
+    pub(crate) is_user: bool,
+    pub(crate) text: String,
+    /// The id of the message, where the agent gives one.
+    pub(crate) message: Option<String>,
+}
+
+/// What was said, in a replay.
+pub(crate) fn chunk(raw: &str) -> Option<Chunk> {
     let update = Fields::parse(raw)?;
-    (update.text("sessionUpdate")? == "user_message_chunk").then(|| said(&update))?
+    let is_user = match update.text("sessionUpdate")?.as_str() {
+        "user_message_chunk" => true,
+        "agent_message_chunk" => false,
+        _ => return None,
+    };
+    Some(Chunk { is_user, text: said(&update)?, message: name(&update, "messageId") })
 }
 
 /// Title and mode, which count outside of turns, too.

@@ -220,6 +220,16 @@ fn by_engine(error: &Error) -> Report {
             found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
         }
         Error::Agent { agent, trouble } => by_trouble(agent, trouble, true),
+        Error::Unanswered { outcome, resets_at, .. } => Report {
+            code: outcome,
+            exit: REFUSED,
+            hint: Some(match resets_at {
+                Some(at) => format!(
+                    "the limit is lifted at {at}; until then another agent can go on: `rethread continue --with AGENT`"
+                ),
+                None => "what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`".to_owned(),
+            }),
+        },
         Error::Busy { .. }
         | Error::NotResumable { .. }
         | Error::Interrupted

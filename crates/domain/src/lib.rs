@@ -16,6 +16,7 @@ pub mod price;
 pub mod quote;
 pub mod rank;
 pub mod redact;
+pub mod replay;
 pub mod retell;
 pub mod search;
 pub mod session;

@@ -52,6 +52,10 @@ pub struct Holding {
     pub beyond: Option<(Seq, Seq)>,
     /// How many messages of the conversation that is, in all.
     pub messages: u32,
+    /// The request of a turn that was interrupted: the agent may have kept it or not. A replay shows that; without one,
+    /// `upto` says what is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_doubt: Option<Seq>,
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
     /// What the native session has cost, by the agent's own count.
@@ -69,6 +73,7 @@ impl Holding {
             upto: 0,
             beyond: None,
             messages: 0,
+            in_doubt: None,
             settings: Settings::default(),
             spent_usd: None,
         }
@@ -89,9 +94,12 @@ pub struct Underway {
     pub model: Option<String>,
     /// The message that is being answered.
     pub request: Seq,
-    /// What the agent's own session holds once it has begun to answer.
+    /// What the agent's own session holds once it has begun to answer, if it keeps requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holding: Option<Holding>,
+    /// Whether the agent keeps a request that it has begun to answer, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_request: Option<bool>,
 }
 
 /// How far to go for an agent that forgot.
@@ -229,43 +237,38 @@ pub const HOLLOW: &str = "hollow";
 pub const MIXED_UP: &str = "mixed_up";
 pub const POLICY: &str = "policy";
 
+/// What counts for the way into a conversation.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that is so or not")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ways {
+    pub is_held: bool,
+    pub can_resume: bool,
+    pub can_load: bool,
+    /// What the agent's own session holds is in doubt: a load shows it.
+    pub is_doubtful: bool,
+    /// The agent gives ids of deleted sessions to others: without a replay, nobody knows whose a session is.
+    pub reuses_ids: bool,
+}
+
 /// The ways to try, in order, with the reason why the first is not a better one.
-pub fn tiers(
-    policy: Policy,
-    is_held: bool,
-    can_resume: bool,
-    can_load: bool,
-) -> (Vec<Tier>, Option<&'static str>) {
+pub fn tiers(policy: Policy, ways: Ways) -> (Vec<Tier>, Option<&'static str>) {
     if policy == Policy::Off {
         return (vec![Tier::New], Some(POLICY));
     }
-    if !is_held {
+    if !ways.is_held {
         return (vec![Tier::New], Some(OTHER_AGENT));
     }
     let mut tiers = Vec::new();
-    if can_resume {
+    if ways.can_resume && !ways.reuses_ids {
         tiers.push(Tier::Resume);
     }
-    if can_load {
-        tiers.push(Tier::Load);
+    if ways.can_load {
+        let at = if ways.is_doubtful { 0 } else { tiers.len() };
+        tiers.insert(at, Tier::Load);
     }
     let why = tiers.is_empty().then_some(UNABLE);
     tiers.push(Tier::New);
     (tiers, why)
-}
-
-/// Whether what a load replayed can be the conversation that was asked for: at least one of the requests that
-/// we know of has to be among those that it replayed.
-pub fn is_same_conversation(replayed: &[String], ours: &[String]) -> bool {
-    let plain = |text: &String| -> String {
-        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
-    };
-    let known: Vec<String> = ours.iter().map(plain).filter(|text| !text.is_empty()).collect();
-    known.is_empty()
-        || replayed
-            .iter()
-            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-            .any(|replayed| known.iter().any(|known| replayed.contains(known.as_str())))
 }
 
 #[cfg(test)]
@@ -274,33 +277,35 @@ mod tests {
 
     fn check(
         policy: Policy,
-        held: bool,
-        resume: bool,
-        load: bool,
+        is_held: bool,
+        (can_resume, can_load): (bool, bool),
         expected: &[Tier],
         why: Option<&str>,
     ) {
-        assert_eq!(tiers(policy, held, resume, load), (expected.to_vec(), why));
+        let ways = Ways { is_held, can_resume, can_load, ..Ways::default() };
+        assert_eq!(tiers(policy, ways), (expected.to_vec(), why));
     }
 
     #[test]
     fn the_best_way_comes_first_and_a_new_session_last() {
         use Tier::{Load, New, Resume};
-        check(Policy::Auto, true, true, true, &[Resume, Load, New], None);
-        check(Policy::Auto, true, false, true, &[Load, New], None);
-        check(Policy::Auto, true, false, false, &[New], Some(UNABLE));
-        check(Policy::Auto, false, true, true, &[New], Some(OTHER_AGENT));
-        check(Policy::Required, true, true, false, &[Resume, New], None);
-        check(Policy::Off, true, true, true, &[New], Some(POLICY));
+        check(Policy::Auto, true, (true, true), &[Resume, Load, New], None);
+        check(Policy::Auto, true, (false, true), &[Load, New], None);
+        check(Policy::Auto, true, (false, false), &[New], Some(UNABLE));
+        check(Policy::Auto, false, (true, true), &[New], Some(OTHER_AGENT));
+        check(Policy::Required, true, (true, false), &[Resume, New], None);
+        check(Policy::Off, true, (true, true), &[New], Some(POLICY));
     }
 
     #[test]
-    fn another_conversation_is_recognised() {
-        let text = |text: &str| vec![text.to_owned()];
-        assert!(is_same_conversation(&text("context\n fix  the basket"), &text("fix the basket")));
-        assert!(!is_same_conversation(&text("paint the fence"), &text("fix the basket")));
-        assert!(is_same_conversation(&[], &[]));
-        assert!(!is_same_conversation(&[], &text("fix the basket")));
+    fn what_is_in_doubt_is_looked_at() {
+        use Tier::{Load, New, Resume};
+        let all = Ways { is_held: true, can_resume: true, can_load: true, ..Ways::default() };
+        let doubtful = Ways { is_doubtful: true, ..all };
+        assert_eq!(tiers(Policy::Auto, doubtful).0, [Load, Resume, New]);
+        let reused = Ways { reuses_ids: true, ..all };
+        assert_eq!(tiers(Policy::Auto, reused).0, [Load, New]);
+        assert_eq!(tiers(Policy::Auto, Ways { can_load: false, ..reused }).0, [New]);
     }
 
     #[test]

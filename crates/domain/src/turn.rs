@@ -315,6 +315,18 @@ impl Turn {
         asked.filter(|asked| asked.is_refused()).take(MOST_REFUSED).cloned().collect()
     }
 
+    /// The last piece of text, where one has more than white space.
+    pub fn last_text(&self) -> Option<&str> {
+        self.pieces.iter().rev().find_map(|piece| match &piece.what {
+            What::Text(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+            What::Tool(_) => None,
+        })
+    }
+
+    pub fn uses_tools(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece.what, What::Tool(_)))
+    }
+
     /// The title that the agent gave the conversation.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()

@@ -24,6 +24,7 @@ impl Error {
             Self::Entry(_) | Self::Import { .. } => "bad_input",
             Self::IdTaken { .. } => "id_taken",
             Self::Agent { trouble, .. } => trouble.name(),
+            Self::Unanswered { outcome, .. } => outcome,
             Self::Busy { .. } => "conversation_busy",
             Self::NotResumable { .. } => "not_resumable",
             Self::Interrupted => "interrupted",

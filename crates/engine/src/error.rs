@@ -1,5 +1,6 @@
 //! What can go wrong, sorted by whose move it is. Doors match on this and on nothing deeper.
 
+use jiff::Timestamp;
 use rethread_domain::access::TokenId;
 use rethread_domain::context::NotPositive;
 use rethread_domain::id::Invalid;
@@ -38,6 +39,14 @@ pub enum Error {
     /// The agent's answer, or that there was none.
     #[error("{agent}: {trouble}")]
     Agent { agent: String, trouble: Trouble },
+    /// The agent ended its turn in good order, and without an answer.
+    #[error("{agent}: {message}")]
+    Unanswered {
+        agent: String,
+        outcome: &'static str,
+        message: String,
+        resets_at: Option<Timestamp>,
+    },
     #[error("another process talks in conversation {conversation:?} of session {session}")]
     Busy { session: SessionId, conversation: String },
     #[error("{agent} cannot take up this conversation in its own session: {}", opening::reason(.why))]

@@ -234,6 +234,16 @@ impl Engine {
         self.change(id, |session| refuse_deleted(session).map(|()| fact.clone())).await
     }
 
+    /// The title that a person gave a session when they began it stays, whatever the agent calls it.
+    pub async fn keep_title(&self, session: Session, title: Option<&str>) -> Result<Session> {
+        match title {
+            Some(title) if session.title_from < TitleFrom::Person => {
+                self.retitle(session.id, title, TitleFrom::Person).await
+            }
+            _ => Ok(session),
+        }
+    }
+
     /// The number of the message that its writer knows by this id.
     pub async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
         Ok(self.store.message_by_id(id, message).await?)

@@ -105,6 +105,7 @@ fn hint(error: &Error) -> String {
         Error::Entry(_) => "a message needs a role (user, assistant, system or tool) and a content",
         Error::IdTaken { .. } => "a new message needs an id of its own, or none",
         Error::Agent { trouble, .. } => by_trouble(trouble),
+        Error::Unanswered { .. } => "try again later, or another agent",
         Error::Busy { .. } => "try again when it has ended",
         Error::NotResumable { .. } => {
             "the setting talk.policy = \"auto\" lets it be told the story so far"

@@ -316,13 +316,20 @@ impl Run {
             Some(Stop::TooManyTurns(_)) => "max_turns".to_owned(),
             _ => answer.stop,
         };
-        let status = if stop_reason == "cancelled" { "cancelled" } else { "completed" };
+        let status = match (stop_reason.as_str(), &answer.error) {
+            ("cancelled", _) => "cancelled",
+            (_, Some(_)) => "failed",
+            _ => "completed",
+        };
         Ok(Invoked {
             status: status.to_owned(),
             session_id: id.to_string(),
             agent_name: answer.agent,
             answer: Some(self.office.clean(&answer.answer)),
             stop_reason: Some(stop_reason),
+            outcome: Some(answer.outcome),
+            error: answer.error.map(|error| self.office.clean(&error)),
+            resets_at: answer.resets_at.map(|at| at.to_string()),
             is_session_continuation: !self.is_new,
             opened: Some(OpeningView {
                 how: answer.opened.how.to_string(),
@@ -372,6 +379,9 @@ impl Job {
             agent_name: self.agent.clone(),
             answer: None,
             stop_reason: None,
+            outcome: None,
+            error: None,
+            resets_at: None,
             is_session_continuation: self.is_continuation,
             opened: None,
             handle: Some(self.handle.clone()),

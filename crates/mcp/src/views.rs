@@ -172,7 +172,7 @@ impl HitView {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Invoked {
-    /// completed, cancelled, or running: then `wait_for_agent` with the handle gives the rest
+    /// completed, cancelled, failed, or running: then `wait_for_agent` with the handle gives the rest
     pub(crate) status: String,
     /// The id to go on with: `continueSessionId` takes it
     pub(crate) session_id: String,
@@ -183,6 +183,15 @@ pub(crate) struct Invoked {
     /// Why the agent stopped: `end_turn`, `max_turns`, cancelled, refusal, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop_reason: Option<String>,
+    /// What came of it: answered, `no_answer`, `model_error`, `usage_limit`, or the reason to stop
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<String>,
+    /// What is wrong, where there is no answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// When a usage limit is lifted
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resets_at: Option<String>,
     /// Whether an earlier session was gone on with
     pub(crate) is_session_continuation: bool,
     /// How the conversation was opened in the agent

@@ -14,7 +14,7 @@
 //! | `plan: A, B` | a plan |
 //! | `title: T` | a title for the session |
 //! | `read: PATH`, `write: PATH=TEXT` | asks the client for the file; its content, `written`, or `error CODE MESSAGE` |
-//! | `run: CMD ARGS` | runs it in a terminal of the client; its output |
+//! | `run: CMD ARGS` | runs it in a terminal of the client; its output, or `(no output)` |
 //! | `shell: LINE` | the same, with the whole line as the command and no arguments |
 //! | `ask shell: LINE` | asks for permission to run the line, then runs it |
 //! | `twice run: CMD ARGS`, `asked run: CMD ARGS` | runs it twice, or asks for permission first; `done twice`, `done once` |

@@ -119,7 +119,11 @@ impl Turn {
         let output = self.call("terminal/output", terminal.clone())?;
         let released = self.call("terminal/release", terminal)?;
         Ok(match ended.and(output).and_then(|output| released.map(|_| output)) {
-            Ok(output) => output["output"].as_str().unwrap_or_default().to_owned(),
+            Ok(output) => {
+                let text = output["output"].as_str().unwrap_or_default();
+                // A turn without a word would be one that came to nothing.
+                if text.is_empty() { "(no output)".to_owned() } else { text.to_owned() }
+            }
             Err(error) => described(&error),
         })
     }

@@ -20,6 +20,10 @@ pub struct Flags {
     #[arg(long)]
     pub(crate) persist_nothing_until_end: bool,
 
+    /// Write each part of an answer to memory as it is said
+    #[arg(long, conflicts_with = "persist_nothing_until_end")]
+    pub(crate) persist_halves: bool,
+
     /// Offer session/load
     #[arg(long)]
     pub(crate) load: bool,

@@ -229,6 +229,14 @@ impl Turn {
     }
 
     fn remember(&mut self, said: &str) {
+        if self.flags.persist_halves {
+            let parts = vec![Part::Text { text: said.to_owned() }];
+            let mut session = lock(&self.session);
+            session.add(Fact::Said { parts });
+            if let Err(error) = session.save(&self.store) {
+                faults::complain(&format!("reference-agent: {error}"));
+            }
+        }
         match self.parts.last_mut() {
             Some(Part::Text { text }) => text.push_str(said),
             _ => self.parts.push(Part::Text { text: said.to_owned() }),
@@ -250,6 +258,9 @@ impl Turn {
         let output = words_said(&parts);
         let (saved, input, used) = {
             let mut session = lock(&self.session);
+            let is_kept =
+                |part: &Part| self.flags.persist_halves && matches!(part, Part::Text { .. });
+            let parts = parts.into_iter().filter(|part| !is_kept(part)).collect();
             session.add(Fact::Said { parts });
             session.turn = None;
             let (told, said) = session.words();

@@ -125,6 +125,7 @@ fn request(session: SessionId, minute: i64) -> Append {
         model: Some("gpt-5".into()),
         request: 0,
         holding: Some(holding()),
+        keeps_request: None,
     };
     let asked = NewMessage { at: at(minute), ..user("Please fix the total of the cart.") };
     Append { begins: Some(begins), ..Append::new(session, vec![asked]) }
@@ -138,6 +139,7 @@ fn holding() -> Holding {
         upto: 0,
         beyond: None,
         messages: 0,
+        in_doubt: None,
         settings: Settings {
             model: Some("gpt-5".into()),
             mode: Some("plan".into()),

@@ -59,14 +59,15 @@ async fn a_session_outlives_the_process() {
     assert!(agent.abilities().load && agent.abilities().resume);
     let opened = agent.open(Door::Load(&native)).await.unwrap();
     assert_eq!(opened.native, native);
-    assert_eq!(opened.replayed.requests, ["remember PASSKEY-tulip"]);
+    let said: Vec<_> = opened.replayed.said.iter().map(|one| (one.is_user, &*one.text)).collect();
+    assert_eq!(said, [(true, "remember PASSKEY-tulip"), (false, "ACK: I was told 1 messages")]);
     assert!(opened.replayed.updates >= 2);
     assert_eq!(answer(&mut *agent, "what was the passkey").await, "The passkey is PASSKEY-tulip");
 
     let late = World::new(&["--memory", memory, "--load", "--replay", "late"]);
     let mut agent = late.start().await;
     let opened = agent.open(Door::Load(&native)).await.unwrap();
-    assert_eq!(opened.replayed.requests[0], "remember PASSKEY-tulip");
+    assert_eq!(opened.replayed.said[0].text, "remember PASSKEY-tulip");
     assert_eq!(answer(&mut *agent, "say: no echo").await, "no echo");
 
     let mut agent = world.start().await;

@@ -207,8 +207,13 @@ impl Chat<'_> {
                 }
                 let said = self.say(line.trim(), Stops::Terminal).await;
                 match said.outcome {
-                    Ok(answer) if self.app.json => output::json_line(&answer),
-                    Ok(_) => (),
+                    Ok(answer) => {
+                        if self.app.json {
+                            output::json_line(&answer);
+                        } else if let Some(failure) = answer.failure() {
+                            self.view.note(&format!("error: {failure}"));
+                        }
+                    }
                     Err(error) => self.tell(error)?,
                 }
                 return Ok(said.is_left.then_some(Left::Stopped));

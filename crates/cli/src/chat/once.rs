@@ -64,11 +64,8 @@ pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Ans
     let (is_opened, is_elsewhere) = (way.is_opened.into_inner(), way.is_elsewhere.into_inner());
     let answer = match outcome {
         None => return Err(cancelled(is_opened)),
-        Some(Err(Error::Agent { trouble: Trouble::Cancelled, .. })) => {
-            return Err(cancelled(false));
-        }
-        Some(Err(Error::Agent { .. })) if cancel.is_cancelled() => {
-            return Err(cancelled(is_opened));
+        Some(Err(Error::Agent { trouble, .. })) if cancel.is_cancelled() => {
+            return Err(cancelled(is_opened && trouble != Trouble::Cancelled));
         }
         Some(Err(error)) if !is_opened => return Err(NotRecorded(error).into()),
         Some(outcome) => outcome?,
@@ -79,7 +76,11 @@ pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Ans
     }
     if app.json {
         output::json(&answer);
-    } else if answer.stop != "end_turn" {
+    }
+    if let Some(failure) = answer.failure() {
+        return Err(failure.into());
+    }
+    if !app.json && answer.stop != "end_turn" {
         view.note(&answer.stop);
     }
     Ok(answer)

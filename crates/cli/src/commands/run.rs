@@ -96,6 +96,8 @@ impl Args {
             forked_from: None,
             parent: None,
         };
-        Ok(app.engine.start(beginning).await?)
+        let title = beginning.title.clone();
+        let session = app.engine.start(beginning).await?;
+        Ok(app.engine.keep_title(session, title.as_deref()).await?)
     }
 }

@@ -203,7 +203,7 @@ impl TestEnv {
     /// Makes the reference agent known under a name. It keeps its sessions in `NAME.memory`, and every frame in
     /// `NAME.log`.
     pub(crate) fn agent(&self, name: &str, flags: &[&str]) {
-        self.agent_with(name, flags, "");
+        self.agent_with(name, flags, "quirks = { keeps_request = true }");
     }
 
     /// An agent with more in its entry.

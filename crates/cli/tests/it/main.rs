@@ -19,6 +19,7 @@ mod agents_odd;
 mod agents_terminal;
 mod agents_tiers;
 mod agents_told;
+mod agents_trust;
 mod backup;
 mod bad_input;
 mod bad_store;

@@ -1,29 +1,41 @@
 //! What an agent's own session holds of a conversation, and what it has cost.
 
-use rethread_domain::Fact;
 use rethread_domain::opening::{Holding, How};
-use rethread_domain::turn::End;
+use rethread_domain::{Fact, Seq, SessionId};
 
 use super::open::Attached;
+use crate::{Engine, Result};
 
-/// What the agent's own session holds after a turn: all of it, if the agent ended it by its own word; otherwise the
-/// request that it had begun to answer, where it keeps that.
-pub(super) fn now_held(
-    attached: &mut Attached,
-    end: &End,
-    is_answered: bool,
-    facts: &mut Vec<Fact>,
-) -> Option<Holding> {
-    if matches!(end, End::Stopped(_)) {
-        // What was not told on purpose is not held: the older session stays the one to come back to.
-        attached.is_resumable = attached.opening.how != How::Untold;
-        return attached.is_resumable.then(|| holding(attached));
+/// What the agent's own session holds after a turn that the agent ended by its own word: all of it.
+pub(super) fn now_held(attached: &mut Attached) -> Option<Holding> {
+    // What was not told on purpose is not held: the older session stays the one to come back to.
+    attached.is_resumable = attached.opening.how != How::Untold;
+    attached.is_resumable.then(|| holding(attached))
+}
+
+impl Engine {
+    /// What an agent's own session holds after a turn that was interrupted. `keeps` says whether it is known to have
+    /// kept the request, or to have lost it; a replay can still say otherwise. `assumed` is what it holds if it has.
+    pub(super) async fn left_in_doubt(
+        &self,
+        session: SessionId,
+        assumed: Option<Holding>,
+        keeps: Option<bool>,
+        request: Seq,
+    ) -> Result<Option<Holding>> {
+        let Some(assumed) = assumed else { return Ok(None) };
+        let in_doubt = Some(request);
+        match keeps {
+            Some(true) => Ok(Some(Holding { in_doubt, ..assumed })),
+            Some(false) => Ok(None),
+            None => {
+                let (conversation, agent) = (&assumed.conversation, &assumed.agent);
+                let before = self.store.holding(session, conversation, agent).await?;
+                let before = before.filter(|before| before.native == assumed.native);
+                Ok(before.map(|before| Holding { in_doubt, ..before }))
+            }
+        }
     }
-    let keeps_request = attached.agent.abilities().keeps_request;
-    if attached.is_resumable && keeps_request && is_answered {
-        facts.push(Fact::Holds(holding(attached)));
-    }
-    None
 }
 
 /// What the agent's own session holds now.
@@ -35,6 +47,7 @@ pub(super) fn holding(attached: &Attached) -> Holding {
         upto: attached.held.upto,
         beyond: attached.held.beyond,
         messages: attached.held.messages,
+        in_doubt: None,
         settings: attached.settings.clone(),
         spent_usd: attached.spent_usd,
     }

@@ -4,7 +4,9 @@ mod gate;
 mod held;
 mod meant;
 mod open;
+mod outcome;
 mod port;
+mod replay;
 mod rules;
 mod runner;
 mod send;
@@ -14,6 +16,7 @@ mod turns;
 
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
+pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT};
 pub use port::{
     Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Opened, Opt, Question,
     Replayed, Settings, Trouble,

@@ -4,21 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rethread_domain::context::Limits;
-use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier};
-use rethread_domain::{Conversation, Fact, Role, SessionId};
-use rethread_store::{Append, Order, Span};
+use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier, Ways};
+use rethread_domain::{Conversation, Fact, SessionId};
+use rethread_store::Append;
 use tokio::time::Instant;
 
 use super::gate::{Asker, Gate};
 use super::held::remembered;
 use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
+use super::replay::Seen;
 use super::rules::{Holds, Rules};
 use super::tell::Held;
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Result};
-
-/// Messages in which a request is looked for that a replay has to contain.
-const LOOKED_THROUGH: u32 = 40;
 
 /// Which conversation to open, and how.
 #[derive(Clone)]
@@ -79,6 +77,8 @@ pub(super) struct Attached {
     pub(super) kept: Holding,
     /// Whether the native session is new: the system prompt is still to be told.
     pub(super) is_new: bool,
+    /// Whether the agent may have the request of the turn that was interrupted, which it is told again.
+    pub(super) may_repeat: bool,
     pub(super) settings: Settings,
     pub(super) spent_usd: Option<f64>,
     pub(super) opening: Opening,
@@ -88,12 +88,10 @@ pub(super) struct Attached {
 
 /// One native session that was tried.
 enum Tried {
-    Opened(Opened),
+    /// With what its session holds.
+    Opened(Opened, Seen),
     /// Why not, and whether the agent does not know the session any more.
-    Failed {
-        why: &'static str,
-        is_gone: bool,
-    },
+    Failed { why: &'static str, is_gone: bool },
 }
 
 /// All that is known when a conversation is opened.
@@ -133,9 +131,14 @@ impl Opener<'_> {
             return vec![Tier::New];
         }
         let abilities = agent.abilities();
-        let is_held = self.holding.is_some();
-        let (tiers, why) =
-            opening::tiers(self.options.policy, is_held, abilities.resume, abilities.load);
+        let ways = Ways {
+            is_held: self.holding.is_some(),
+            can_resume: abilities.resume,
+            can_load: abilities.load,
+            is_doubtful: self.holding.as_ref().is_some_and(|holding| holding.in_doubt.is_some()),
+            reuses_ids: abilities.reuses_ids,
+        };
+        let (tiers, why) = opening::tiers(self.options.policy, ways);
         self.why = match why {
             Some(opening::OTHER_AGENT) => {
                 why_unheld(self.conversation.as_ref(), &self.options.agent)
@@ -155,7 +158,9 @@ impl Opener<'_> {
             }
             let holding = self.holding.as_ref();
             match self.engine.try_tier(self.options, agent.as_mut(), tier, holding).await {
-                Ok(Tried::Opened(opened)) => return self.attached(agent, opened, tier).await,
+                Ok(Tried::Opened(opened, seen)) => {
+                    return self.attached(agent, opened, tier, seen).await;
+                }
                 Ok(Tried::Failed { why, is_gone }) => {
                     self.why = Some(why);
                     self.is_gone |= is_gone;
@@ -181,11 +186,17 @@ impl Opener<'_> {
         agent: Box<dyn Agent>,
         opened: Opened,
         tier: Tier,
+        seen: Seen,
     ) -> Result<Attached> {
         let options = self.options;
         let held = self.holding.as_ref().filter(|_| tier != Tier::New);
         let mut attached =
             Attached::new(options, agent, opened, tier, held, self.conversation.as_ref());
+        if let Some(holding) = held {
+            attached.held = seen.held;
+            let is_told = |request| !seen.is_certain && request > holding.upto;
+            attached.may_repeat = holding.in_doubt.is_some_and(is_told);
+        }
         attached.set(options, &self.settings).await?;
         let is_forgotten = tier == Tier::New && self.is_gone && self.holding.is_some();
         if is_forgotten {
@@ -197,6 +208,7 @@ impl Opener<'_> {
             attached.facts.push(remembered(&attached));
         }
         attached.opened(options, tier, self.said(), self.why, self.ms());
+        self.engine.take_in_native(options.session, &mut attached, seen.more).await?;
         Ok(attached)
     }
 
@@ -316,33 +328,20 @@ impl Engine {
             }
         };
         let Some(holding) = holding.filter(|_| tier == Tier::Load) else {
-            return Ok(Tried::Opened(opened));
+            let held = holding.map_or_else(Held::default, Held::of);
+            return Ok(Tried::Opened(opened, Seen { held, ..Seen::default() }));
         };
         if opened.replayed.updates == 0 {
             return Ok(Tried::Failed { why: opening::HOLLOW, is_gone: true });
         }
-        let ours = self.requests(options, holding).await.unwrap_or_default();
-        let requests = &opened.replayed.requests;
-        if !requests.is_empty() && !opening::is_same_conversation(requests, &ours) {
-            return Ok(Tried::Failed { why: opening::MIXED_UP, is_gone: true });
+        let reuses_ids = agent.abilities().reuses_ids;
+        // A store that cannot be read is met with again by the turn itself.
+        let seen = self.seen(options, holding, &opened.replayed.said, reuses_ids).await;
+        let assumed = || Some(Seen { held: Held::of(holding), ..Seen::default() });
+        match seen.unwrap_or_else(|_| assumed()) {
+            Some(seen) => Ok(Tried::Opened(opened, seen)),
+            None => Ok(Tried::Failed { why: opening::MIXED_UP, is_gone: true }),
         }
-        Ok(Tried::Opened(opened))
-    }
-
-    /// Requests that the agent's own session has to know.
-    async fn requests(&self, options: &OpenOptions, holding: &Holding) -> Result<Vec<String>> {
-        let span = |order| Span { from: 1, to: holding.upto, order, limit: LOOKED_THROUGH };
-        let mut requests = Vec::new();
-        for order in [Order::OldestFirst, Order::NewestFirst] {
-            let messages = self.store.heads(options.session, span(order)).await?;
-            let own = messages.into_iter().filter(|message| {
-                message.role == Role::User
-                    && message.conversation == options.conversation
-                    && message.purged_at.is_none()
-            });
-            requests.extend(own.map(|message| message.body.head().to_owned()));
-        }
-        Ok(requests)
     }
 }
 
@@ -362,11 +361,7 @@ impl Attached {
         holding: Option<&Holding>,
         conversation: Option<&Conversation>,
     ) -> Self {
-        let mut held = holding.map_or_else(Held::default, |holding| Held {
-            upto: holding.upto,
-            beyond: holding.beyond,
-            messages: holding.messages,
-        });
+        let mut held = holding.map_or_else(Held::default, Held::of);
         if options.policy == Policy::Off
             && let Some(conversation) = conversation
         {
@@ -381,6 +376,7 @@ impl Attached {
             is_resumable: holding.is_some(),
             kept: Holding::nothing(&options.conversation, &options.agent),
             is_new: tier == Tier::New,
+            may_repeat: false,
             settings: Settings::default(),
             spent_usd: holding.and_then(|holding| holding.spent_usd),
             opening: Opening {

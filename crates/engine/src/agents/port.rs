@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures::channel::mpsc;
 use rethread_domain::consent::Intent;
 pub use rethread_domain::opening::Settings;
+use rethread_domain::replay::Said;
 use rethread_domain::turn::Update;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -126,8 +127,10 @@ pub struct Abilities {
     pub list: bool,
     /// Takes a document as part of a prompt.
     pub embedded: bool,
-    /// Keeps a request that it had begun to answer when it was killed.
-    pub keeps_request: bool,
+    /// Whether it keeps a request that it had begun to answer when it was killed, where that is known.
+    pub keeps_request: Option<bool>,
+    /// Gives the id of a session that was deleted to another.
+    pub reuses_ids: bool,
 }
 
 /// Which native session to open.
@@ -151,8 +154,8 @@ pub struct Opened {
 pub struct Replayed {
     /// How many updates there were.
     pub updates: u64,
-    /// The beginnings of what the user had said, the first and the last few.
-    pub requests: Vec<String>,
+    /// What was said, as far as it is kept: the first few messages and the newest.
+    pub said: Vec<Said>,
 }
 
 /// A part of a prompt.

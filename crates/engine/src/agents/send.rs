@@ -1,11 +1,13 @@
 //! What comes of a request, and how it is passed between processes.
 
+use jiff::Timestamp;
 use rethread_domain::opening::Opening;
 use rethread_domain::turn::{End, Permission, Turn, Update};
 use rethread_domain::{Seq, SessionId};
 use serde::{Deserialize, Serialize};
 
 use super::open::OpenOptions;
+use super::outcome::{ANSWERED, Outcome};
 use crate::{Engine, Error, Result};
 
 /// What came of a request.
@@ -18,6 +20,15 @@ pub struct Answer {
     pub answer: String,
     /// Why the agent stopped: `end_turn`, `cancelled`, …
     pub stop: String,
+    /// What came of it: `answered`, `no_answer`, `model_error`, `usage_limit`, or why the agent stopped.
+    #[serde(default = "answered")]
+    pub outcome: String,
+    /// What is wrong, where there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When a usage limit is lifted, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
     pub opened: Opening,
     /// The newest message of the conversation now.
     pub upto: Seq,
@@ -29,13 +40,24 @@ pub struct Answer {
     pub refused: Vec<Permission>,
 }
 
+fn answered() -> String {
+    ANSWERED.to_owned()
+}
+
 impl Answer {
-    pub(super) fn new(options: &OpenOptions, opened: Opening, turn: &Turn, end: &End) -> Self {
+    pub(super) fn new(
+        options: &OpenOptions,
+        opened: Opening,
+        turn: &Turn,
+        end: &End,
+        now: Timestamp,
+    ) -> Self {
         let stop = match end {
             End::Stopped(reason) => reason.clone(),
             End::Failed(_) => "failed".to_owned(),
             End::Interrupted => "interrupted".to_owned(),
         };
+        let outcome = Outcome::of(turn, &stop, now);
         Self {
             session_id: options.session,
             conversation: options.conversation.clone(),
@@ -43,6 +65,9 @@ impl Answer {
             // A failure is told without it, and it may be large.
             answer: if matches!(end, End::Stopped(_)) { turn.text() } else { String::new() },
             stop,
+            outcome: outcome.name,
+            error: outcome.error,
+            resets_at: outcome.resets_at,
             opened,
             upto: 0,
             context: turn.context(),

@@ -25,6 +25,10 @@ const WAITING: usize = 16;
 /// How often is looked, during a turn, whether another process asks to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Goes before what is told again without knowing whether the agent has it.
+const MAY_REPEAT: &str = "Note: the turn before was interrupted. Some of what follows may be a repetition of what you \
+                          have already; do not do anything twice because of it.";
+
 /// One conversation with one agent. Nobody else talks in it meanwhile.
 pub struct Talk {
     engine: Engine,
@@ -210,6 +214,10 @@ impl Talk {
             model: self.attached.as_ref().and_then(|attached| attached.settings.model.clone()),
             request,
             holding,
+            keeps_request: self
+                .attached
+                .as_ref()
+                .and_then(|one| one.agent.abilities().keeps_request),
         }
     }
 
@@ -217,8 +225,7 @@ impl Talk {
     async fn ask(&mut self, prompt: &str) -> Result<Seq> {
         let Some(attached) = &self.attached else { return Err(Error::Interrupted) };
         let now = self.engine.clock.now();
-        let keeps_request = attached.agent.abilities().keeps_request;
-        let holding = (attached.is_resumable && keeps_request).then(|| holding(attached));
+        let holding = attached.is_resumable.then(|| holding(attached));
         let mut request = NewMessage {
             id: self.options.request_id.clone(),
             role: Role::User,
@@ -316,6 +323,9 @@ impl Talk {
                 .await?;
             if let Some(told) = told {
                 attached.held.messages += told.messages;
+                if std::mem::take(&mut attached.may_repeat) {
+                    blocks.push(Block::Text(MAY_REPEAT.to_owned()));
+                }
                 let uri = format!("rethread://session/{}", options.session);
                 blocks.push(Block::Document { uri, text: told.text });
             }
@@ -342,19 +352,28 @@ impl Talk {
         let cost_usd = cost(attached.spent_usd, turn.spent_usd());
         attached.spent_usd = turn.spent_usd().or(attached.spent_usd);
         let mut facts = std::mem::take(&mut self.facts);
-        facts.extend(retitled(&self.engine, attached, &turn));
+        facts.extend(retitled(&self.engine, &self.options, attached, &turn));
         let is_answered = turn.is_answered();
-        let mut answer = Answer::new(&self.options, attached.opening.clone(), &turn, &end);
+        let (opening, now) = (attached.opening.clone(), self.engine.clock.now());
+        let mut answer = Answer::new(&self.options, opening, &turn, &end, now);
         let speaker = Speaker {
             agent: &self.options.agent,
             model: attached.settings.model.as_deref(),
             conversation: &self.options.conversation,
             cost_usd,
         };
-        let now = self.engine.clock.now();
         let messages = self.engine.prepared(turn.messages(&speaker, &end, now));
         let count = u32::try_from(messages.len()).unwrap_or(0);
-        let holds = now_held(attached, &end, is_answered, &mut facts);
+        let holds = if matches!(end, End::Stopped(_)) {
+            now_held(attached)
+        } else {
+            let keeps =
+                attached.agent.abilities().keeps_request.filter(|keeps| !keeps || is_answered);
+            let assumed = attached.is_resumable.then(|| holding(attached));
+            let left = self.engine.left_in_doubt(self.options.session, assumed, keeps, request);
+            facts.extend(left.await?.map(Fact::Holds));
+            None
+        };
         let append = Append {
             facts,
             at: Some(now),
@@ -472,9 +491,15 @@ fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, Trouble>) -
 
 /// The title that the agent gave. What was told anew has one already, and many agents would name it after the
 /// telling.
-fn retitled(engine: &Engine, attached: &Attached, turn: &Turn) -> Option<Fact> {
+fn retitled(
+    engine: &Engine,
+    options: &OpenOptions,
+    attached: &Attached,
+    turn: &Turn,
+) -> Option<Fact> {
     let is_titled = attached.opening.how == How::Retold;
     let title = turn.title().filter(|title| id::check_title(title).is_ok());
-    let title = title.filter(|title| !is_titled && !tell::is_telling(title))?;
+    let prompt = options.system_prompt.as_deref();
+    let title = title.filter(|title| !is_titled && !tell::is_ours(title, prompt))?;
     Some(Fact::Titled { title: engine.prepared_title(title), from: TitleFrom::Agent })
 }

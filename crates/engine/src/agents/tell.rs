@@ -40,11 +40,27 @@ pub struct Told {
     pub shown: u32,
 }
 
-/// Whether this is, or quotes, how a telling begins.
-pub(super) fn is_telling(text: &str) -> bool {
-    ["This is the earlier history of", "This was said in our conversation"]
+/// A title that is shorter may stand in a system prompt by chance.
+const SHORTEST_QUOTE: usize = 8;
+/// A title that begins with so much of a system prompt was made of it.
+const LONGEST_BEGINNING: usize = 24;
+
+/// Whether a title was made of what we told the agent beside the request: the history, or the system prompt.
+pub(super) fn is_ours(title: &str, system_prompt: Option<&str>) -> bool {
+    let is_telling = ["This is the earlier history of", "This was said in our conversation"]
         .into_iter()
-        .any(|beginning| text.contains(beginning))
+        .any(|beginning| title.contains(beginning));
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let quote = plain(title.trim_end_matches(['.', '…']));
+    // Many agents take the beginning of all that they were sent first, which the system prompt is.
+    let begins = |prompt: &str| {
+        let beginning: String = prompt.chars().take(LONGEST_BEGINNING).collect();
+        beginning.len() >= SHORTEST_QUOTE && quote.starts_with(&beginning)
+    };
+    let is_prompt = |prompt: String| {
+        quote.len() >= SHORTEST_QUOTE && (prompt.contains(&quote) || begins(&prompt))
+    };
+    is_telling || system_prompt.map(plain).is_some_and(is_prompt)
 }
 
 impl Engine {

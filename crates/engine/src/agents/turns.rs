@@ -158,8 +158,9 @@ impl Engine {
             turn.take(update, at);
             latest = at;
         }
-        // What the agent had begun to answer, it has; what came of it, it may not have.
-        let holding = begun.what.holding.filter(|_| turn.is_answered());
+        let is_answered = turn.is_answered();
+        let keeps = begun.what.keeps_request.filter(|keeps| !keeps || is_answered);
+        let holding = self.left_in_doubt(id, begun.what.holding, keeps, begun.what.request).await?;
         let speaker = Speaker {
             agent: &begun.what.agent,
             model: begun.what.model.as_deref(),

@@ -1,7 +1,7 @@
 //! What an agent's own session holds: never more than what it has taken in.
 
 use futures::executor::block_on;
-use rethread_domain::opening::Policy;
+use rethread_domain::opening::{Holding, Policy};
 use rethread_domain::{Fact, Role};
 use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 use rethread_store::Append;
@@ -28,7 +28,10 @@ fn what_was_told_with_a_prompt_that_is_refused_is_told_again() {
         anna.plays([Script::default().ending(overloaded())]);
         let held = world.holding(&anna);
         assert!(world.turn(&anna, "one").await.is_err());
-        assert_eq!(world.holding(&anna), held, "a refused prompt moves no watermark");
+        let now = world.holding(&anna).unwrap();
+        assert_eq!(now.in_doubt, Some(5), "nobody knows whether it has the request");
+        let before = Holding { in_doubt: now.in_doubt, ..held.unwrap() };
+        assert_eq!(now, before, "a refused prompt moves no watermark");
         let answer = world.turn(&anna, "two").await.unwrap();
         assert_eq!(told(&answer.opened), ("resumed", None));
         let missed = anna.last_prompt().document().unwrap().to_owned();

@@ -32,6 +32,7 @@ async fn leave_turn(store: &dyn Store, session: SessionId) {
         model: None,
         request: 0,
         holding: None,
+        keeps_request: None,
     };
     let append =
         Append { begins: Some(begins), ..Append::new(session, vec![user("fix the basket")]) };

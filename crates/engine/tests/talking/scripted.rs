@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures::SinkExt;
 use futures::channel::mpsc;
 use rethread_domain::Seq;
+use rethread_domain::replay::Said;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{
     Abilities, Agent, Block, Desk, Door, Ended, Launcher, Opened, Replayed, Settings, Trouble,
@@ -260,7 +261,7 @@ impl Running {
                 tokio::time::sleep(LONG).await;
                 continue;
             };
-            if update.is_answer() && self.agent.abilities.keeps_request {
+            if update.is_answer() && self.agent.abilities.keeps_request == Some(true) {
                 self.keep(native, request.drain(..));
             }
             self.agent.state().sent.push(update.clone());
@@ -324,15 +325,18 @@ impl Agent for Running {
             Outcome::Fine | Outcome::Hollow | Outcome::Mixed => (),
         }
         let known = state.natives.get(native).ok_or_else(|| gone(native))?;
-        let requests = known.known.iter().filter(|known| known.is_request);
-        let requests: Vec<String> = requests.map(|known| known.text.clone()).collect();
+        let said = known.known.iter().filter(|known| !known.is_document);
+        let said: Vec<Said> = said
+            .map(|known| Said { is_user: known.is_request, text: known.text.clone() })
+            .collect();
         self.native = Some(native.to_owned());
         let replayed = match (tried, outcome) {
             ("load", Outcome::Hollow) | ("resume", _) => Replayed::default(),
             (_, Outcome::Mixed) => {
-                Replayed { updates: 2, requests: vec!["paint the fence".to_owned()] }
+                let said = vec![Said { is_user: true, text: "paint the fence".to_owned() }];
+                Replayed { updates: 2, said }
             }
-            _ => Replayed { updates: known.known.len() as u64, requests },
+            _ => Replayed { updates: known.known.len() as u64, said },
         };
         Ok(Opened { native: native.to_owned(), replayed })
     }

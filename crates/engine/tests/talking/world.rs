@@ -73,7 +73,8 @@ impl World {
         let abilities = Abilities {
             resume: has("resume"),
             load: has("load"),
-            keeps_request: has("keeps"),
+            keeps_request: if has("unknown") { None } else { Some(has("keeps")) },
+            reuses_ids: has("reuses"),
             ..Abilities::default()
         };
         Scripted::new(name, abilities, Arc::clone(&self.fate))

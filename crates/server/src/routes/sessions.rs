@@ -169,7 +169,9 @@ async fn create(
         }
         None => SessionId::generate(),
     };
+    let title = beginning.title.clone();
     let session = app.engine.start_as(id, beginning).await?;
+    let session = app.engine.keep_title(session, title.as_deref()).await?;
     json(StatusCode::CREATED, &SessionView::of(&app, &session))
 }
 

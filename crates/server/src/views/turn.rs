@@ -1,5 +1,6 @@
 //! Turns with agents and what agents ask in them, as programs see them.
 
+use jiff::Timestamp;
 use rethread_domain::redact::Redactor;
 use rethread_engine::agents::Question;
 use serde::Serialize;
@@ -25,6 +26,13 @@ pub(crate) struct TurnView {
     /// Why the agent stopped, such as `end_turn` or `cancelled`
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
+    /// What came of it: `answered`, `no_answer`, `model_error`, `usage_limit`, or the reason to stop
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+    /// When a usage limit is lifted, where the agent said so
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    resets_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     opened: Option<OpenedView>,
     /// The newest message of the conversation afterwards
@@ -110,6 +118,8 @@ impl TurnView {
             questions: Vec::new(),
             answer: None,
             stop_reason: None,
+            outcome: None,
+            resets_at: None,
             opened: None,
             upto: None,
             error: None,
@@ -122,7 +132,11 @@ impl TurnView {
         match stands {
             Stands::Running => view.questions = turn.questions.open(),
             Stands::Ended(answer) => {
-                "ended".clone_into(&mut view.status);
+                let status = if answer.error.is_some() { "failed" } else { "ended" };
+                status.clone_into(&mut view.status);
+                view.error = answer.error.as_deref().map(|error| app.clean(error));
+                view.resets_at = answer.resets_at;
+                view.outcome = Some(answer.outcome);
                 view.answer = Some(app.clean(&answer.answer));
                 view.opened = Some(OpenedView::of(&answer.opened));
                 view.upto = Some(answer.upto);

@@ -25,6 +25,7 @@ pub(crate) fn holding(conversation: &str, native: &str) -> Holding {
         upto: 0,
         beyond: None,
         messages: 0,
+        in_doubt: None,
         settings: Settings { model: Some("large".to_owned()), ..Settings::default() },
         spent_usd: Some(0.1 + 0.2),
     }
@@ -37,6 +38,7 @@ fn underway(conversation: &str, holding: Option<Holding>) -> Underway {
         model: Some("large".to_owned()),
         request: 0,
         holding,
+        keeps_request: None,
     }
 }
 

@@ -27,10 +27,19 @@ impl History {
         } else if let Some(holding) = holding {
             let can = &self.agents[agent].abilities;
             let is_known = self.agents[agent].state().natives.contains_key(&holding.native);
-            let ways = [
+            let mut ways = [
                 ("resumed", can.resume, &turn.doors.resume),
                 ("loaded", can.load, &turn.doors.load),
             ];
+            let begun = self.begun(conversation).map(|begun| begun.what);
+            let is_left = begun.is_some_and(|begun| {
+                let native = begun.holding.map(|holding| holding.native);
+                native.as_ref() == Some(&holding.native) && begun.keeps_request != Some(false)
+            });
+            if is_left || holding.in_doubt.is_some() {
+                // What it holds is looked at.
+                ways.reverse();
+            }
             if !can.resume && !can.load {
                 why = Some("unable");
             }

@@ -179,7 +179,8 @@ impl History {
         for conversation in 0..2 {
             let Some(begun) = self.begun(conversation) else { continue };
             let is_answered = begun.updates.iter().any(|(_, update)| update.is_answer());
-            let held = begun.what.holding.filter(|_| is_answered).map(|holding| holding.native);
+            let keeps = begun.what.keeps_request == Some(true) && is_answered;
+            let held = begun.what.holding.filter(|_| keeps).map(|holding| holding.native);
             let agent = self.agents.iter().find(|agent| agent.name == begun.what.agent).unwrap();
             let mut state = agent.state();
             let Some(last) = state.prompts.last().map(|prompted| prompted.native.clone()) else {

@@ -1,0 +1,176 @@
+//! Whose conversation an agent's own session is, and what it holds of it, by what it replays.
+
+use rethread_domain::message::{Extras, NewMessage};
+use rethread_domain::opening::Holding;
+use rethread_domain::price::Price;
+use rethread_domain::replay::{self, Expected, Match, Request, Said};
+use rethread_domain::{Message, Role, Seq, SessionId};
+use rethread_store::{Append, Order, Span};
+
+use super::open::{Attached, OpenOptions};
+use super::tell::Held;
+use crate::{Engine, Result};
+
+/// The mark on messages that were said in an agent's own program: the id of its session.
+const TAKEN_IN: &str = "taken_in";
+/// Messages of the session in which requests are looked for that a replay has to contain.
+const LOOKED_THROUGH: u32 = 400;
+
+/// What an agent's own session holds, by its replay.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub(super) held: Held,
+    /// What was said there and not here.
+    pub(super) more: Vec<Said>,
+    /// Whether the replay showed it.
+    pub(super) is_certain: bool,
+}
+
+impl Engine {
+    /// What the session holds that was replayed; `None` where it is another conversation's.
+    pub(super) async fn seen(
+        &self,
+        options: &OpenOptions,
+        holding: &Holding,
+        said: &[Said],
+        reuses_ids: bool,
+    ) -> Result<Option<Seen>> {
+        let assumed = Seen { held: Held::of(holding), ..Seen::default() };
+        let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: LOOKED_THROUGH };
+        let mut messages = self.store.heads(options.session, span).await?;
+        messages.retain(|message| message.conversation == options.conversation);
+        messages.reverse();
+        let ours = requests(&messages, holding);
+        let is_comparable = ours.iter().any(|request| !request.text.is_empty());
+        if !is_comparable || !said.iter().any(|one| one.is_user) {
+            return Ok(Some(assumed));
+        }
+        let expected = Expected { in_doubt: holding.in_doubt, reuses_ids };
+        let Some(found) = replay::compare(said, &ours, expected) else { return Ok(None) };
+        let upto = upto(&messages, &ours, holding, &found);
+        let mut held = assumed.held;
+        if upto != held.upto {
+            held = held.moved(&messages, upto);
+        }
+        Ok(Some(Seen { held, more: found.more, is_certain: true }))
+    }
+
+    /// Takes in what was said in the agent's own program, once.
+    pub(super) async fn take_in_native(
+        &self,
+        session: SessionId,
+        attached: &mut Attached,
+        more: Vec<Said>,
+    ) -> Result<()> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let (conversation, agent) = (&attached.opening.conversation, &attached.opening.agent);
+        let message = |said: Said| {
+            let mut extras = Extras::default();
+            extras.agent = Some(agent.clone()).filter(|_| !said.is_user);
+            extras.other.insert(TAKEN_IN.to_owned(), attached.native.clone().into());
+            NewMessage {
+                id: None,
+                role: if said.is_user { Role::User } else { Role::Assistant },
+                content: said.text,
+                at: now,
+                conversation: conversation.clone(),
+                extras,
+                price: Price::default(),
+            }
+        };
+        let messages = self.prepared(more.into_iter().map(message).collect());
+        let append = Append { at: Some(now), ..Append::new(session, messages) };
+        let written = self.store.append(append).await?;
+        self.follow_on(session).await;
+        let all = self.store.conversations(session).await?;
+        let own = all.into_iter().find(|one| one.name == *conversation);
+        attached.held.answered(&written, own.map(|own| own.messages));
+        Ok(())
+    }
+}
+
+fn is_taken_in(message: &Message, native: &str) -> bool {
+    message.extras.other.get(TAKEN_IN).and_then(|from| from.as_str()) == Some(native)
+}
+
+/// The requests that the agent's own session should hold, with the beginnings of their answers.
+fn requests(messages: &[Message], holding: &Holding) -> Vec<Request> {
+    let is_held = |message: &Message| {
+        let beyond =
+            holding.beyond.is_some_and(|(first, last)| (first..=last).contains(&message.seq));
+        message.seq <= holding.upto
+            || beyond
+            || holding.in_doubt == Some(message.seq)
+            || is_taken_in(message, &holding.native)
+    };
+    let mut requests: Vec<Request> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if message.role != Role::User || !is_held(message) {
+            continue;
+        }
+        let after = messages[at + 1..].iter().take_while(|next| next.role != Role::User);
+        let answer = after.into_iter().find(|next| next.role == Role::Assistant);
+        requests.push(Request {
+            seq: message.seq,
+            text: comparable(message).unwrap_or_default(),
+            answer: answer.and_then(comparable),
+        });
+    }
+    requests
+}
+
+/// The text as the agent has it, too: not where secrets were taken out.
+fn comparable(message: &Message) -> Option<String> {
+    let is_whole = message.purged_at.is_none() && message.extras.secrets.is_empty();
+    is_whole.then(|| message.body.head().to_owned()).filter(|text| !text.contains("[redacted"))
+}
+
+/// Up to which message the session holds the conversation, by the newest request that it has.
+fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match) -> Seq {
+    let next = ours.iter().find(|request| request.seq > found.newest && !request.text.is_empty());
+    if let Some(next) = next {
+        let before = messages.iter().rev().find(|message| message.seq < next.seq);
+        return before.map_or(0, |message| message.seq).min(holding.upto);
+    }
+    if holding.in_doubt != Some(found.newest) {
+        return holding.upto;
+    }
+    // The request is there. Is what came of it until it was interrupted?
+    let after = messages.iter().filter(|message| message.seq > found.newest);
+    let answer: Vec<&Message> = after.take_while(|message| message.role != Role::User).collect();
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let replayed = plain(&found.answer);
+    let texts = answer.iter().filter(|message| message.role == Role::Assistant);
+    let mut texts = texts.map(|message| plain(message.body.head())).filter(|text| !text.is_empty());
+    match (answer.last(), texts.next()) {
+        (Some(last), Some(first)) if replayed.contains(&first) => {
+            if texts.all(|text| replayed.contains(&text)) { last.seq } else { found.newest }
+        }
+        _ => found.newest,
+    }
+}
+
+impl Held {
+    pub(super) fn of(holding: &Holding) -> Self {
+        Self { upto: holding.upto, beyond: holding.beyond, messages: holding.messages }
+    }
+
+    /// The same with the watermark at another message of the conversation.
+    fn moved(self, messages: &[Message], upto: Seq) -> Self {
+        let count = |first: Seq, last: Seq| {
+            let between = messages.iter().filter(|one| one.seq > first && one.seq <= last);
+            u32::try_from(between.count()).unwrap_or(u32::MAX)
+        };
+        let beyond = self.beyond.map_or(0, |(first, last)| count(first.saturating_sub(1), last));
+        let known = self.messages.saturating_sub(beyond);
+        let known = if upto > self.upto {
+            known + count(self.upto, upto)
+        } else {
+            known.saturating_sub(count(upto, self.upto))
+        };
+        Self { upto, beyond: None, messages: known }
+    }
+}
