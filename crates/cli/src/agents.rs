@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rethread_acp::{AcpLauncher, Entry, Shell, ToolServer};
-use rethread_domain::opening::{Policy, Settings};
-use rethread_domain::{Session, tokens};
-use rethread_engine::agents::{Asker, OpenOptions, Rules};
+use rethread_domain::Session;
+use rethread_domain::opening::Policy;
+use rethread_engine::agents::{Asker, OpenOptions};
+use rethread_engine::program::Choice;
+use rethread_engine::workflows::consent_of;
 
 use crate::cli::App;
-use crate::config;
 use crate::error::{BadInput, Refused};
 
 /// How to talk to an agent.
@@ -34,14 +35,23 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// As a workflow talks to its agents.
-    pub(crate) fn for_workflow(permissions: Option<String>) -> Self {
-        Self { permissions, ..Self::default() }
-    }
-
-    /// As a door was asked to.
-    pub(crate) fn for_door(model: Option<String>, conversation: Option<String>) -> Self {
-        Self { model, conversation, ..Self::default() }
+    /// What was said, as the use cases take it.
+    pub(crate) fn choice(&self, agent: Option<&str>) -> anyhow::Result<Choice> {
+        let read = |file: &PathBuf| {
+            std::fs::read_to_string(file).map_err(|error| {
+                let why = format!("the system prompt {} cannot be read: {error}", file.display());
+                BadInput::new(why, "give a file with --system-prompt FILE")
+            })
+        };
+        Ok(Choice {
+            agent: agent.map(str::to_owned),
+            conversation: self.conversation.clone(),
+            model: self.model.clone(),
+            policy: self.policy,
+            consent: consent_of(self.permissions.as_deref())?,
+            system_prompt: self.system_prompt.as_ref().map(read).transpose()?,
+            ..Choice::default()
+        })
     }
 
     /// Whether anything was said of how to talk, beside in which conversation.
@@ -57,7 +67,7 @@ impl App {
     /// The entry of an agent.
     pub(crate) fn agent(&self, name: &str) -> anyhow::Result<Entry> {
         let mut all = self.config.agents()?;
-        let near = crate::output::near::near(name, all.keys());
+        let near = rethread_domain::near::near(name, all.keys());
         all.remove(name).ok_or_else(|| {
             Refused {
                 code: "unknown_agent",
@@ -106,26 +116,6 @@ impl App {
         })
     }
 
-    /// The agent that goes on with a session, unless another is asked for.
-    pub(crate) async fn agent_of(
-        &self,
-        session: &Session,
-        how: &How,
-        asked: Option<&str>,
-    ) -> anyhow::Result<String> {
-        if let Some(name) = asked {
-            return Ok(name.to_owned());
-        }
-        let agent = self.engine.agent_of(session, how.conversation.as_deref()).await?;
-        agent.ok_or_else(|| {
-            BadInput::new(
-                format!("session {} has no agent yet", session.id.short()),
-                "say which one goes on with it: --with AGENT",
-            )
-            .into()
-        })
-    }
-
     /// Everything that an open needs.
     pub(crate) async fn options(
         &self,
@@ -134,62 +124,8 @@ impl App {
         how: &How,
         asker: Arc<dyn Asker>,
     ) -> anyhow::Result<OpenOptions> {
-        let entry = self.agent(agent)?;
-        self.options_of(session, entry, how, asker).await
-    }
-
-    /// The same, for an agent's entry that was changed for the occasion.
-    pub(crate) async fn options_of(
-        &self,
-        session: &Session,
-        mut entry: Entry,
-        how: &How,
-        asker: Arc<dyn Asker>,
-    ) -> anyhow::Result<OpenOptions> {
-        // The tokenizer takes a moment to load: it does so while the agent starts.
-        std::thread::spawn(|| tokens::count(""));
-        entry.env.extend(config::lineage_of(session));
-        let agent = entry.name.clone();
-        let named = how.conversation.as_deref();
-        let conversation = self.engine.meant_conversation(session.id, named).await?;
-        let instructions = self.instructions(session);
-        let system_prompt = match &how.system_prompt {
-            Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                let why = format!("the system prompt {} cannot be read: {error}", file.display());
-                BadInput::new(why, "give a file with --system-prompt FILE")
-            })?),
-            None => instructions.prompt.or_else(|| entry.system_prompt.clone()),
-        };
-        let bad =
-            |error: anyhow::Error| BadInput::new(error.to_string(), "one of ask, allow, deny");
-        let rule = how.permissions.as_deref().or(entry.permissions.as_deref());
-        let rules = Rules {
-            consent: self.config.consent(rule).map_err(bad)?,
-            allowed: entry.allowed_tools.clone(),
-            disallowed: entry.disallowed_tools.clone(),
-            only_allowed: false,
-        };
-        Ok(OpenOptions {
-            session: session.id,
-            conversation,
-            margin: self.config.margin(Some(&agent)),
-            agent,
-            system_prompt: system_prompt.filter(|text| !text.trim().is_empty()),
-            changed_prompt: instructions.changed.filter(|_| how.system_prompt.is_none()),
-            defaults: Settings {
-                model: entry.model.clone(),
-                mode: entry.mode.clone(),
-                options: entry.options.clone(),
-            },
-            settings: Settings { model: how.model.clone(), ..Settings::default() },
-            policy: self.config.policy(how.policy)?,
-            limits: self.config.limits(),
-            max_turn_bytes: self.config.talk.max_turn_bytes,
-            rules,
-            asker,
-            pruning: self.config.pruning(),
-            request_id: None,
-            launcher: Arc::new(self.launcher(entry)?),
-        })
+        let choice = how.choice(Some(agent))?;
+        let program = self.program();
+        Ok(self.engine.open_options(program.as_ref(), session, &choice, asker).await?.0)
     }
 }

@@ -30,7 +30,6 @@ use toml::{Table, Value};
 pub(crate) use lineage::{depth, lineage_of, parent};
 
 use crate::error::BadInput;
-use crate::summariser::Summariser;
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
@@ -251,11 +250,6 @@ impl Config {
     /// Knows the secrets of this environment and of these settings.
     pub(crate) fn redactor(&self) -> Redactor {
         secrets::redactor(self)
-    }
-
-    /// The model that writes summaries, if there is one.
-    pub(crate) fn summariser(&self) -> anyhow::Result<Option<Summariser>> {
-        Ok(self.endpoint()?.map(Summariser))
     }
 
     /// The model, if there is one.

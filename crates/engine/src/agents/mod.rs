@@ -1,5 +1,6 @@
 //! Agents: opening the right conversation in three tiers, and talking to it.
 
+pub(crate) mod choose;
 mod gate;
 mod held;
 mod meant;
@@ -11,6 +12,7 @@ mod talk;
 mod tell;
 mod turns;
 
+pub use choose::KIND_COMMAND;
 pub use gate::{Asker, Consent, Nobody, Rules};
 pub use open::OpenOptions;
 pub use port::{
