@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rethread_acp::{AcpLauncher, Entry, Kept, Shell, ToolServer};
-use rethread_domain::opening::{Policy, Settings};
-use rethread_domain::{Session, tokens};
-use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions, Rules};
+use rethread_domain::Session;
+use rethread_domain::opening::Policy;
+use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions};
+use rethread_engine::program::Choice;
+use rethread_engine::workflows::consent_of;
 use rethread_store::StoreUrl;
 
 use crate::cli::App;
@@ -36,14 +38,23 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// As a workflow talks to its agents.
-    pub(crate) fn for_workflow(permissions: Option<String>) -> Self {
-        Self { permissions, ..Self::default() }
-    }
-
-    /// As a door was asked to.
-    pub(crate) fn for_door(model: Option<String>, conversation: Option<String>) -> Self {
-        Self { model, conversation, ..Self::default() }
+    /// What was said, as the use cases take it.
+    pub(crate) fn choice(&self, agent: Option<&str>) -> anyhow::Result<Choice> {
+        let read = |file: &PathBuf| {
+            std::fs::read_to_string(file).map_err(|error| {
+                let why = format!("the system prompt {} cannot be read: {error}", file.display());
+                BadInput::new(why, "give a file with --system-prompt FILE")
+            })
+        };
+        Ok(Choice {
+            agent: agent.map(str::to_owned),
+            conversation: self.conversation.clone(),
+            model: self.model.clone(),
+            policy: self.policy,
+            consent: consent_of(self.permissions.as_deref())?,
+            system_prompt: self.system_prompt.as_ref().map(read).transpose()?,
+            ..Choice::default()
+        })
     }
 
     /// Whether anything was said of how to talk, beside in which conversation.
@@ -59,7 +70,7 @@ impl App {
     /// The entry of an agent.
     pub(crate) fn agent(&self, name: &str) -> anyhow::Result<Entry> {
         let mut all = self.config.agents()?;
-        let near = crate::output::near::near(name, all.keys());
+        let near = rethread_domain::near::near(name, all.keys());
         all.remove(name).ok_or_else(|| {
             Refused {
                 code: "unknown_agent",
@@ -110,35 +121,19 @@ impl App {
         })
     }
 
-    /// The agent that goes on with a session, unless another is asked for.
-    pub(crate) async fn agent_of(
-        &self,
-        session: &Session,
-        how: &How,
-        asked: Option<&str>,
-    ) -> anyhow::Result<String> {
-        if let Some(name) = asked {
-            return Ok(name.to_owned());
-        }
-        let agent = self.engine.agent_of(session, how.conversation.as_deref()).await?;
-        agent.ok_or_else(|| {
-            BadInput::new(
-                format!("session {} has no agent yet", session.id.short()),
-                "say which one goes on with it: --with AGENT",
-            )
-            .into()
-        })
-    }
-
     /// The rule for permissions, with what has to be set in the agent so that it is kept. A rule that cannot be kept is
     /// refused; where it is only the default, the user is told once.
-    fn kept(&self, entry: &mut Entry, how: &How) -> anyhow::Result<(Consent, Holds)> {
-        let asked = how.permissions.as_deref().or(entry.permissions.as_deref());
-        let bad = |error: anyhow::Error| {
-            BadInput::new(error.to_string(), "one of ask, allow, deny, agent")
+    pub(crate) fn kept(
+        &self,
+        entry: &mut Entry,
+        asked: Option<Consent>,
+    ) -> anyhow::Result<(Consent, Holds)> {
+        let consent = match asked {
+            Some(consent) => consent,
+            None => self.config.consent(entry.permissions.as_deref())?,
         };
-        let consent = self.config.consent(asked).map_err(bad)?;
-        let (name, is_default) = (entry.name.clone(), asked.is_none() && consent == Consent::Ask);
+        let is_default = asked.is_none() && entry.permissions.is_none() && consent == Consent::Ask;
+        let name = entry.name.clone();
         let kept = entry.keeps(consent);
         if kept == Kept::Yes {
             let holds = entry.hold(consent).map_err(|why| Refused {
@@ -153,7 +148,7 @@ impl App {
             _ => format!("it is not known whether {name} asks before it acts"),
         };
         if is_default || (consent == Consent::Ask && kept == Kept::Unknown) {
-            if crate::config::is_news(&format!("permissions of {name}")) {
+            if config::is_news(&format!("permissions of {name}")) {
                 output::note(format_args!(
                     "Note: {why}. What it asks is put to you; `rethread agents` shows what can be kept."
                 ));
@@ -179,69 +174,8 @@ impl App {
         how: &How,
         asker: Arc<dyn Asker>,
     ) -> anyhow::Result<OpenOptions> {
-        let entry = self.agent(agent)?;
-        self.options_of(session, entry, how, asker).await
-    }
-
-    /// The same, for an agent's entry that was changed for the occasion.
-    pub(crate) async fn options_of(
-        &self,
-        session: &Session,
-        mut entry: Entry,
-        how: &How,
-        asker: Arc<dyn Asker>,
-    ) -> anyhow::Result<OpenOptions> {
-        let dropped = self.engine.drop_grants_by_title(&entry.name).await?;
-        if dropped > 0 {
-            output::note(format_args!(
-                "{dropped} lasting answers about {} were bound to what it calls its tools, not to what these do. They are \
-                 dropped: you will be asked again.",
-                entry.name
-            ));
-        }
-        // The tokenizer takes a moment to load: it does so while the agent starts.
-        std::thread::spawn(|| tokens::count(""));
-        entry.env.extend(config::lineage_of(session));
-        let agent = entry.name.clone();
-        let named = how.conversation.as_deref();
-        let conversation = self.engine.meant_conversation(session.id, named).await?;
-        let instructions = self.instructions(session);
-        let system_prompt = match &how.system_prompt {
-            Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                let why = format!("the system prompt {} cannot be read: {error}", file.display());
-                BadInput::new(why, "give a file with --system-prompt FILE")
-            })?),
-            None => instructions.prompt.or_else(|| entry.system_prompt.clone()),
-        };
-        let (consent, holds) = self.kept(&mut entry, how)?;
-        let rules = Rules {
-            consent,
-            allowed: entry.allowed_tools.clone(),
-            disallowed: entry.disallowed_tools.clone(),
-            only_allowed: false,
-        };
-        Ok(OpenOptions {
-            session: session.id,
-            conversation,
-            margin: self.config.margin(Some(&agent)),
-            agent,
-            system_prompt: system_prompt.filter(|text| !text.trim().is_empty()),
-            changed_prompt: instructions.changed.filter(|_| how.system_prompt.is_none()),
-            defaults: Settings {
-                model: entry.model.clone(),
-                mode: entry.mode.clone(),
-                options: entry.options.clone(),
-            },
-            settings: Settings { model: how.model.clone(), ..Settings::default() },
-            holds,
-            policy: self.config.policy(how.policy)?,
-            limits: self.config.limits(),
-            max_turn_bytes: self.config.talk.max_turn_bytes,
-            rules,
-            asker,
-            pruning: self.config.pruning(),
-            request_id: None,
-            launcher: Arc::new(self.launcher(entry)?),
-        })
+        let choice = how.choice(Some(agent))?;
+        let program = self.program();
+        Ok(self.engine.open_options(program.as_ref(), session, &choice, asker).await?.0)
     }
 }

@@ -178,7 +178,7 @@ impl Cli {
         ) {
             refuse_missing_folder(&url, &config)?;
         }
-        let summariser = config.summariser()?;
+        let summariser = config.endpoint()?.map(crate::model::Model);
         let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
             .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
             .with_redactor(config.redactor(), config.redact.at_rest)

@@ -10,6 +10,7 @@ use rethread_domain::{Status, quote};
 use rethread_engine::Error;
 use rethread_engine::agents::Trouble;
 use rethread_engine::entry::BadEntry;
+use rethread_engine::program::Fault;
 use rethread_store as store;
 use serde_json::json;
 
@@ -152,6 +153,14 @@ fn classify(failure: &anyhow::Error) -> Report {
     }
     if let Some(refused) = failure.downcast_ref::<Refused>() {
         return Report { code: refused.code, exit: REFUSED, hint: refused.hint.clone() };
+    }
+    match failure.downcast_ref::<Fault>() {
+        Some(Fault::Engine(error)) => return by_engine(error),
+        Some(Fault::Refused { code, hint, .. }) => {
+            let exit = if *code == "bad_input" { BAD_INPUT } else { REFUSED };
+            return Report { code, exit, hint: hint.clone() };
+        }
+        None => (),
     }
     if failure.is::<Several>() {
         let hint = Some("give an id: `rethread resume ID`".to_owned());

@@ -7,9 +7,9 @@ mod commands;
 mod config;
 mod error;
 mod host;
+mod model;
 mod notices;
 mod output;
-mod summariser;
 mod terminal;
 mod workspace;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rethread_domain::Session;
+use rethread_engine::agents::KIND_COMMAND;
 use rethread_engine::folders::{Consent, Followed, Kind, Saved, Workspace};
 
 use crate::cli::App;
@@ -11,9 +12,6 @@ use crate::commands::{choice, named};
 use crate::config::Config;
 use crate::error::{BadInput, Refused};
 use crate::output;
-
-/// How a kind's command begins.
-const COMMAND: &str = "/workspace.";
 
 /// The workspace of the current folder, unless it is not to be recorded.
 pub(crate) fn find(config: &Config) -> Option<Arc<Workspace>> {
@@ -29,14 +27,6 @@ pub(crate) fn around(folder: &Path, config: &Config) -> Option<Arc<Workspace>> {
             None
         }
     }
-}
-
-/// The prompt that a session goes on with.
-#[derive(Debug, Default)]
-pub(crate) struct Instructions {
-    pub(crate) prompt: Option<String>,
-    /// The command and the hash of its prompt, where the prompt is not the one of before.
-    pub(crate) changed: Option<(String, String)>,
 }
 
 impl App {
@@ -121,33 +111,6 @@ impl App {
         })
     }
 
-    /// The prompt of the command that a session was started with, in its current version. What changed is said.
-    pub(crate) fn instructions(&self, session: &Session) -> Instructions {
-        let Some(command) = &session.command else { return Instructions::default() };
-        let Some(name) = command.strip_prefix(COMMAND) else { return Instructions::default() };
-        let project = Path::new(&session.project);
-        let own = self.engine.workspace().filter(|own| project.starts_with(own.root()));
-        let kind = match own {
-            Some(own) => own.kind(name),
-            None => Workspace::find(project)
-                .and_then(|found| found.map_or(Ok(None), |found| found.kind(name))),
-        };
-        let Ok(Some(kind)) = kind else {
-            output::note(format_args!(
-                "note: {command} is not there any more: the session goes on without its prompt"
-            ));
-            return Instructions::default();
-        };
-        let changed = session.prompt_hash.as_ref().is_some_and(|hash| *hash != kind.hash);
-        if changed {
-            output::note(format_args!(
-                "note: the prompt of {command} has changed since: the current version is used"
-            ));
-        }
-        let changed = changed.then(|| (command.clone(), kind.hash.clone()));
-        Instructions { prompt: Some(kind.prompt), changed }
-    }
-
     /// Says what else is not as it was when the session was held.
     pub(crate) fn tell_differences(&self, session: &Session, model: Option<&str>) {
         if let (Some(before), Some(now)) = (&session.model, model)
@@ -173,7 +136,7 @@ impl App {
     /// What was typed, with the workspace's own commands replaced by what they stand for.
     pub(crate) fn expand(&self, line: &str) -> String {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match command.strip_prefix(COMMAND) {
+        match command.strip_prefix(KIND_COMMAND) {
             Some("resume") => "/resume".to_owned(),
             Some("stop-conversation") => "/stop".to_owned(),
             Some(name) => match self.kind(name) {

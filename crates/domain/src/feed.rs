@@ -132,7 +132,7 @@ impl Kind {
             Event::TaskEnded(ended) => match ended.outcome {
                 Outcome::Completed => Self::TaskCompleted,
                 Outcome::Failed { .. } => Self::TaskFailed,
-                Outcome::Interrupted { .. } => Self::WorkflowChanged,
+                Outcome::Interrupted { .. } | Outcome::Refused { .. } => Self::WorkflowChanged,
             },
             Event::Warned { .. } => Self::CapacityWarning,
             Event::PauseAsked { .. } => Self::WorkflowPausing,
@@ -154,6 +154,10 @@ impl Kind {
             | Event::Asked(_)
             | Event::Answered { .. }
             | Event::Unblocked
+            | Event::TaskMarked { .. }
+            | Event::Rewound { .. }
+            | Event::Spent { .. }
+            | Event::Closed(_)
             | Event::Unknown(_) => Self::WorkflowChanged,
         }
     }

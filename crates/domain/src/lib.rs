@@ -10,6 +10,7 @@ pub mod fact;
 pub mod feed;
 pub mod id;
 pub mod message;
+pub mod near;
 pub mod number;
 pub mod opening;
 pub mod price;

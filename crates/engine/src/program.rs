@@ -1,26 +1,55 @@
-//! What the doors need of the program that they are part of: its agents, its folders, and who runs workflows.
+//! What the use cases need of the program that they are part of: its settings, starting agents, starting itself, and a
+//! word to its user. Everything else is decided in this room.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use rethread_domain::Session;
-use rethread_domain::workflow::{Command, Snapshot, Workflow, WorkflowId};
+use rethread_domain::context;
+use rethread_domain::opening::{Policy, Settings};
+use rethread_domain::workflow::{Command, Limits, Notice, WorkflowId};
 
-use crate::Error;
-use crate::agents::OpenOptions;
-
-/// The file in a worktree that a plan is written to where none is given.
-pub const PLAN: &str = "PLAN.md";
+pub use crate::agents::choose::Choice;
+use crate::agents::{Consent, Holds, Launcher, Rules};
+use crate::workflows::{Checker, Extractor};
+use crate::{Error, Pruning};
 
 /// What the program could not do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
     Engine(#[from] Error),
-    /// Refused by the program itself, with a code of its own.
+    /// Refused with a code of its own.
     #[error("{message}")]
     Refused { code: &'static str, message: String, hint: Option<String> },
+}
+
+impl Fault {
+    pub fn refused(
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self::Refused { code, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// What was asked for cannot be used.
+    pub fn bad_input(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::refused("bad_input", message, hint)
+    }
+}
+
+/// Where only the engine's own errors are expected, what the program refuses is a matter of its settings.
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Engine(error) => error,
+            Fault::Refused { message, .. } => Self::Settings(message),
+        }
+    }
 }
 
 /// An agent, as it is listed.
@@ -33,94 +62,119 @@ pub struct AgentInfo {
     pub unrestrictable: Option<String>,
 }
 
-/// Who is to go on with a session, and with which tools.
-#[derive(Debug, Clone, Default)]
-pub struct Choice {
-    /// Without it: whoever was last talked to.
-    pub agent: Option<String>,
-    /// Without it: the one that was last spoken in. `new` begins another.
-    pub conversation: Option<String>,
-    pub model: Option<String>,
+/// How an agent is to be started for a session.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fitting<'a> {
     /// Only these tools, unless it is empty.
-    pub allowed: Vec<String>,
-    pub disallowed: Vec<String>,
+    pub allowed: &'a [String],
+    pub disallowed: &'a [String],
+    /// Whether it works on a workflow, and is given what such agents are given.
+    pub for_workflow: bool,
 }
 
-/// What is to be worked on. There is no way to approve commands here: that is for a person.
+/// An agent as the settings have it, ready to be started.
+pub struct AgentSetup {
+    pub launcher: Arc<dyn Launcher>,
+    pub system_prompt: Option<String>,
+    /// Set unless the user set something else before.
+    pub defaults: Settings,
+    pub rules: Rules,
+    /// What has to be set in the agent so that the rules are kept.
+    pub holds: Holds,
+    pub policy: Policy,
+    pub limits: context::Limits,
+    /// The part of the tokens kept back.
+    pub margin: f64,
+    pub max_turn_bytes: u64,
+    pub pruning: Pruning,
+    /// Whether the agent itself is told which tools it has to do without.
+    pub is_restricted: bool,
+}
+
+impl std::fmt::Debug for AgentSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentSetup").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// What the settings say of workflows.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
-    /// Under this id, unless it was made before: then it is that one.
-    pub id: Option<WorkflowId>,
-    /// Whose it is, where that is not the user of the program.
-    pub user: Option<String>,
-    pub worktree: PathBuf,
-    pub plan: Option<PathBuf>,
-    /// A text; its first line is the title.
-    pub issue: Option<String>,
+pub struct WorkflowSettings {
+    /// The agent that works where none is named.
     pub agent: Option<String>,
-    pub jobs: Option<u32>,
-    pub pause_after: Option<u32>,
-    pub max_minutes: Option<f64>,
-    pub max_tokens: Option<u64>,
-    pub max_cost: Option<f64>,
+    pub limits: Limits,
+    /// What plans may name as a check.
+    pub commands: BTreeMap<String, String>,
+    /// How many tokens an agent is told at the beginning of a task, at most.
+    pub brief_tokens: u32,
+    /// Whether what crashed goes on by itself.
+    pub resumes_after_crash: bool,
 }
 
-/// A workflow that goes on.
-#[derive(Debug, Clone)]
-pub struct Resumed {
-    pub workflow: Workflow,
-    /// Where it was resumed from.
-    pub snapshot: Snapshot,
-    /// How the repository differs from then.
-    pub diverged: Vec<String>,
+/// Brings notices of workflows to others.
+#[async_trait]
+pub trait Herald: Send + Sync {
+    /// Gives what went wrong, for each receiver that could not be told.
+    async fn deliver(&self, notice: &Notice) -> Vec<String>;
 }
 
 /// The program.
 #[async_trait]
 pub trait Program: Send + Sync + 'static {
+    /// Whom new workflows belong to where nobody else is named.
+    fn user(&self) -> Result<String, Fault>;
+
     fn agents(&self) -> Result<Vec<AgentInfo>, Fault>;
+
+    /// What the settings say an agent may do without being asked. Refuses names that no agent has.
+    fn consent(&self, agent: &str) -> Result<Consent, Fault>;
+
+    /// An agent for a session. `consent` is what the user said of this occasion.
+    fn agent(
+        &self,
+        name: &str,
+        session: &Session,
+        consent: Option<Consent>,
+        fitting: Fitting<'_>,
+    ) -> Result<AgentSetup, Fault>;
+
+    /// The MCP servers that agents of workflows are given, by name.
+    fn tools(&self) -> Vec<String>;
 
     /// The agent that works where none is named.
     fn default_agent(&self) -> Option<&str>;
 
     /// A folder as sessions know it, checked.
-    fn project(&self, folder: &str) -> Result<PathBuf, Fault>;
+    fn project(&self, folder: &Path) -> Result<PathBuf, Fault>;
 
     /// Refuses folders that are set not to be recorded.
     fn may_record(&self, project: &Path) -> Result<(), Fault>;
 
-    /// Everything that it takes to open a session in an agent, where nobody can be asked; and whether the agent itself
-    /// is told which tools it has to do without.
-    async fn options(
-        &self,
-        session: &Session,
-        choice: &Choice,
-    ) -> Result<(OpenOptions, bool), Fault>;
-
     /// Takes in what came with the workspace meanwhile, by git for example. What is wrong with it is told to the user.
     async fn gather(&self);
 
-    /// Makes a workflow and has it run in the background, until it rests and longer than this process.
-    async fn start_workflow(&self, order: Order) -> Result<Workflow, Fault>;
+    fn workflows(&self) -> Result<WorkflowSettings, Fault>;
 
-    /// Asks for a pause, and waits at most so long for the boundary.
-    async fn pause_workflow(
+    /// Runs the checks of workflows.
+    fn checker(&self) -> Result<Arc<dyn Checker>, Fault>;
+
+    /// Somebody who finds decisions and errors better than the rules do.
+    fn extractor(&self) -> Result<Option<Arc<dyn Extractor>>, Fault>;
+
+    /// Who is told of workflows, if anybody is.
+    fn herald(&self) -> Result<Option<Arc<dyn Herald>>, Fault>;
+
+    /// Runs a workflow apart from this process and for longer than it lasts; `first` is done before. Ends when that
+    /// process does, with what to say where it ended before it had begun.
+    fn run_apart(
         &self,
         id: WorkflowId,
-        reason: String,
-        now: bool,
-        wait: Duration,
-    ) -> Result<Workflow, Fault>;
+        first: &Command,
+    ) -> Result<BoxFuture<'static, Fault>, Fault>;
 
-    /// Goes on with a workflow in the background.
-    async fn resume_workflow(
-        &self,
-        id: WorkflowId,
-        from: Option<&str>,
-        with: Option<String>,
-    ) -> Result<Resumed, Fault>;
+    /// Goes on with all that crashed, apart from this process.
+    fn recover_apart(&self) -> Result<(), Fault>;
 
-    /// Says something to a workflow, as it was read: approve, reject, retry, skip, cancel. Where it waits and nobody runs it, it goes on
-    /// in the background.
-    async fn tell_workflow(&self, read: &Workflow, command: Command) -> Result<Workflow, Fault>;
+    /// Says something to the user of the program.
+    fn note(&self, text: &str);
 }

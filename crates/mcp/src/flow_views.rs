@@ -219,7 +219,7 @@ impl From<&Task> for TaskView {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuestionView {
-    /// plan, `task_failed`, `task_removed` or command
+    /// plan, `task_failed`, `task_refused`, `task_removed` or command
     about: String,
     question: String,
     /// How a person answers
@@ -236,6 +236,12 @@ impl QuestionView {
                 "task_failed",
                 format!(
                     "`rethread workflow retry {task} {short}`, `rethread workflow skip {task} {short}` or `rethread workflow reject {short}`"
+                ),
+            ),
+            Question::TaskRefused { task, .. } => (
+                "task_refused",
+                format!(
+                    "`rethread workflow retry {task} {short} --permissions allow` lets it do this, `rethread workflow approve {short}` counts it as done, `rethread workflow skip {task} {short}` leaves it out"
                 ),
             ),
             Question::TaskRemoved { .. } => ("task_removed", yes_or_no()),

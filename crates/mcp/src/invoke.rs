@@ -6,7 +6,7 @@ use rethread_domain::Session;
 use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::session::Beginning;
 use rethread_engine::agents::{
-    Answer, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
+    Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
 };
 use rethread_engine::program::Choice;
 use rethread_engine::{Error, ListFilter};
@@ -230,7 +230,10 @@ impl Run {
 
     async fn talk(&self, place: &Place<'_>) -> Outcome {
         let (office, id) = (&self.office, self.session.id);
-        let (options, is_native) = office.program.options(&self.session, &self.choice).await?;
+        let program = office.program.as_ref();
+        let opening =
+            office.engine.open_options(program, &self.session, &self.choice, Arc::new(Nobody));
+        let (options, is_native) = Box::pin(opening).await?;
         let log = office.streams.log(id).ok();
         let means = (office.engine.clock(), office.engine.redactor().clone());
         let cancel = self.job.cancelled.clone();

@@ -1,7 +1,7 @@
 //! One client's connection, and what all connections share.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rethread_domain::Session;
@@ -93,7 +93,7 @@ impl Office {
     /// The folder that is meant.
     pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(folder) = given else { return Ok(self.place.project.clone()) };
-        self.program.project(folder).map_err(|fault| {
+        self.program.project(Path::new(folder)).map_err(|fault| {
             let hint = "give the path of a folder that is there, or leave it away";
             Failure::new(fault.to_string(), hint)
         })

@@ -10,9 +10,13 @@ use reqwest::{Client, ClientBuilder, Response};
 use rethread_http::retry_after;
 
 use crate::signature::signature;
+use crate::text::cut;
 use crate::{Backoff, Error, Format, Hook, Notice, discord, slack};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer texts are cut: a notice is no archive.
+const LONGEST: usize = 4000;
+
 /// How much of a refusal is read: enough for any message.
 const LARGEST_REFUSAL: usize = 4 * 1024;
 
@@ -135,8 +139,24 @@ impl Courier {
     }
 }
 
+/// The same, with no text that is too long.
+fn bounded(notice: &Notice) -> Notice {
+    let short = |text: &String| cut(text, LONGEST);
+    Notice {
+        id: short(&notice.id),
+        workflow_id: short(&notice.workflow_id),
+        title: short(&notice.title),
+        status: short(&notice.status),
+        reason: notice.reason.as_ref().map(short),
+        snapshot_id: notice.snapshot_id.as_ref().map(short),
+        worktree: notice.worktree.as_ref().map(short),
+        resume: notice.resume.as_ref().map(short),
+        ..*notice
+    }
+}
+
 fn body(format: Format, notice: &Notice) -> String {
-    let notice = notice.bounded();
+    let notice = bounded(notice);
     match format {
         Format::Json => serde_json::to_string(&notice).unwrap_or_default(),
         Format::Slack => slack::body(&notice).to_string(),

@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rethread_domain::Session;
@@ -75,7 +75,7 @@ impl Shared {
     /// The folder that something new is to be about: it is there, and may be recorded.
     pub(crate) fn folder(&self, given: Option<&str>) -> Result<PathBuf, Problem> {
         let Some(folder) = given else { return Ok(self.settings.project.clone()) };
-        let folder = self.program.project(folder)?;
+        let folder = self.program.project(Path::new(folder))?;
         self.program.may_record(&folder)?;
         Ok(folder)
     }

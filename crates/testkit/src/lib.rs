@@ -4,11 +4,13 @@
 
 pub mod http;
 mod messages;
+mod program;
 mod store;
 mod texts;
 mod until;
 
 pub use messages::{assistant, at, beginning, message, tool, user};
+pub use program::TestProgram;
 pub use store::{TestStore, context, try_context};
 pub use texts::Texts;
 pub use until::until;

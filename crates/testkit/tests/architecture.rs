@@ -14,7 +14,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("workspace", &[]),
     ("http", &[]),
     ("model", &["http"]),
-    ("notify", &["http"]),
+    ("notify", &["domain", "http"]),
     ("engine", &["domain", "store", "workspace"]),
     ("acp", &["domain", "engine"]),
     ("mcp", &["domain", "engine"]),

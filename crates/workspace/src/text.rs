@@ -35,6 +35,7 @@ pub fn replace(path: &Path, old: &str, new: &str) -> Result<(), Error> {
     let path = fs::canonicalize(path)?;
     let mode = fs::metadata(&path)?.mode() & 0o777;
     let beside = beside(&path)?;
+    sweep(&path);
     let written = write(&beside, new, mode).and_then(|()| {
         if read(&path)? != old {
             return Err(Error::other("somebody changed it just now"));
@@ -64,6 +65,27 @@ fn beside(path: &Path) -> Result<std::path::PathBuf, Error> {
     Ok(path.with_file_name(format!(".{name}.{}.new", std::process::id())))
 }
 
+/// Removes what processes that were killed while they replaced this file have left beside it.
+fn sweep(path: &Path) {
+    let (Some(folder), Some(name)) =
+        (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
+        return;
+    };
+    let begins = format!(".{name}.");
+    let left_by = |file: &str| -> Option<i32> {
+        file.strip_prefix(&begins)?.strip_suffix(".new")?.parse().ok()
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let writer = entry.file_name().to_str().and_then(left_by);
+        let writer = writer.and_then(rustix::process::Pid::from_raw);
+        let is_gone = |pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
+        if writer.is_some_and(is_gone) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +101,22 @@ mod tests {
         assert!(replace(&path, "one", "three").is_err());
         assert_eq!(read(&path).unwrap(), "two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_beside_the_file_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.md");
+        create(&path, "one").unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let (gone, alive) = (child.id(), std::os::unix::process::parent_id());
+        for pid in [gone, alive] {
+            fs::write(folder.path().join(format!(".plan.md.{pid}.new")), "half").unwrap();
+        }
+        replace(&path, "one", "two").unwrap();
+        assert!(!folder.path().join(format!(".plan.md.{gone}.new")).exists());
+        assert!(folder.path().join(format!(".plan.md.{alive}.new")).exists(), "it still writes");
     }
 
     #[test]

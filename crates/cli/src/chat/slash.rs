@@ -1,6 +1,6 @@
 //! What can be typed beside messages.
 
-use crate::output::near::is_slip;
+use rethread_domain::near::is_slip;
 
 /// What Tab completes.
 pub(super) const COMPLETED: &[&str] =

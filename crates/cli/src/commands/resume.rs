@@ -197,7 +197,8 @@ impl Going {
             }
             app.engine.shift(session.id, Move::Reopen).await?;
         }
-        let agent = app.agent_of(&session, &self.how, self.with.as_deref()).await?;
+        let choice = self.how.choice(self.with.as_deref())?;
+        let agent = app.engine.chosen_agent(&session, &choice).await?;
         let person = Arc::new(Person::new(app.json));
         app.tell_differences(&session, self.how.model.as_deref());
         let options = app.options(&session, &agent, &self.how, person.clone()).await?;

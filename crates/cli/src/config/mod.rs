@@ -30,7 +30,6 @@ use toml::{Table, Value};
 pub(crate) use lineage::{depth, lineage_of, parent};
 
 use crate::error::BadInput;
-use crate::summariser::Summariser;
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
@@ -253,11 +252,6 @@ impl Config {
         secrets::redactor(self)
     }
 
-    /// The model that writes summaries, if there is one.
-    pub(crate) fn summariser(&self) -> anyhow::Result<Option<Summariser>> {
-        Ok(self.endpoint()?.map(Summariser))
-    }
-
     /// The model, if there is one.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Option<rethread_model::Endpoint>> {
         let Model { dialect, url, name, key_variable, timeout_seconds, attempts } = &self.model;
@@ -369,7 +363,6 @@ fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
     })
 }
 
-/// Where what is kept beside the store goes: what was typed, what is known of agents.
 /// Whether something was not told before on this machine; from now on it was.
 pub(crate) fn is_news(what: &str) -> bool {
     let Ok(path) = data_folder().map(|folder| folder.join("told")) else { return true };
@@ -382,6 +375,7 @@ pub(crate) fn is_news(what: &str) -> bool {
     true
 }
 
+/// Where what is kept beside the store goes: what was typed, what is known of agents.
 pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(base()?.data_dir().join("rethread"))
 }

@@ -74,9 +74,14 @@ fn by_refusal(refusal: &Refusal) -> Report {
         R::Waits { id, .. } => {
             format!("`rethread workflow status {}` says how to answer", id.short())
         }
+        R::Spent(id, _) => format!(
+            "`rethread workflow resume {} --max-tokens N` or `--max-cost USD` allows more",
+            id.short()
+        ),
         R::NoTask(id, _) => format!("`rethread workflow status {}` lists its tasks", id.short()),
         R::Task { .. } | R::Stale { .. } => {
-            "only failed or skipped tasks can be retried; what is done stays done".to_owned()
+            "only tasks that failed, were skipped or wait can be retried; what is done stays done"
+                .to_owned()
         }
     };
     Report { code: "refused", exit: REFUSED, hint: Some(hint) }

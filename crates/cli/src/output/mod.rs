@@ -1,6 +1,5 @@
 //! What is printed: data to standard output, talk to standard error. Nothing else prints.
 
-pub(crate) mod near;
 pub(crate) mod table;
 pub(crate) mod time;
 

@@ -269,7 +269,9 @@ fn assert_nothing_lost(env: &TestEnv, done: u64) {
     }
     for _ in done..3 {
         if status(env)["status"] == "paused" {
-            env.run(["workflow", "resume"]).succeeded();
+            // Budgets hold over all runs; a resume may raise them.
+            let raised = ["--max-cost", "100", "--max-tokens", "1000000000"];
+            env.run(["workflow", "resume"].iter().chain(&raised)).succeeded();
         }
     }
     assert_eq!(status(env)["status"], "completed");

@@ -158,7 +158,7 @@ fn multiple_pause_resume_cycles() {
     let snapshots = env.flow_json(&["snapshots"]);
     let numbers: Vec<&Value> =
         snapshots.as_array().unwrap().iter().map(|one| &one["session_number"]).collect();
-    assert_eq!(json!(numbers), json!([1, 2]));
+    assert_eq!(json!(numbers), json!([1, 2, 3]), "the last one is that of the end");
     assert_eq!(snapshots[0]["trigger"], "task_complete");
     let [a, b] = [0, 1].map(|at| snapshots[at]["id"].as_str().unwrap().to_owned());
     let compared = env.flow_json(&["diff", &a, &b]);
@@ -239,8 +239,10 @@ fn cli_pause_resume_flow() {
     assert_eq!(lines[0], title, "{resumed}");
     let when = lines[1].strip_prefix("  paused ").and_then(|rest| rest.split_once(" ("));
     assert_eq!(when.map(|(_, why)| why), Some("pause): time for lunch"), "{resumed}");
-    assert_eq!(lines[2..4], ["  tasks: 1 done, 2 left", "  next: T2"], "{resumed}");
-    assert!(lines[4..].iter().any(|line| line.starts_with("task T2: ref begins")), "{resumed}");
+    assert!(lines[2].starts_with("  then: 1 done, 2 left; main at "), "{resumed}");
+    assert_eq!(lines[3].strip_prefix("  now: "), lines[2].strip_prefix("  then: "), "{resumed}");
+    assert_eq!(lines[4], "  next: T2", "{resumed}");
+    assert!(lines[5..].iter().any(|line| line.starts_with("task T2: ref begins")), "{resumed}");
     let done = format!("Workflow {} is completed: 3 of 3 tasks done.\n", &id[24..32]);
     assert_eq!(resumed.text(), done);
 }
@@ -252,7 +254,8 @@ fn resume_context_includes_decisions() {
     let told = &env.briefs("ref")[1];
     for expected in [
         "You resume workflow",
-        "session 1 of 2 ended with the snapshot",
+        "session 1 of 2 ended with snapshot ",
+        "What follows is how it stands now.",
         "> Greet people.",
         "- Total tasks: 3\n- Completed: 1\n- Remaining: 2\n- Current task: none",
         "### Done\n\n- [x] T1: First",

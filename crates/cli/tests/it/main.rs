@@ -43,6 +43,7 @@ mod flow_owners;
 mod flow_pause;
 mod flow_see;
 mod flow_trouble;
+mod flow_truth;
 mod fork;
 mod hostile_ids;
 mod json_errors;

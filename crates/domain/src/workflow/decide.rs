@@ -1,7 +1,9 @@
 //! What follows from a wish: the only place where a move of a workflow is decided.
 
-use super::event::{Ended, Event, Outcome, Question};
+use super::due::budget_hit;
+use super::event::{Budgets, Ended, Event, Outcome, Question};
 use super::id::{SnapshotId, WorkflowId};
+use super::record::Used;
 use super::snapshot::{Mark, Trigger};
 use super::state::{Status, Workflow};
 use super::task::{TaskSpec, TaskState};
@@ -40,7 +42,19 @@ pub enum Command {
         from: SnapshotId,
         agent: Option<String>,
         diverged: Vec<String>,
+        /// Tasks that are done and were not at that snapshot: they are to be done again.
+        rewind: Vec<String>,
+        budgets: Budgets,
     },
+    /// States that a person wrote into the plan while nobody ran it.
+    Mark(Vec<(String, TaskState)>),
+    /// Something was used for work that belongs to no attempt that counts.
+    Spend {
+        on: String,
+        used: Used,
+    },
+    /// It is over, and this is the last snapshot.
+    Close(Mark),
     /// Whoever ran it is gone.
     Recover,
     Approve,
@@ -49,6 +63,7 @@ pub enum Command {
     },
     Retry {
         task: String,
+        permissions: Option<String>,
     },
     Skip {
         task: String,
@@ -81,6 +96,8 @@ pub enum Refusal {
     Running(WorkflowId),
     #[error("workflow {0} has a plan already")]
     HasPlan(WorkflowId),
+    #[error("workflow {0} has used up what it may take: {1}")]
+    Spent(WorkflowId, String),
 }
 
 impl Question {
@@ -89,6 +106,10 @@ impl Question {
         match self {
             Self::Plan => "is the plan good?".to_owned(),
             Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
+            Self::TaskRefused { task, refused } => safe(&format!(
+                "task {task} ended, but its agent was not allowed to do this: {}; does it count as done?",
+                refused.join("; ")
+            )),
             Self::TaskRemoved { task } => {
                 safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
             }
@@ -103,6 +124,9 @@ impl Workflow {
     /// What happens when somebody wants this. Events that follow from others come with them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         if self.status.is_final() {
+            if let Some(event) = afterwards(command) {
+                return Ok(vec![event]);
+            }
             let wants_same =
                 matches!(command, Command::Cancel { .. }) && self.status == Status::Cancelled;
             return Err(if wants_same {
@@ -144,19 +168,33 @@ impl Workflow {
                 }
                 vec![Event::Paused(mark.clone())]
             }
-            Command::Resume { from, agent, diverged } => {
-                self.has_to_be(Status::Paused)?;
-                let (agent, diverged) = (agent.clone(), diverged.clone());
-                vec![Event::Resumed { from: *from, agent, diverged }]
-            }
+            Command::Resume { .. } => self.resumed(command)?,
+            Command::Mark(states) => marked(states),
+            Command::Spend { on, used } => vec![Event::Spent { on: on.clone(), used: *used }],
+            Command::Close(_) => Vec::new(),
             Command::Recover => self.recovered(),
             Command::Approve => self.answered(true, None)?,
             Command::Reject { why } => self.answered(false, why.clone())?,
-            Command::Retry { task } => self.retried(task)?,
+            Command::Retry { task, permissions } => self.retried(task, permissions.as_ref())?,
             Command::Skip { task } => self.skipped(task)?,
             Command::Cancel { why } => vec![Event::Cancelled { why: why.clone() }],
         };
         Ok(self.with_consequences(events))
+    }
+
+    fn resumed(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
+        self.has_to_be(Status::Paused)?;
+        let Command::Resume { from, agent, diverged, rewind, budgets } = command else {
+            return Ok(Vec::new());
+        };
+        let raised = self.charter.limits.raised(*budgets);
+        if let Some(why) = budget_hit(self, &raised) {
+            return Err(Refusal::Spent(self.id, why));
+        }
+        let (agent, diverged, tasks) = (agent.clone(), diverged.clone(), rewind.clone());
+        let rewound = Event::Rewound { to: *from, tasks };
+        let resumed = Event::Resumed { from: *from, agent, diverged, budgets: *budgets };
+        Ok(Some(rewound).filter(|_| !rewind.is_empty()).into_iter().chain([resumed]).collect())
     }
 
     fn has_to_be(&self, status: Status) -> Result<(), Refusal> {
@@ -251,7 +289,7 @@ impl Workflow {
                     task: task.spec.id.clone(),
                     attempt: task.attempts,
                     outcome: Outcome::Interrupted { why: why.clone() },
-                    used: super::record::Used::default(),
+                    used: Used::default(),
                     tests: None,
                 })
             })
@@ -271,6 +309,9 @@ impl Workflow {
                 let (task, state) = (task.clone(), TaskState::Failed);
                 return Err(Refusal::Task { task, state, wanted: "approved; retry or skip it" });
             }
+            Question::TaskRefused { .. } if !yes => {
+                vec![Event::Failed { why: why.unwrap_or_else(|| question.told()) }]
+            }
             Question::TaskFailed { why: reason, .. } => {
                 vec![Event::Failed { why: why.unwrap_or_else(|| reason.clone()) }]
             }
@@ -282,11 +323,12 @@ impl Workflow {
         })
     }
 
-    fn retried(&self, id: &str) -> Result<Vec<Event>, Refusal> {
+    fn retried(&self, id: &str, permissions: Option<&String>) -> Result<Vec<Event>, Refusal> {
         let task = self.known(id)?;
         match task.state() {
-            TaskState::Failed | TaskState::Skipped => {
-                Ok(vec![Event::TaskRetried { task: id.to_owned() }])
+            TaskState::Failed | TaskState::Skipped | TaskState::Blocked => {
+                let (task, permissions) = (id.to_owned(), permissions.cloned());
+                Ok(vec![Event::TaskRetried { task, permissions }])
             }
             state => Err(Refusal::Task { task: id.to_owned(), state, wanted: "retried" }),
         }
@@ -326,17 +368,44 @@ impl Workflow {
     }
 }
 
+/// What may still be written down of a workflow that is over: what its last tasks found and used, and a snapshot.
+fn afterwards(command: &Command) -> Option<Event> {
+    match command {
+        Command::Note(event) => match event.as_ref() {
+            Event::Decided(_) | Event::Erred(_) | Event::Reviewed(_) => Some((**event).clone()),
+            _ => None,
+        },
+        Command::Spend { on, used } => Some(Event::Spent { on: on.clone(), used: *used }),
+        Command::Close(mark) => Some(Event::Closed(mark.clone())),
+        _ => None,
+    }
+}
+
+fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
+    let event = |(task, state): &(String, TaskState)| {
+        let (task, state) = (task.clone(), *state);
+        Event::TaskMarked { task, state }
+    };
+    states.iter().map(event).collect()
+}
+
 /// A command, whole. Its line ends stay lines, but are not mixed up: forms send ends of their own.
 fn spelled_out(command: &str) -> String {
     safe(command).replace('\r', "\u{241b}d;")
 }
 
-/// A task that failed asks what is to be done.
+/// A task that failed, or was refused something, asks what is to be done.
 fn end_events(ended: &Ended) -> Vec<Event> {
     let mut events = vec![Event::TaskEnded(ended.clone())];
-    if let Outcome::Failed { why } = &ended.outcome {
-        let (task, why) = (ended.task.clone(), why.clone());
-        events.push(Event::Asked(Question::TaskFailed { task, why }));
+    let task = ended.task.clone();
+    match &ended.outcome {
+        Outcome::Failed { why } => {
+            events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
+        }
+        Outcome::Refused { what } => {
+            events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
+        }
+        Outcome::Completed | Outcome::Interrupted { .. } => (),
     }
     events
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::event::Question;
+use super::event::{Limits, Question};
 use super::record::Used;
 use super::snapshot::Trigger;
 use super::state::{Status, Workflow};
@@ -77,10 +77,27 @@ pub fn expected_use(workflow: &Workflow) -> Option<Used> {
     })
 }
 
-/// Which limit of this run is reached, or would be passed by one more task, and how to say so.
+/// Which budget of the whole workflow is used up, or would be passed by one more task, and how to say so.
+pub fn budget_hit(workflow: &Workflow, limits: &Limits) -> Option<String> {
+    let used = &workflow.total;
+    let expected = expected_use(workflow).unwrap_or_default();
+    let passes = |most: u64| used.tokens >= most || used.tokens + expected.tokens > most;
+    if let Some(most) = limits.tokens.filter(|most| passes(*most)) {
+        let (used, expected) = (used.tokens, expected.tokens);
+        return Some(format!(
+            "the next task would pass the limit of {most} tokens in total: {used} used, a task takes about {expected}"
+        ));
+    }
+    let (spent, next) = (used.cost_usd.unwrap_or(0.0), expected.cost_usd.unwrap_or(0.0));
+    let most = limits.cost_usd.filter(|most| spent >= *most || spent + next > *most)?;
+    Some(format!(
+        "the next task would pass the limit of USD {most:.2} in total: {spent:.2} spent, a task takes about {next:.2}"
+    ))
+}
+
+/// Which limit is reached, or would be passed by one more task, and how to say so.
 pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String)> {
     let limits = &workflow.charter.limits;
-    let used = &workflow.run_used;
     if let Some(most) = limits.tasks.filter(|most| workflow.run_ended >= *most) {
         let plural = if most == 1 { "" } else { "s" };
         return Some((Trigger::TaskComplete, format!("{most} task{plural} done, as asked")));
@@ -89,26 +106,5 @@ pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String
     if let Some(most) = limits.seconds.filter(|most| ran.unwrap_or(0) >= *most) {
         return Some((Trigger::Timeout, format!("the time limit of {most} seconds is reached")));
     }
-    if workflow.run_ended == 0 {
-        // A run that may do nothing at all would never get on: a person has asked for this one.
-        return None;
-    }
-    let expected = expected_use(workflow).unwrap_or_default();
-    if let Some(most) = limits.tokens.filter(|most| used.tokens + expected.tokens > *most) {
-        return Some((Trigger::Exhaustion, over("tokens", used.tokens, expected.tokens, most)));
-    }
-    let (spent, next) = (used.cost_usd.unwrap_or(0.0), expected.cost_usd.unwrap_or(0.0));
-    if let Some(most) = limits.cost_usd.filter(|most| spent + next > *most) {
-        let reason = format!(
-            "the next task would pass the limit of USD {most:.2}: {spent:.2} spent, a task takes about {next:.2}"
-        );
-        return Some((Trigger::Exhaustion, reason));
-    }
-    None
-}
-
-fn over(what: &str, used: u64, expected: u64, most: u64) -> String {
-    format!(
-        "the next task would pass the limit of {most} {what}: {used} used, a task takes about {expected}"
-    )
+    budget_hit(workflow, limits).map(|reason| (Trigger::Exhaustion, reason))
 }

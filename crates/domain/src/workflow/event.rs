@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::id::SnapshotId;
 use super::record::{Decision, ErrorRecord, Feedback, TestState, Used};
 use super::snapshot::{Mark, Trigger};
-use super::task::TaskSpec;
+use super::task::{TaskSpec, TaskState};
 use crate::id::SessionId;
 
 /// What is to be done, in its author's words.
@@ -74,6 +74,29 @@ impl Default for Limits {
     }
 }
 
+/// What a workflow may take in total, over all of its runs; what is not given stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budgets {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Budgets {
+    pub const fn is_empty(&self) -> bool {
+        self.tokens.is_none() && self.cost_usd.is_none()
+    }
+}
+
+impl Limits {
+    /// The same with these budgets.
+    pub(super) fn raised(&self, budgets: Budgets) -> Self {
+        let tokens = budgets.tokens.or(self.tokens);
+        Self { tokens, cost_usd: budgets.cost_usd.or(self.cost_usd), ..self.clone() }
+    }
+}
+
 /// What a workflow is made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Charter {
@@ -101,6 +124,8 @@ pub enum Question {
     Plan,
     /// Retry, skip or give up?
     TaskFailed { task: String, why: String },
+    /// Its agent was refused this, and nothing shows that the work is done all the same: does it count?
+    TaskRefused { task: String, refused: Vec<String> },
     /// It was taken out of the plan while it ran: does its outcome count?
     TaskRemoved { task: String },
     /// May this command of the plan run?
@@ -114,6 +139,10 @@ pub enum Outcome {
     Completed,
     Failed {
         why: String,
+    },
+    /// Its agent came to its end, but was refused this, and no check or review says that the work is done.
+    Refused {
+        what: Vec<String>,
     },
     /// Stopped before it was done: it is run again.
     Interrupted {
@@ -173,6 +202,24 @@ pub enum Event {
     },
     TaskRetried {
         task: String,
+        /// What agents may do from now on without being asked, where that changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<String>,
+    },
+    /// A person wrote another state of a task into the plan while nobody ran it.
+    TaskMarked {
+        task: String,
+        state: TaskState,
+    },
+    /// These tasks are to be done again: they were not done at the snapshot that is gone back to.
+    Rewound {
+        to: SnapshotId,
+        tasks: Vec<String>,
+    },
+    /// What was taken by work that belongs to no attempt that counts: planning, and what was cancelled.
+    Spent {
+        on: String,
+        used: Used,
     },
     Decided(Decision),
     Erred(ErrorRecord),
@@ -188,6 +235,8 @@ pub enum Event {
     },
     /// A boundary was reached: this is the snapshot.
     Paused(Mark),
+    /// The workflow is over: this is its last snapshot.
+    Closed(Mark),
     Resumed {
         from: SnapshotId,
         /// Another agent goes on with it.
@@ -196,6 +245,9 @@ pub enum Event {
         /// How the repository differs from the snapshot.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         diverged: Vec<String>,
+        /// Budgets that are other than before.
+        #[serde(default, skip_serializing_if = "Budgets::is_empty")]
+        budgets: Budgets,
     },
     /// A usage limit was hit that is lifted then.
     Parked {

@@ -10,6 +10,7 @@ mod due;
 mod event;
 pub mod extract;
 mod id;
+mod notice;
 pub mod plan;
 mod record;
 mod snapshot;
@@ -22,9 +23,12 @@ pub mod verdict;
 
 pub use brief::BriefLimits;
 pub use decide::{Command, Refusal};
-pub use due::{Effect, expected_use, limit_hit};
-pub use event::{Charter, Ended, Event, EventRecord, Issue, Limits, OnFull, Outcome, Question};
+pub use due::{Effect, budget_hit, expected_use, limit_hit};
+pub use event::{
+    Budgets, Charter, Ended, Event, EventRecord, Issue, Limits, OnFull, Outcome, Question,
+};
 pub use id::{SnapshotId, WorkflowId};
+pub use notice::{Notice, NoticeKind, UnknownNotice};
 pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
     Source, TestState, Used, WINDOW,

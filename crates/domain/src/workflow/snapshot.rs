@@ -26,6 +26,8 @@ pub enum Trigger {
     Timeout,
     /// Whoever ran it was gone.
     Crash,
+    /// The workflow is over.
+    End,
 }
 
 impl Trigger {
@@ -36,6 +38,7 @@ impl Trigger {
             Self::Exhaustion => "exhaustion",
             Self::Timeout => "timeout",
             Self::Crash => "crash",
+            Self::End => "end",
         }
     }
 }
@@ -104,6 +107,9 @@ pub struct Mark {
     /// When the limit that was hit is lifted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// Whether the plan's file had the states of all tasks: what differs later was changed by hand.
+    #[serde(default)]
+    pub is_in_plan: bool,
 }
 
 /// What a list says of a snapshot.
@@ -170,6 +176,31 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The snapshot that is resumed from, with all that can differ since as it is now.
+    #[must_use]
+    pub fn as_of_now(&self, workflow: &Workflow, git: GitState) -> Self {
+        let mark = Mark {
+            id: self.id,
+            trigger: self.trigger,
+            reason: self.reason.clone(),
+            git: GitDelta::default(),
+            forced: self.forced,
+            until: None,
+            is_in_plan: false,
+        };
+        let session_number = self.session_number;
+        let now = Self::of(workflow, &mark, self.created_at);
+        Self { git, session_number, usage: self.usage, ..now }
+    }
+
+    /// The tasks that are done in the workflow and were not in this snapshot.
+    pub fn done_since(&self, workflow: &Workflow) -> Vec<String> {
+        let was_done =
+            |id: &str| self.tasks.iter().any(|task| task.spec.id == id && task.state().is_done());
+        let done = workflow.tasks.iter().filter(|task| task.state().is_done());
+        done.map(|task| task.spec.id.clone()).filter(|id| !was_done(id)).collect()
+    }
+
     /// What a workflow amounts to, marked so. The workflow is to be the fold of the events up to the mark.
     pub fn of(workflow: &Workflow, mark: &Mark, at: Timestamp) -> Self {
         let current = workflow.tasks.iter().find(|task| task.was_interrupted);

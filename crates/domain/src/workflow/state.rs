@@ -193,7 +193,7 @@ impl Workflow {
         let mut found = Vec::new();
         for record in rest {
             workflow.apply(&record.event, record.at);
-            if let Event::Paused(mark) = &record.event
+            if let Event::Paused(mark) | Event::Closed(mark) = &record.event
                 && only.is_none_or(|only| only == mark.id)
             {
                 found.push(Snapshot::of(&workflow, mark, record.at));
@@ -260,6 +260,48 @@ impl Workflow {
                 self.git.commit.clone_from(commit);
                 self.begin_run(at);
             }
+            Event::Spent { used, .. } => {
+                self.total.add(used);
+                self.run_used.add(used);
+            }
+            Event::Reviewed(feedback) => self.feedback.push(feedback.clone()),
+            Event::Addressed { feedback } => {
+                for known in self.feedback.iter_mut().filter(|known| known.id == *feedback) {
+                    known.addressed = true;
+                }
+            }
+            Event::Decided(decision) => self.take_decision(decision),
+            Event::Erred(error) => self.take_error(error),
+            Event::Warned { .. } => self.is_warned = true,
+            Event::PauseAsked { trigger, reason, now } => {
+                self.ask_pause(*trigger, reason, *now, at);
+            }
+            Event::Paused(mark) => self.pause(mark, at),
+            Event::Closed(mark) => self.take_snapshot(mark, at),
+            Event::Resumed { agent, diverged, budgets, .. } => {
+                self.charter.limits = self.charter.limits.raised(*budgets);
+                self.resume(agent.as_ref(), diverged, at);
+            }
+            Event::Asked(question) => {
+                if !self.questions.contains(question) {
+                    self.questions.push(question.clone());
+                }
+            }
+            Event::Answered { question, yes, why } => self.answer(question, *yes, why.as_ref()),
+            Event::Parked { until } => self.until = Some(*until),
+            // A pause that was asked for comes when the person has answered.
+            Event::Blocked => (self.status, self.blocked_at) = (Status::Blocked, Some(at)),
+            Event::Unblocked => self.unblock(at),
+            Event::Completed => self.finish(Status::Completed),
+            Event::Failed { .. } => self.finish(Status::Failed),
+            Event::Cancelled { .. } => self.finish(Status::Cancelled),
+            Event::Created(_) | Event::Unknown(_) => (),
+            of_task => self.apply_to_task(of_task),
+        }
+    }
+
+    fn apply_to_task(&mut self, event: &Event) {
+        match event {
             Event::TaskBegan { task, attempt, session, .. } => {
                 if let Some(task) = self.task_mut(task) {
                     task.attempts = *attempt;
@@ -276,35 +318,19 @@ impl Workflow {
             }
             Event::TaskEnded(ended) => self.end_task(ended),
             Event::TaskSkipped { task } => self.set_task(task, TaskState::Skipped),
-            Event::TaskRetried { task } => self.set_task(task, TaskState::Pending),
-            Event::Reviewed(feedback) => self.feedback.push(feedback.clone()),
-            Event::Addressed { feedback } => {
-                for known in self.feedback.iter_mut().filter(|known| known.id == *feedback) {
-                    known.addressed = true;
+            Event::TaskRetried { task, permissions } => {
+                self.set_task(task, TaskState::Pending);
+                if permissions.is_some() {
+                    self.charter.permissions.clone_from(permissions);
                 }
             }
-            Event::Decided(decision) => self.take_decision(decision),
-            Event::Erred(error) => self.take_error(error),
-            Event::Warned { .. } => self.is_warned = true,
-            Event::PauseAsked { trigger, reason, now } => {
-                self.ask_pause(*trigger, reason, *now, at);
-            }
-            Event::Paused(mark) => self.pause(mark, at),
-            Event::Resumed { agent, diverged, .. } => self.resume(agent.as_ref(), diverged, at),
-            Event::Asked(question) => {
-                if !self.questions.contains(question) {
-                    self.questions.push(question.clone());
+            Event::TaskMarked { task, state } => self.set_task(task, *state),
+            Event::Rewound { tasks, .. } => {
+                for task in tasks {
+                    self.set_task(task, TaskState::Pending);
                 }
             }
-            Event::Answered { question, yes, why } => self.answer(question, *yes, why.as_ref()),
-            Event::Parked { until } => self.until = Some(*until),
-            // A pause that was asked for comes when the person has answered.
-            Event::Blocked => (self.status, self.blocked_at) = (Status::Blocked, Some(at)),
-            Event::Unblocked => self.unblock(at),
-            Event::Completed => self.finish(Status::Completed),
-            Event::Failed { .. } => self.finish(Status::Failed),
-            Event::Cancelled { .. } => self.finish(Status::Cancelled),
-            Event::Created(_) | Event::Unknown(_) => (),
+            _ => (),
         }
     }
 
@@ -350,6 +376,10 @@ impl Workflow {
         self.paused_at = Some(at);
         self.pause_reason = Some(mark.reason.clone());
         self.until = mark.until;
+        self.take_snapshot(mark, at);
+    }
+
+    fn take_snapshot(&mut self, mark: &Mark, at: Timestamp) {
         mark.git.apply(&mut self.git);
         self.mark = Some(mark.clone());
         self.snapshots.push(SnapshotSum::of(self, mark, at));
@@ -375,7 +405,7 @@ impl Workflow {
     }
 
     fn set_task(&mut self, id: &str, state: TaskState) {
-        let about = |question: &Question| matches!(question, Question::TaskFailed { task, .. } if task == id);
+        let about = |question: &Question| matches!(question, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } if task == id);
         self.questions.retain(|question| !about(question));
         if let Some(task) = self.task_mut(id) {
             task.spec.state = state;
@@ -391,6 +421,7 @@ impl Workflow {
                 self.tasks.clear();
             }
             Question::Plan => self.rejection = None,
+            Question::TaskRefused { task, .. } if yes => self.set_task(task, TaskState::Completed),
             Question::TaskRemoved { task } if !yes => {
                 // Not forgotten: should it come back, its attempts count on.
                 self.set_task(task, TaskState::Skipped);
@@ -434,6 +465,10 @@ impl Workflow {
         (task.spec.state, task.was_interrupted, task.note) = match &ended.outcome {
             Outcome::Completed => (TaskState::Completed, false, None),
             Outcome::Failed { why } => (TaskState::Failed, false, Some(why.clone())),
+            Outcome::Refused { what } => {
+                let note = format!("its agent was not allowed to: {}", what.join("; "));
+                (TaskState::Blocked, false, Some(note))
+            }
             Outcome::Interrupted { why } => (TaskState::Pending, true, Some(why.clone())),
         };
         let is_red = task.spec.expect == Expect::Red && ended.outcome == Outcome::Completed;

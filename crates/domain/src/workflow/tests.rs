@@ -95,6 +95,7 @@ pub(super) fn events() -> Vec<EventRecord> {
         git: GitDelta { more: vec!["src/a.rs".into()], ..GitDelta::default() },
         forced: true,
         until: None,
+        is_in_plan: false,
     };
     let all = [
         Event::Created(charter),

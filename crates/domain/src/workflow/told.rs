@@ -38,7 +38,12 @@ impl Event {
             Self::Completed => "completed".to_owned(),
             Self::Failed { why } => format!("failed: {}", one_line(why, 200)),
             Self::Cancelled { why } => format!("cancelled: {}", one_line(why, 200)),
-            Self::Addressed { .. } | Self::Blocked | Self::Unblocked | Self::Unknown(_) => {
+            Self::Addressed { .. }
+            | Self::Blocked
+            | Self::Unblocked
+            | Self::Closed(_)
+            | Self::Spent { .. }
+            | Self::Unknown(_) => {
                 return None;
             }
             of_task => return of_task.told_of_task(),
@@ -62,12 +67,22 @@ impl Event {
                 Outcome::Failed { why } => {
                     format!("task {}: failed: {}", ended.task, one_line(why, 300))
                 }
+                Outcome::Refused { what } => {
+                    let what = one_line(&what.join("; "), 300);
+                    format!("task {}: its agent was not allowed to: {what}", ended.task)
+                }
                 Outcome::Interrupted { why } => {
                     format!("task {}: interrupted: {}", ended.task, one_line(why, 200))
                 }
             },
             Self::TaskSkipped { task } => format!("task {task}: skipped"),
-            Self::TaskRetried { task } => format!("task {task}: is tried again"),
+            Self::TaskRetried { task, .. } => format!("task {task}: is tried again"),
+            Self::TaskMarked { task, state } => {
+                format!("task {task}: {} by hand, in the plan", state.as_str().replace('_', " "))
+            }
+            Self::Rewound { tasks, .. } => {
+                format!("to be done again: {}", one_line(&tasks.join(", "), 300))
+            }
             Self::Warned { task, context_use } => {
                 format!("warning: the context of task {task} is {:.0} % full", context_use * 100.0)
             }

@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashSet};
 use model::Model;
 use rethread_domain::SessionId;
 use rethread_domain::workflow::{
-    Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event, EventRecord,
-    Feedback, GitDelta, Issue, Limits, Mark, Outcome, Question, Resolution, Severity, SnapshotId,
-    Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
+    Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
+    EventRecord, Feedback, GitDelta, Issue, Limits, Mark, Outcome, Question, Resolution, Severity,
+    SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
 };
 use uuid::Uuid;
 
@@ -124,6 +124,7 @@ impl Play {
         let outcome = match self.dice.throw(5) {
             0 => Outcome::Failed { why: "no".into() },
             1 => Outcome::Interrupted { why: "stopped".into() },
+            2 => Outcome::Refused { what: vec!["execute: make".into()] },
             _ => Outcome::Completed,
         };
         let task = task.to_owned();
@@ -138,7 +139,18 @@ impl Play {
             git: GitDelta::default(),
             forced: false,
             until: None,
+            is_in_plan: false,
         })
+    }
+
+    /// Sometimes a task that is done is to be done again.
+    fn rewound(&mut self) -> Vec<String> {
+        let done = self.real.tasks.iter().filter(|task| task.state() == TaskState::Completed);
+        let done: Vec<String> = done.map(|task| task.spec.id.clone()).collect();
+        if self.dice.throw(4) > 0 {
+            return Vec::new();
+        }
+        self.dice.one_of(&done).cloned().into_iter().collect()
     }
 
     /// What whoever runs it would do now.
@@ -173,12 +185,14 @@ impl Play {
             17 => self.settle(),
             18..=23 => {
                 let from = SnapshotId::from_uuid(Uuid::nil());
-                Command::Resume { from, agent: None, diverged: Vec::new() }
+                let rewind = self.rewound();
+                let budgets = Budgets::default();
+                Command::Resume { from, agent: None, diverged: Vec::new(), rewind, budgets }
             }
             24 | 25 => Command::Recover,
             26..=29 => Command::Approve,
             30 => Command::Reject { why: None },
-            31..=35 => Command::Retry { task },
+            31..=35 => Command::Retry { task, permissions: None },
             36..=38 => Command::Skip { task },
             _ if self.dice.throw(3) == 0 => Command::Cancel { why },
             _ => Command::Note(Box::new(self.note(task))),
@@ -256,6 +270,11 @@ impl Play {
             // A person said that it does not count.
             Event::Answered { question: Question::TaskRemoved { task }, yes: false, .. } => {
                 self.completed.remove(task);
+            }
+            Event::Rewound { tasks, .. } => {
+                for task in tasks {
+                    self.completed.remove(task);
+                }
             }
             _ => (),
         }

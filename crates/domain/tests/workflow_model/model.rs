@@ -84,7 +84,12 @@ impl Model {
 
     /// Whether the command is accepted; where it is, what follows.
     pub(crate) fn take(&mut self, command: &Command) -> bool {
-        let is_accepted = !self.is_over() && self.accepts(command);
+        if self.is_over() {
+            // What its last tasks found is still written down.
+            let is_found = |event: &Event| !matches!(event, Event::Warned { .. });
+            return matches!(command, Command::Note(event) if is_found(event));
+        }
+        let is_accepted = self.accepts(command);
         if is_accepted && !self.is_over() {
             self.follow();
         }
@@ -124,9 +129,10 @@ impl Model {
                     true
                 }
             }
-            Command::Resume { .. } => {
+            Command::Resume { rewind, .. } => {
                 self.moves(Status::Paused, Status::InProgress) && {
                     self.sessions += 1;
+                    rewind.iter().for_each(|id| self.put(id, TaskState::Pending, false));
                     true
                 }
             }
@@ -141,14 +147,17 @@ impl Model {
             }
             Command::Approve => self.answers(true),
             Command::Reject { .. } => self.answers(false),
-            Command::Retry { task } => {
-                self.turns(task, &[TaskState::Failed, TaskState::Skipped], TaskState::Pending)
+            Command::Retry { task, .. } => {
+                let from = [TaskState::Failed, TaskState::Skipped, TaskState::Blocked];
+                self.turns(task, &from, TaskState::Pending)
             }
             Command::Skip { task } => {
-                self.turns(task, &[TaskState::Failed, TaskState::Pending], TaskState::Skipped)
+                let from = [TaskState::Failed, TaskState::Pending, TaskState::Blocked];
+                self.turns(task, &from, TaskState::Skipped)
             }
             Command::Cancel { .. } => self.ends_all(Status::Cancelled),
-            Command::Note(_) => true,
+            Command::Note(_) | Command::Spend { .. } => true,
+            Command::Mark(_) | Command::Close(_) => unreachable!("not thrown here"),
         }
     }
 
@@ -178,6 +187,11 @@ impl Model {
         match outcome {
             Outcome::Completed => self.put(id, TaskState::Completed, false),
             Outcome::Interrupted { .. } => self.put(id, TaskState::Pending, true),
+            Outcome::Refused { what } => {
+                self.put(id, TaskState::Blocked, false);
+                let (task, refused) = (id.to_owned(), what.clone());
+                self.ask(Question::TaskRefused { task, refused });
+            }
             Outcome::Failed { why } => {
                 self.put(id, TaskState::Failed, false);
                 self.ask(Question::TaskFailed { task: id.to_owned(), why: why.clone() });
@@ -211,7 +225,7 @@ impl Model {
 
     fn forget_failure(&mut self, id: &str) {
         self.questions
-            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } if task == id));
+            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } if task == id));
     }
 
     fn answers(&mut self, yes: bool) -> bool {
@@ -219,7 +233,12 @@ impl Model {
             None => return false,
             Some(Question::TaskFailed { .. }) if yes => return false,
             Some(Question::TaskFailed { .. }) => return self.ends_all(Status::Failed),
-            Some(Question::Command { .. }) if !yes => return self.ends_all(Status::Failed),
+            Some(Question::TaskRefused { task, .. }) if yes => {
+                self.put(&task, TaskState::Completed, false);
+            }
+            Some(Question::Command { .. } | Question::TaskRefused { .. }) if !yes => {
+                return self.ends_all(Status::Failed);
+            }
             Some(Question::Plan) if !yes => self.jobs.clear(),
             Some(Question::TaskRemoved { task }) if !yes => {
                 self.put(&task, TaskState::Skipped, false);

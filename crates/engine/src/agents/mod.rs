@@ -1,5 +1,6 @@
 //! Agents: opening the right conversation in three tiers, and talking to it.
 
+pub(crate) mod choose;
 mod gate;
 mod held;
 mod meant;
@@ -14,6 +15,7 @@ mod talk;
 mod tell;
 mod turns;
 
+pub use choose::KIND_COMMAND;
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT};

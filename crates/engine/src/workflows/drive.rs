@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{
-    Command, Effect, Event, EventRecord, Mark, Question, Refusal, Snapshot, SnapshotId, Status,
-    TaskSpec, Trigger, Verify, Workflow, WorkflowId, limit_hit,
+    Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Used,
+    Verify, Workflow, WorkflowId, limit_hit,
 };
 use rethread_store::{self as store, WorkflowClaim};
 use tokio::sync::{mpsc, watch};
@@ -51,7 +51,7 @@ pub enum Report {
 /// What a piece of work that ran beside the loop gave.
 pub(super) enum Finished {
     Task(Box<Done>),
-    Plan(std::result::Result<Vec<TaskSpec>, String>),
+    Plan(std::result::Result<Vec<TaskSpec>, String>, Used),
 }
 
 pub(super) type View<'a> = &'a mut (dyn FnMut(&Report) + Send);
@@ -140,7 +140,7 @@ impl Engine {
 }
 
 impl Driver<'_> {
-    fn id(&self) -> WorkflowId {
+    pub(super) fn id(&self) -> WorkflowId {
         self.workflow.id
     }
 
@@ -155,7 +155,12 @@ impl Driver<'_> {
         if !matches!(first, Command::Reject { .. }) && !self.workflow.tasks.is_empty() {
             plan::check(&self.workflow).map_err(Error::Plan)?;
         }
-        self.command(&first).await
+        let marked = match &first {
+            Command::Resume { .. } => self.marked_by_hand().await?,
+            _ => Vec::new(),
+        };
+        self.command(&first).await?;
+        if marked.is_empty() { Ok(()) } else { self.command(&Command::Mark(marked)).await }
     }
 
     async fn run(mut self) -> Result<Workflow> {
@@ -177,6 +182,7 @@ impl Driver<'_> {
                 self.stop_all();
                 if self.work.is_empty() {
                     self.keep_plan().await?;
+                    self.close().await?;
                     return Ok(self.workflow);
                 }
             }
@@ -240,7 +246,7 @@ impl Driver<'_> {
     }
 
     /// As [`Self::command`], where a refusal means that it is no longer wanted.
-    async fn command_if_fit(&mut self, command: &Command) -> Result<()> {
+    pub(super) async fn command_if_fit(&mut self, command: &Command) -> Result<()> {
         match self.command(command).await {
             Err(Error::Workflow(
                 Refusal::Over(..)
@@ -301,7 +307,7 @@ impl Driver<'_> {
         }
     }
 
-    async fn keep_plan(&mut self) -> Result<()> {
+    pub(super) async fn keep_plan(&mut self) -> Result<()> {
         let looked = self.plan.keep(&self.workflow);
         if let Some(trouble) = looked.trouble {
             (self.view)(&Report::Note(trouble));
@@ -381,24 +387,27 @@ impl Driver<'_> {
         let (stop, stopped) = watch::channel(false);
         self.stops.insert(id.to_owned(), stop);
         let limits = &self.workflow.charter.limits;
-        let attempt = Attempt {
-            engine: self.engine.clone(),
-            crew: Arc::clone(&self.crew),
-            number: begun.attempts,
-            task,
-            agent,
-            session,
-            // Once something was done since, the workflow itself says more.
-            resumed: self.resumed.clone().filter(|_| self.workflow.run_ended == 0),
-            commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
-            reports: self.sender.clone(),
-            stop: stopped,
-            watch: Watch::default(),
-            deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
-            tests: None,
-            // As it was before: whether the task was interrupted is of weight.
-            workflow: before,
-        };
+        let attempt =
+            Attempt {
+                engine: self.engine.clone(),
+                crew: Arc::clone(&self.crew),
+                number: begun.attempts,
+                task,
+                agent,
+                session,
+                // Once something was done since, the workflow itself says more.
+                resumed: self.resumed.as_ref().filter(|_| before.run_ended == 0).map(|snapshot| {
+                    Arc::new(snapshot.as_of_now(&before, repository::now(&before)))
+                }),
+                commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
+                reports: self.sender.clone(),
+                stop: stopped,
+                watch: Watch::default(),
+                deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
+                tests: None,
+                // As it was before: whether the task was interrupted is of weight.
+                workflow: before,
+            };
         self.work.push(Box::pin(async { Finished::Task(Box::new(attempt.run().await)) }));
         Ok(())
     }
@@ -413,8 +422,12 @@ impl Driver<'_> {
             workflow: self.workflow.clone(),
             stop: stopped,
             reports: self.sender.clone(),
+            watch: Watch::default(),
         };
-        self.work.push(Box::pin(async { Finished::Plan(planning.run().await) }));
+        self.work.push(Box::pin(async {
+            let (planned, used) = planning.run().await;
+            Finished::Plan(planned, used)
+        }));
     }
 
     async fn finished(&mut self, finished: Finished) -> Result<()> {
@@ -424,52 +437,11 @@ impl Driver<'_> {
         }
         match finished {
             Finished::Task(done) => self.task_done(*done).await,
-            Finished::Plan(planned) => {
+            Finished::Plan(planned, used) => {
                 self.is_planning = false;
+                self.command(&Command::Spend { on: "plan".to_owned(), used }).await?;
                 self.planned(planned).await
             }
         }
-    }
-
-    async fn task_done(&mut self, done: Done) -> Result<()> {
-        self.stops.remove(&done.ended.task);
-        if let Some((trigger, reason, until)) = done.pause {
-            self.command_if_fit(&Command::Pause { trigger, reason, now: false }).await?;
-            if let Some(until) = until {
-                self.note(Event::Parked { until }).await?;
-            }
-        }
-        self.command_if_fit(&Command::EndTask(done.ended)).await
-    }
-
-    async fn planned(&mut self, planned: std::result::Result<Vec<TaskSpec>, String>) -> Result<()> {
-        let written = match (planned, &self.workflow.charter.plan) {
-            (Ok(tasks), Some(path)) if !self.workflow.status.is_final() => {
-                plan::write_new(path, &self.workflow, tasks)
-            }
-            (planned, _) => planned,
-        };
-        match written {
-            Ok(tasks) => self.command_if_fit(&Command::Propose(tasks)).await,
-            Err(why) => {
-                let reason = format!("there is no plan yet: {why}");
-                let command = Command::Pause { trigger: Trigger::Pause, reason, now: false };
-                self.command_if_fit(&command).await
-            }
-        }
-    }
-
-    pub(super) async fn snapshot(&mut self) -> Result<()> {
-        let Some(pausing) = self.workflow.pausing.clone() else { return Ok(()) };
-        let was_interrupted = self.workflow.tasks.iter().any(|task| task.was_interrupted);
-        let mark = Mark {
-            id: SnapshotId::generate(),
-            trigger: pausing.trigger,
-            reason: pausing.reason,
-            git: repository::delta(&self.workflow),
-            forced: pausing.now && was_interrupted && pausing.trigger != Trigger::Crash,
-            until: self.workflow.until,
-        };
-        self.command_if_fit(&Command::Settle(mark)).await
     }
 }

@@ -6,14 +6,20 @@
 
 mod crew;
 mod drive;
+mod ending;
 mod extract;
 mod limit;
+mod members;
+mod moves;
+mod notices;
+mod order;
 mod plan;
 mod planning;
 mod port;
 mod recovery;
 mod repository;
 mod review;
+mod saying;
 mod task;
 mod usage;
 mod view;
@@ -30,6 +36,8 @@ pub use rethread_store::{WorkflowFilter, WorkflowRow};
 pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;
 pub use limit::limit_in;
+pub use moves::{Resumed, Resuming, Resumption};
+pub use order::{Order, Ordered, PLAN, consent_of};
 pub use plan::{PlanError, read_plan};
 pub use port::{Checker, Over, Ran};
 pub use view::{Comparison, SnapshotRow, WorkflowView};
@@ -149,7 +157,7 @@ impl Engine {
     pub async fn snapshot(&self, id: WorkflowId, given: Option<&str>) -> Result<Snapshot> {
         let events = self.store.workflow_events(id, 0).await?;
         let mut marks = events.iter().filter_map(|record| match &record.event {
-            Event::Paused(mark) => Some(mark.id),
+            Event::Paused(mark) | Event::Closed(mark) => Some(mark.id),
             _ => None,
         });
         let meant: Vec<SnapshotId> = match given {
@@ -175,6 +183,12 @@ impl Engine {
                     for event in &events {
                         workflow.apply(event, now);
                     }
+                    let is_over =
+                        workflow.status.is_final() && !matches!(command, Command::Close(_));
+                    if is_over && !self.is_workflow_driven(id).await? {
+                        let close = Command::Close(ending::last_mark(&workflow));
+                        return Box::pin(self.ask_workflow(id, &close)).await;
+                    }
                     return Ok(workflow);
                 }
                 Err(store::Error::WorkflowConflict(_)) => (),
@@ -199,22 +213,6 @@ impl Engine {
             }
             _ => Ok(None),
         }
-    }
-
-    /// What begins a workflow, with where its repository stands.
-    pub fn beginning_of(&self, workflow: &Workflow) -> Command {
-        let head = rethread_workspace::head(std::path::Path::new(&workflow.charter.worktree));
-        let (branch, commit) = head.map_or((None, None), |head| (head.branch, Some(head.commit)));
-        Command::Start { branch, commit }
-    }
-
-    /// Up to which event others were told of a workflow.
-    pub async fn told_of(&self, id: WorkflowId) -> Result<u32> {
-        Ok(self.store.told_workflow(id).await?)
-    }
-
-    pub async fn set_told(&self, id: WorkflowId, no: u32) -> Result<()> {
-        Ok(self.store.set_told(id, no).await?)
     }
 
     /// Lets a command of a plan run, this very text in this worktree.

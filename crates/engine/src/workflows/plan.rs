@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rethread_domain::workflow::plan::{self, Plan, Problem};
-use rethread_domain::workflow::{Task, TaskSpec, TaskState, Workflow};
+use rethread_domain::workflow::{Snapshot, Task, TaskSpec, TaskState, Workflow};
 use rethread_workspace::text;
 
 /// Why a plan cannot be used.
@@ -25,6 +25,31 @@ pub fn read_plan(path: &Path) -> Result<Plan, PlanError> {
 pub(super) fn check(workflow: &Workflow) -> Result<(), PlanError> {
     let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());
     text.map_or(Ok(()), |text| plan::parse(&text).map(drop).map_err(PlanError::Bad))
+}
+
+/// The tasks of the file, where it is a plan.
+fn tasks_of(workflow: &Workflow) -> Vec<TaskSpec> {
+    let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());
+    text.and_then(|text| plan::parse(&text).ok()).map(|plan| plan.tasks).unwrap_or_default()
+}
+
+/// Whether the file has the states of all its tasks as they are.
+pub(super) fn has_states(workflow: &Workflow) -> bool {
+    let is_same =
+        |spec: &TaskSpec| workflow.task(&spec.id).is_some_and(|task| task.state() == spec.state);
+    tasks_of(workflow).iter().all(is_same)
+}
+
+/// The states that a person wrote into the file since a snapshot at which it had them all. What was said by a command
+/// since then is not undone by a file that does not know of it.
+pub(super) fn marked_by_hand(workflow: &Workflow, snapshot: &Snapshot) -> Vec<(String, TaskState)> {
+    let marked = |spec: TaskSpec| {
+        let then = snapshot.tasks.iter().find(|task| task.spec.id == spec.id)?.state();
+        let now = workflow.task(&spec.id)?.state();
+        let is_wish = spec.state.is_done() || spec.state == TaskState::Pending;
+        (now == then && spec.state != then && is_wish).then_some((spec.id, spec.state))
+    };
+    tasks_of(workflow).into_iter().filter_map(marked).collect()
 }
 
 /// The plan's file, as it was last seen.

@@ -1,14 +1,16 @@
 //! Having an agent write the plan.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rethread_domain::SessionId;
 use rethread_domain::session::Beginning;
-use rethread_domain::workflow::{TaskSpec, Workflow, brief, plan};
+use rethread_domain::workflow::{TaskSpec, Used, Workflow, brief, plan};
 use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;
 use super::drive::Report;
+use super::usage::Watch;
 use crate::agents::Talk;
 use crate::{Engine, Result};
 
@@ -21,23 +23,28 @@ pub(super) struct Planning {
     pub(super) workflow: Workflow,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) reports: mpsc::UnboundedSender<Report>,
+    pub(super) watch: Watch,
 }
 
 impl Planning {
-    /// The tasks, or why there are none.
-    pub(super) async fn run(self) -> std::result::Result<Vec<TaskSpec>, String> {
+    /// The tasks, or why there are none; and what it took.
+    pub(super) async fn run(mut self) -> (std::result::Result<Vec<TaskSpec>, String>, Used) {
+        (self.planned().await, self.watch.used())
+    }
+
+    async fn planned(&mut self) -> std::result::Result<Vec<TaskSpec>, String> {
         let mut stop = self.stop.clone();
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
-        let mut talk = tokio::select! {
+        let (session, mut talk) = tokio::select! {
             talk = self.open() => talk.map_err(|error| error.to_string())?,
             _ = is_stopped => return Err("it was asked to stop".to_owned()),
         };
-        let planned = self.plan(&mut talk).await;
+        let planned = self.plan(session, &mut talk).await;
         drop(talk.end().await);
         planned
     }
 
-    async fn open(&self) -> Result<Talk> {
+    async fn open(&self) -> Result<(SessionId, Talk)> {
         let charter = &self.workflow.charter;
         let beginning = Beginning {
             user: charter.user.clone(),
@@ -54,14 +61,22 @@ impl Planning {
         };
         let session = self.engine.start(beginning).await?;
         let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
-        Talk::open(&self.engine, options).await
+        Ok((session.id, Talk::open(&self.engine, options).await?))
     }
 
-    async fn plan(&self, talk: &mut Talk) -> std::result::Result<Vec<TaskSpec>, String> {
+    async fn plan(
+        &mut self,
+        session: SessionId,
+        talk: &mut Talk,
+    ) -> std::result::Result<Vec<TaskSpec>, String> {
         let mut prompt = brief::plan_brief(&self.workflow);
         let mut wrong = String::new();
         for _ in 0..TRIES {
-            let answer = self.say(talk, &prompt).await?;
+            let (begun, before) = (Instant::now(), self.engine.counted(session).await);
+            let answer = self.say(talk, &prompt).await;
+            let counted = self.engine.counted(session).await.saturating_sub(before);
+            self.watch.turn_ended(begun.elapsed(), counted);
+            let answer = answer?;
             match plan::from_agent(&answer) {
                 Ok(plan) => return Ok(plan.tasks),
                 Err(problems) => {
@@ -75,10 +90,11 @@ impl Planning {
         Err(format!("the agent's plan cannot be used: {wrong}"))
     }
 
-    async fn say(&self, talk: &mut Talk, prompt: &str) -> std::result::Result<String, String> {
+    async fn say(&mut self, talk: &mut Talk, prompt: &str) -> std::result::Result<String, String> {
         let mut stop = self.stop.clone();
-        let reports = self.reports.clone();
+        let (watch, reports) = (&mut self.watch, self.reports.clone());
         let mut view = |update: &rethread_domain::turn::Update| {
+            watch.see(update);
             let update = update.clone();
             drop(reports.send(Report::Update { task: "plan".to_owned(), update }));
         };

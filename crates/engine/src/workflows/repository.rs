@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{GitDelta, GitState, Workflow};
+use rethread_domain::workflow::{GitDelta, GitState, Snapshot, Task, TaskState, Workflow};
 use rethread_workspace as workspace;
 
 /// Files that are named in a line about a difference.
 const NAMED: usize = 3;
+/// Tasks that are told of.
+const MOST_TASKS: usize = 50;
 
 /// Where it stands now; nothing where there is no repository.
 pub(super) fn now(workflow: &Workflow) -> GitState {
@@ -68,6 +70,33 @@ pub(super) fn diverged(snapshot: &GitState, now: &GitState) -> Vec<String> {
         }
     }
     lines
+}
+
+/// How the tasks differ from the snapshot, a line each; those that are done again are told by themselves.
+pub(super) fn tasks_diverged(
+    snapshot: &Snapshot,
+    workflow: &Workflow,
+    rewind: &[String],
+) -> Vec<String> {
+    let shown = |state: TaskState| state.as_str().replace('_', " ");
+    let line = |task: &Task| {
+        let id = one_line(&task.spec.id, 80);
+        if rewind.contains(&task.spec.id) {
+            return Some(format!(
+                "task {id} is to be done again; what was done for it is still in the folder"
+            ));
+        }
+        match snapshot.tasks.iter().find(|then| then.spec.id == task.spec.id) {
+            None => Some(format!("task {id} is new")),
+            Some(then) if then.state() != task.state() => Some(format!(
+                "task {id} is {}, it was {}",
+                shown(task.state()),
+                shown(then.state())
+            )),
+            Some(_) => None,
+        }
+    };
+    workflow.tasks.iter().filter_map(line).take(MOST_TASKS).collect()
 }
 
 /// The commit that is checked out.

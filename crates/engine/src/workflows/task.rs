@@ -118,6 +118,10 @@ impl Attempt {
             (Trigger::Exhaustion, format!("the context of task {task} was {share:.0} % full"), None)
         });
         let outcome = match outcome {
+            // Nothing but the agent's word says that it is done, and that is not enough where it was refused something.
+            Ok(()) if self.is_unproven() => {
+                Outcome::Refused { what: self.watch.refused().to_vec() }
+            }
             Ok(()) => Outcome::Completed,
             Err(Stopped::Failed(why)) => Outcome::Failed { why },
             Err(Stopped::Full) => {
@@ -133,6 +137,12 @@ impl Attempt {
         };
         let (task, attempt) = (self.task.spec.id, self.number);
         Done { ended: Ended { task, attempt, outcome, used, tests: self.tests }, pause }
+    }
+
+    /// Whether the agent was refused something, and neither a check nor a review shows that the work is done.
+    fn is_unproven(&self) -> bool {
+        let spec = &self.task.spec;
+        !self.watch.refused().is_empty() && spec.verify.is_none() && spec.review.is_none()
     }
 
     pub(super) fn report(&self, report: Report) {
@@ -248,7 +258,7 @@ impl Attempt {
     /// One turn: ended by us when we are asked to, or when it takes too long.
     pub(super) async fn say(&mut self, talk: &mut Talk, prompt: &str) -> Result<Answer, Stopped> {
         let begun = Instant::now();
-        let before = self.counted().await;
+        let before = self.engine.counted(self.session.id).await;
         let (watch, reports) = (&mut self.watch, self.reports.clone());
         let id = self.task.spec.id.clone();
         let mut view = |update: &rethread_domain::turn::Update| {
@@ -267,7 +277,7 @@ impl Attempt {
             }
         };
         let outcome = talk.say_until(prompt, stopped, &mut view).await;
-        let counted = self.counted().await.saturating_sub(before);
+        let counted = self.engine.counted(self.session.id).await.saturating_sub(before);
         self.watch.turn_ended(begun.elapsed(), counted);
         self.warn();
         self.judged(outcome?)
@@ -284,11 +294,6 @@ impl Attempt {
             "max_tokens" => Err(Stopped::Full),
             other => Err(Stopped::Failed(format!("{} ended its turn with {other}", self.agent))),
         }
-    }
-
-    /// Tokens of the session, by our own count.
-    async fn counted(&self) -> u64 {
-        self.engine.session(self.session.id).await.map_or(0, |session| session.counters.tokens)
     }
 
     fn warn(&self) {

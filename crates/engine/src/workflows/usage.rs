@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rethread_domain::quote::one_line;
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Measure, Used, WINDOW};
 
@@ -15,7 +16,11 @@ pub(super) struct Watch {
     context: Option<(u64, u64)>,
     tools: std::collections::BTreeSet<String>,
     total: Used,
+    refused: Vec<String>,
 }
+
+/// How many refused requests of an attempt are told.
+const MOST_REFUSED: usize = 20;
 
 impl Watch {
     pub(super) fn see(&mut self, update: &Update) {
@@ -29,11 +34,22 @@ impl Watch {
                 }
                 self.spent = spent_usd.or(self.spent);
             }
+            Update::Permission(asked) if asked.is_refused() => {
+                let what = one_line(&format!("{}: {}", asked.kind, asked.title), 200);
+                if self.refused.len() < MOST_REFUSED && !self.refused.contains(&what) {
+                    self.refused.push(what);
+                }
+            }
             Update::Tool(tool) => {
                 self.tools.insert(tool.id.clone());
             }
             _ => (),
         }
+    }
+
+    /// What the agent asked for and was refused.
+    pub(super) fn refused(&self) -> &[String] {
+        &self.refused
     }
 
     /// How full the context is, as the agent says.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::workflow::{Status, Workflow};
-use rethread_engine::program::{Order, PLAN};
+use rethread_engine::workflows::{Order, PLAN, Resuming};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,9 @@ pub(super) async fn start(
         max_cost: args.max_cost,
         ..Order::default()
     };
-    view(office, &office.program.start_workflow(order).await?, Depth::Compact).await
+    let program = office.program.as_ref();
+    let started = Box::pin(office.engine.start_workflow(program, order)).await?;
+    view(office, &started, Depth::Compact).await
 }
 
 pub(super) async fn status(
@@ -192,7 +194,9 @@ pub(super) async fn pause(
     let reason = args.reason.filter(|reason| !reason.trim().is_empty());
     let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
-    let workflow = office.program.pause_workflow(workflow.id, reason, now, wait).await?;
+    let (engine, program) = (&office.engine, &office.program);
+    let workflow = engine.pause_workflow(program, workflow.id, reason, now, wait);
+    let workflow = Box::pin(workflow).await?;
     view(office, &workflow, Depth::Compact).await
 }
 
@@ -213,11 +217,61 @@ pub(super) async fn resume(
             "finish the task; a person, or an agent outside of it, resumes it",
         ));
     }
-    let resumed =
-        office.program.resume_workflow(workflow.id, args.from.as_deref(), args.with).await?;
+    let (engine, program) = (&office.engine, &office.program);
+    // To have work done again, or to spend more, is for a person to decide.
+    let asked = Resuming { from: args.from, agent: args.with, ..Resuming::default() };
+    let resumed = engine.resume_workflow(program, workflow.id, &asked);
+    let resumed = Box::pin(resumed).await?;
     Ok(Resumes {
         workflow: view(office, &resumed.workflow, Depth::Compact).await?,
         from: SnapshotRow::from(&resumed.snapshot),
         diverged: resumed.diverged,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rethread_engine::{Clock, Engine, Pruning};
+    use rethread_testkit::{TestProgram, TestStore};
+
+    use super::*;
+    use crate::{Limits, Place, Streams};
+
+    #[tokio::test]
+    async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
+        let store = TestStore::sqlite().await;
+        let engine = Engine::new(store.open_again().await, Clock::Wall);
+        let program = TestProgram::new(&engine);
+        let project = store.beside("project");
+        std::fs::create_dir(&project).unwrap();
+        let project = std::fs::canonicalize(project).unwrap();
+        std::fs::write(project.join("plan.md"), "## Task A: One\n\n## Task B: Two\n").unwrap();
+        let limits = Limits {
+            wait: Duration::from_secs(30),
+            prompt_bytes: 1 << 16,
+            message_bytes: 1 << 16,
+            depth: 3,
+            context: rethread_domain::context::Limits::default(),
+            idle: jiff::SignedDuration::from_hours(1),
+            pruning: Pruning::default(),
+        };
+        let place = Place { user: "anna".to_owned(), project, parent: None, depth: 0 };
+        let streams = Streams::new(store.beside("streams"));
+        let office = Office::new(engine.clone(), program.clone(), place, limits, streams, "1");
+
+        let args = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
+        start(&office, Ok(args)).await.unwrap();
+        let pausing = pause(&office, Ok(PauseArgs::default()));
+        let (paused, ()) = tokio::join!(pausing, async { program.turns.add_permits(1) });
+        paused.unwrap();
+        let workflow = office.workflow(None, &[]).await.unwrap();
+        assert_eq!((workflow.status, workflow.remaining()), (Status::Paused, 1));
+
+        let resumed = resume(&office, Ok(ResumeArgs::default())).await.unwrap();
+        assert!(resumed.diverged.is_empty());
+        program.turns.add_permits(1);
+        while engine.workflow(workflow.id).await.unwrap().status != Status::Completed {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn say(
             Command::Cancel { why: reason(why).unwrap_or_else(|| "asked for".to_owned()) }
         }
         Said::Reject(why) => Command::Reject { why: reason(why) },
-        Said::Retry(task) => Command::Retry { task },
+        Said::Retry(task) => Command::Retry { task, permissions: None },
         Said::Skip(task) => Command::Skip { task },
         Said::Approve(read) => {
             is_still_asked(app, &workflow, read.as_deref())?;
@@ -41,7 +41,7 @@ pub(crate) async fn say(
             Command::Approve
         }
     };
-    Ok(app.program.tell_workflow(&workflow, command).await?)
+    Ok(app.engine.answer_workflow(app.program.as_ref(), &workflow, command).await?)
 }
 
 /// Who approves a command approves the one that they have read, and all of it.

@@ -10,6 +10,8 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
 pub(crate) mod tokens;
+#[cfg(test)]
+mod workflow_tests;
 pub(crate) mod workflows;
 
 use axum::body::Body;

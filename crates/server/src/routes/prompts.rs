@@ -99,10 +99,10 @@ pub(crate) async fn begin(
         ..Choice::default()
     };
     // What cannot be sent is told before a key is used up.
-    let (mut options, _) = app.program.options(&session, &choice).await?;
-    check_installed(app, &options.agent)?;
     let questions = Questions::new(app.engine.clone());
-    options.asker = Arc::<Questions>::clone(&questions);
+    let (program, asker) = (app.program.as_ref(), Arc::<Questions>::clone(&questions));
+    let (mut options, _) = app.engine.open_options(program, &session, &choice, asker).await?;
+    check_installed(app, &options.agent)?;
     let turn = match key {
         Some(key) => {
             let scoped = format!("prompt {} {key}", caller.user());

@@ -7,9 +7,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Status, Workflow, WorkflowId};
-use rethread_engine::program::{Fault, Order};
+use rethread_domain::workflow::{Budgets, Status, TaskState, Workflow, WorkflowId};
+use rethread_engine::program::Fault;
 use rethread_engine::workflows::WorkflowFilter;
+use rethread_engine::workflows::{Order, Resuming};
 use rethread_engine::{Order as Direction, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -182,7 +183,7 @@ pub(crate) async fn begin(
             Err(error) => return Err(error.into()),
         }
     }
-    match app.program.start_workflow(order).await {
+    match app.engine.start_workflow(app.program.as_ref(), order).await {
         Err(Fault::Engine(error)) if let Some(by) = error.worktree_taken_by() => {
             Err(taken(app, caller, by).await)
         }
@@ -226,6 +227,7 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
         max_minutes: started.max_minutes.map(f64::from),
         max_tokens: started.max_tokens,
         max_cost: started.max_cost_usd,
+        permissions: None,
     })
 }
 
@@ -247,6 +249,11 @@ pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView,
     let mut view = masked(redactor, &WorkflowView::of(workflow, is_running))?;
     let shown = workflow.questions.iter().map(|asked| QuestionView::shown(asked, redactor));
     view.questions = shown.collect::<Result<_, _>>()?;
+    for (shown, task) in view.tasks.iter_mut().zip(&workflow.tasks) {
+        if let (TaskState::InProgress, Some(session)) = (task.state(), task.sessions.last()) {
+            shown.saying = app.engine.saying(*session).await?;
+        }
+    }
     Ok(view)
 }
 
@@ -261,7 +268,9 @@ async fn read(
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
     let view = view(&app, &workflow).await?;
-    let tag = format!("{}.{}", workflow.events, u8::from(view.is_running));
+    let said: usize =
+        view.tasks.iter().filter_map(|task| task.saying.as_ref()).map(String::len).sum();
+    let tag = format!("{}.{}.{said}", workflow.events, u8::from(view.is_running));
     tagged(&headers, &tag, || ok(&view))
 }
 
@@ -344,7 +353,7 @@ pub(crate) async fn ask_pause(
     let workflow = app.workflow(caller, id).await?;
     let reason = reason(paused.reason).unwrap_or_else(|| "asked for".to_owned());
     let now = paused.now == Some(true);
-    Ok(app.program.pause_workflow(workflow.id, reason, now, PATIENCE).await?)
+    Ok(app.engine.pause_workflow(&app.program, workflow.id, reason, now, PATIENCE).await?)
 }
 
 pub(super) fn reason(given: Option<String>) -> Option<String> {
@@ -359,6 +368,12 @@ pub(crate) struct Resume {
     pub(crate) from: Option<String>,
     /// Another agent goes on with it
     pub(crate) with: Option<String>,
+    /// Whether tasks may be done again that were not done at that snapshot; files and commits stay as they are
+    pub(crate) rewind: Option<bool>,
+    /// What the workflow may take in total from now on
+    pub(crate) max_tokens: Option<u64>,
+    /// What it may cost in total from now on
+    pub(crate) max_cost_usd: Option<f64>,
 }
 
 /// Goes on with a paused workflow, in the background
@@ -385,8 +400,16 @@ pub(crate) async fn go_on(
     }
     let workflow = app.workflow(caller, id).await?;
     let from = filled(resume.from.as_deref()).filter(|from| *from != "latest");
-    let with = filled(resume.with.as_deref()).map(str::to_owned);
-    let resumed = app.program.resume_workflow(workflow.id, from, with).await?;
+    if resume.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
+        return Err(Problem::new("limit_not_positive", "max_cost_usd is not above 0"));
+    }
+    let asked = Resuming {
+        from: from.map(str::to_owned),
+        agent: filled(resume.with.as_deref()).map(str::to_owned),
+        budgets: Budgets { tokens: resume.max_tokens, cost_usd: resume.max_cost_usd },
+        may_rewind: resume.rewind == Some(true),
+    };
+    let resumed = app.engine.resume_workflow(&app.program, workflow.id, &asked).await?;
     let moved = Moved {
         status: "resumed".to_owned(),
         workflow_id: workflow.id.to_string(),

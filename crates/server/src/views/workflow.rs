@@ -185,6 +185,8 @@ pub(crate) struct TaskView {
     pub(crate) was_interrupted: bool,
     /// Why it failed, or what was left of it
     pub(crate) note: Option<String>,
+    /// What its agent has said so far in the turn that is under way
+    pub(crate) saying: Option<String>,
     pub(crate) used: UsageView,
     pub(crate) tests: Option<TestsView>,
 }
@@ -208,6 +210,7 @@ impl From<&Task> for TaskView {
             sessions: task.sessions.iter().map(ToString::to_string).collect(),
             was_interrupted: task.was_interrupted,
             note: task.note.clone(),
+            saying: None,
             used: UsageView::from(&task.used),
             tests: task.tests.as_ref().map(TestsView::from),
         }
@@ -217,7 +220,7 @@ impl From<&Task> for TaskView {
 /// What a person is waited for.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct QuestionView {
-    /// `plan`, `task_failed`, `task_removed` or `command`
+    /// `plan`, `task_failed`, `task_refused`, `task_removed` or `command`
     pub(crate) about: String,
     pub(crate) task: Option<String>,
     /// What it asks, in words; unsafe characters are spelled out
@@ -246,11 +249,13 @@ impl From<&Question> for QuestionView {
         let (about, task) = match question {
             Question::Plan => ("plan", None),
             Question::TaskFailed { task, .. } => ("task_failed", Some(task.clone())),
+            Question::TaskRefused { task, .. } => ("task_refused", Some(task.clone())),
             Question::TaskRemoved { task } => ("task_removed", Some(task.clone())),
             Question::Command { .. } => ("command", None),
         };
         let answers: &[&str] = match question {
             Question::TaskFailed { .. } => &["retry", "skip", "reject"],
+            Question::TaskRefused { .. } => &["approve", "retry", "skip", "reject"],
             _ => &["approve", "reject"],
         };
         Self {
@@ -353,7 +358,8 @@ impl From<&EventRecord> for LogLine {
             }
             Event::TaskEnded(ended) => (Some(&ended.task), None),
             Event::TaskSkipped { task }
-            | Event::TaskRetried { task }
+            | Event::TaskRetried { task, .. }
+            | Event::TaskMarked { task, .. }
             | Event::Warned { task, .. } => (Some(task), None),
             Event::Reviewed(feedback) => (Some(&feedback.task), feedback.session.as_ref()),
             _ => (None, None),

@@ -49,6 +49,7 @@ fn events(task: &str, session: SessionId) -> Vec<Event> {
         git: GitDelta::default(),
         forced: false,
         until: None,
+        is_in_plan: false,
     };
     let from = mark.id;
     vec![

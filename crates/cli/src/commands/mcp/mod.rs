@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_domain::SessionId;
+use rethread_engine::program::Program;
 use rethread_mcp::{HttpOptions, Limits, Office, Place, Streams, serve_http, serve_stdio};
 
 use super::project;
@@ -68,8 +69,6 @@ impl Args {
             parent: config::parent(),
             depth: config::depth(),
         };
-        // Beside the serving: a client is answered at once.
-        tokio::spawn(super::workflow::at_start(app.clone()));
         let mcp = &app.config.mcp;
         let limits = Limits {
             wait: Duration::from_secs(mcp.wait_seconds),
@@ -83,7 +82,10 @@ impl Args {
         let streams = Streams::new(app.config.output_streams()?);
         let engine = app.engine.clone();
         // A client sees what came since it asked last.
-        let program = Arc::new(Host::new(app, Duration::ZERO)?);
+        let program: Arc<dyn Program> = Arc::new(Host::new(app, Duration::ZERO));
+        // Beside the serving: a client is answered at once.
+        let (beside, own) = (engine.clone(), Arc::clone(&program));
+        tokio::spawn(async move { beside.take_up_all(&own).await });
         let office =
             Office::new(engine, program, place, limits, streams, env!("CARGO_PKG_VERSION"));
         match self.http {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rethread_domain::access::{Pass, Role};
 use rethread_engine::NewToken;
+use rethread_engine::program::Program;
 use rethread_server::{Bounds, Log, Server, Settings, tls};
 use rethread_store::StoreUrl;
 
@@ -145,11 +146,12 @@ impl Args {
         output::note(format_args!("Listening on {base}"));
         self.greet(&app, &base).await?;
         output::note(format_args!("A token for programs is in {}", token.display()));
-        tokio::spawn(super::workflow::at_start(app.clone()));
         let engine = app.engine.clone();
         let logs = self.logs()?;
         let log = if logs { Log::stderr()? } else { Log::none() };
-        let program = Arc::new(Host::new(app, GATHER_EVERY)?);
+        let program: Arc<dyn Program> = Arc::new(Host::new(app, GATHER_EVERY));
+        let (beside, own) = (engine.clone(), Arc::clone(&program));
+        tokio::spawn(async move { beside.take_up_all(&own).await });
         let server = Server { engine, program, settings, log, tls };
         server.run(listener, asked_to_end()).await?;
         if !logs {

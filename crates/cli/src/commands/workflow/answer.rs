@@ -1,20 +1,16 @@
 //! What a person says to a workflow: pause, approve, reject, retry, skip, cancel.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rethread_domain::quote::safe;
 use rethread_domain::workflow::{Command, Status, Trigger, Workflow, WorkflowId};
-use rethread_engine::workflows::WorkflowView;
+use rethread_engine::workflows::{WorkflowView, consent_of};
 use serde_json::json;
 
-use super::background::detached;
-use super::{Which, drive, told};
+use super::{Which, detached, drive, told};
 use crate::cli::App;
 use crate::output;
-
-/// How often is looked whether the boundary is reached.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Pause a workflow when its running task is done
 ///
@@ -38,48 +34,15 @@ impl Pause {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[Status::InProgress]).await?;
         let reason = self.reason.unwrap_or_else(|| "asked for".to_owned());
-        let told = || {
-            if !app.json {
-                output::note(format_args!("Pausing workflow {} …", id.short()));
-            }
-        };
+        let command = Command::Pause { trigger: Trigger::Pause, reason, now: self.now };
+        let workflow = app.engine.ask_workflow(id, &command).await?;
+        if !app.json {
+            output::note(format_args!("Pausing workflow {} …", id.short()));
+        }
         let wait = if self.no_wait { Duration::ZERO } else { Duration::MAX };
-        let workflow = pause(app, id, reason, self.now, wait, told).await?;
+        let workflow = app.engine.reach_boundary(&app.program(), workflow, wait).await?;
         say(app, &workflow);
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Asks for a pause and, once that is written, waits for the boundary, at most so long.
-pub(crate) async fn pause(
-    app: &App,
-    id: WorkflowId,
-    reason: String,
-    now: bool,
-    wait: Duration,
-    asked: impl FnOnce(),
-) -> anyhow::Result<Workflow> {
-    let command = Command::Pause { trigger: Trigger::Pause, reason, now };
-    let mut workflow = app.engine.ask_workflow(id, &command).await?;
-    asked();
-    let begun = Instant::now();
-    while workflow.status == Status::InProgress && begun.elapsed() < wait {
-        if !app.engine.is_workflow_driven(id).await? {
-            // Nobody is there to reach the boundary: it is reached.
-            workflow = settle(app, id).await?;
-            continue;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-        workflow = app.engine.workflow(id).await?;
-    }
-    Ok(workflow)
-}
-
-/// Takes the snapshot of a workflow that nobody runs any more.
-async fn settle(app: &App, id: WorkflowId) -> anyhow::Result<Workflow> {
-    match super::recover::recover(app, id).await {
-        Err(rethread_engine::Error::WorkflowBusy(_)) => Ok(app.engine.workflow(id).await?),
-        outcome => Ok(outcome?),
     }
 }
 
@@ -140,13 +103,16 @@ impl Reject {
     }
 }
 
-/// Run a failed or skipped task again
+/// Run a task again that failed, was skipped, or was not allowed to do something
 #[derive(Debug, clap::Args)]
 pub(crate) struct Retry {
     /// The task
     task: String,
     #[command(flatten)]
     which: Which,
+    /// What agents may do from now on without being asked: ask, allow, deny or agent (as they are set up)
+    #[arg(long, value_name = "RULE")]
+    permissions: Option<String>,
     #[command(flatten)]
     then: Then,
 }
@@ -155,7 +121,9 @@ impl Retry {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id =
             self.which.find(app, &[Status::Blocked, Status::Paused, Status::InProgress]).await?;
-        self.then.go_on(app, id, Command::Retry { task: self.task }).await
+        consent_of(self.permissions.as_deref())?;
+        let retry = Command::Retry { task: self.task, permissions: self.permissions };
+        self.then.go_on(app, id, retry).await
     }
 }
 
@@ -193,9 +161,10 @@ impl Cancel {
         let open = [Status::InProgress, Status::Blocked, Status::Paused, Status::Pending];
         let id = self.which.find(app, &open).await?;
         let why = self.reason.unwrap_or_else(|| "asked for".to_owned());
-        let workflow = app.engine.ask_workflow(id, &Command::Cancel { why }).await?;
+        let (program, read) = (app.program(), app.engine.workflow(id).await?);
+        let cancel = Command::Cancel { why };
+        let workflow = app.engine.answer_workflow(program.as_ref(), &read, cancel).await?;
         say(app, &workflow);
-        crate::notices::tell(app, id).await;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -219,30 +188,10 @@ impl Then {
         }
         workflow.decide(&command).map_err(rethread_engine::Error::from)?;
         if self.detach {
-            return detached(app, id, &wish(&command)).await;
+            return detached(app, id, &command).await;
         }
         drive(app, id, Some(command), false).await
     }
-}
-
-/// Says something to a workflow for whoever is not at this terminal. Where it waits and nobody runs it, it goes on in
-/// the background.
-pub(crate) async fn tell(app: &App, read: &Workflow, command: Command) -> anyhow::Result<Workflow> {
-    let id = read.id;
-    if command == Command::Approve {
-        app.engine.approve_question(read).await?;
-    }
-    let workflow = app.engine.workflow(id).await?;
-    let is_end = matches!(command, Command::Cancel { .. });
-    if workflow.status != Status::Blocked || is_end {
-        let workflow = app.engine.ask_workflow(id, &command).await?;
-        if is_end {
-            crate::notices::tell(app, id).await;
-        }
-        return Ok(workflow);
-    }
-    workflow.decide(&command).map_err(rethread_engine::Error::from)?;
-    super::in_background(app, id, &wish(&command)).await
 }
 
 fn say_whole(app: &App, workflow: &Workflow) {
@@ -251,15 +200,4 @@ fn say_whole(app: &App, workflow: &Workflow) {
     } else {
         output::data(&told::rests(workflow));
     }
-}
-
-/// A command as the process in the background is told it.
-fn wish(command: &Command) -> Vec<String> {
-    let (name, value) = match command {
-        Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),
-        Command::Retry { task } => ("--retry", task.clone()),
-        Command::Skip { task } => ("--skip", task.clone()),
-        _ => return vec!["--approve".to_owned()],
-    };
-    vec![format!("{name}={value}")]
 }

@@ -4,23 +4,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_domain::workflow::{Command, SnapshotId, Status, Trigger, Workflow, WorkflowId};
+use rethread_domain::workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
-use rethread_engine::workflows::{Report, WorkflowView};
+use rethread_engine::workflows::{Report, Resuming, WorkflowView};
 
-use super::crew::Crew;
 use super::told;
 use super::view::View;
 use crate::chat::Person;
 use crate::cli::App;
-use crate::notices;
 use crate::output;
 
 /// How often is looked, while a limit is waited for, whether somebody did something else.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long those who want to know are waited for at the end.
-const LAST_WORDS: Duration = Duration::from_secs(20);
 
 /// Run a workflow that was started elsewhere
 #[derive(Debug, clap::Args)]
@@ -31,6 +27,31 @@ pub(crate) struct Args {
     /// Another agent goes on with it
     #[arg(long, requires = "resume")]
     with: Option<String>,
+    /// Tasks may be done again
+    #[arg(long, requires = "resume")]
+    rewind: bool,
+    #[command(flatten)]
+    budgets: Budget,
+    /// What agents may do from now on
+    #[arg(long, requires = "retry")]
+    permissions: Option<String>,
+}
+
+/// What a workflow may take in total.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct Budget {
+    /// Pause before a task with which the whole workflow would take more tokens than this
+    #[arg(long, value_name = "TOKENS")]
+    max_tokens: Option<u64>,
+    /// Pause before a task with which the whole workflow would cost more than this
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+}
+
+impl From<Budget> for Budgets {
+    fn from(given: Budget) -> Self {
+        Self { tokens: given.max_tokens, cost_usd: given.max_cost }
+    }
 }
 
 /// What is done before it runs.
@@ -62,12 +83,19 @@ impl Args {
         let id = app.engine.resolve_workflow(&self.id).await?;
         let wanted = self.first;
         let first = if let Some(snapshot) = &wanted.resume {
-            let snapshot = app.engine.snapshot(id, Some(snapshot)).await?;
-            resumption(app, id, snapshot.id, self.with).await?
+            let asked = Resuming {
+                from: Some(snapshot.clone()),
+                agent: self.with,
+                budgets: self.budgets.into(),
+                may_rewind: self.rewind,
+            };
+            let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
+            resumption.check(asked.may_rewind)?;
+            resumption.command()
         } else if let Some(why) = wanted.reject {
             Command::Reject { why: Some(why).filter(|why| !why.is_empty()) }
         } else if let Some(task) = wanted.retry {
-            Command::Retry { task }
+            Command::Retry { task, permissions: self.permissions }
         } else if let Some(task) = wanted.skip {
             Command::Skip { task }
         } else if wanted.approve {
@@ -86,34 +114,20 @@ pub(crate) async fn drive(
     first: Option<Command>,
     waits: bool,
 ) -> anyhow::Result<ExitCode> {
-    let person = Arc::new(Person::new(app.json));
-    let asker: Arc<dyn Asker> = if person.is_there() { person } else { Arc::new(Nobody) };
-    let crew = Arc::new(Crew::new(app, asker)?);
     let mut first = first;
     loop {
-        let workflow = Box::pin(run(app, id, first.take(), &crew)).await?;
-        match (workflow.status, workflow.until, &workflow.mark) {
-            (Status::Paused, Some(until), Some(mark)) if waits => {
+        let workflow = Box::pin(run(app, id, first.take())).await?;
+        match (workflow.status, workflow.until) {
+            (Status::Paused, Some(until)) if waits => {
                 told::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
                     return Ok(finish(app, &app.engine.workflow(id).await?));
                 }
-                first = Some(resumption(app, id, mark.id, None).await?);
+                first = Some(app.engine.latest_resumption(workflow).await?);
             }
             _ => return Ok(finish(app, &workflow)),
         }
     }
-}
-
-pub(super) async fn resumption(
-    app: &App,
-    id: WorkflowId,
-    from: SnapshotId,
-    agent: Option<String>,
-) -> anyhow::Result<Command> {
-    let snapshot = app.engine.snapshot(id, Some(&from.to_string())).await?;
-    let diverged = app.engine.diverged(id, &snapshot).await?;
-    Ok(Command::Resume { from, agent, diverged })
 }
 
 /// Waits until a limit is lifted; `false` where the person does not want to, or somebody did something else with it.
@@ -134,43 +148,28 @@ async fn wait(app: &App, workflow: &Workflow, until: jiff::Timestamp) -> anyhow:
     }
 }
 
-async fn run(
-    app: &App,
-    id: WorkflowId,
-    first: Option<Command>,
-    crew: &Arc<Crew>,
-) -> anyhow::Result<Workflow> {
+async fn run(app: &App, id: WorkflowId, first: Option<Command>) -> anyhow::Result<Workflow> {
+    let person = Arc::new(Person::new(app.json));
+    let asker: Arc<dyn Asker> = if person.is_there() { person } else { Arc::new(Nobody) };
     let mut view = View::new(app.json);
-    let before = app.engine.workflow(id).await?;
-    view.begin(&before);
-    let (wake, woken) = tokio::sync::mpsc::unbounded_channel();
-    let mut telling = std::pin::pin!(notices::keep_telling(app, id, woken));
+    view.begin(&app.engine.workflow(id).await?);
+    let program = app.program();
     let outcome = {
-        let mut show = |report: &Report| {
-            view.report(report);
-            if notices::is_of_interest(report) {
-                // Nobody listens any more only when all is told.
-                let _told = wake.send(());
-            }
-        };
-        let driven = app.engine.drive_workflow(id, first, crew.clone(), &mut show);
-        let mut driven = std::pin::pin!(driven);
-        let mut asked = 0;
+        let mut show = |report: &Report| view.report(report);
+        let run = app.engine.run_workflow(&program, id, first, asker, &mut show);
+        let mut run = std::pin::pin!(run);
+        let mut presses = 0;
         loop {
             tokio::select! {
-                outcome = &mut driven => break outcome,
-                () = &mut telling => (),
+                outcome = &mut run => break outcome,
                 _ = tokio::signal::ctrl_c() => {
-                    asked += 1;
-                    ask_to_pause(app, id, asked > 1).await;
+                    presses += 1;
+                    ask_to_pause(app, id, presses > 1).await;
                 }
             }
         }
     };
     view.end();
-    drop(wake);
-    // Whoever cannot be told in time is told by the next process.
-    drop(tokio::time::timeout(LAST_WORDS, telling).await);
     Ok(outcome?)
 }
 
@@ -200,4 +199,45 @@ fn finish(app: &App, workflow: &Workflow) -> ExitCode {
         }
         Status::Blocked | Status::Failed | Status::Cancelled => ExitCode::FAILURE,
     }
+}
+
+/// Leaves the work to a process of its own, and says so.
+pub(super) async fn detached(
+    app: &App,
+    id: WorkflowId,
+    first: &Command,
+) -> anyhow::Result<ExitCode> {
+    let workflow = app.engine.run_in_background(app.program().as_ref(), id, first).await?;
+    if app.json {
+        output::json(&WorkflowView::from(&workflow));
+    } else {
+        output::note(format_args!(
+            "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows how it stands, `rethread workflow logs -f {0}` follows it.",
+            id.short()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is done first, as the process in the background is told it.
+pub(crate) fn wish(first: &Command) -> Vec<String> {
+    let (name, value) = match first {
+        Command::Start { .. } => return vec!["--start".to_owned()],
+        Command::Resume { from, agent, rewind, budgets, .. } => {
+            let mut words = vec![format!("--resume={from}")];
+            words.extend(agent.as_ref().map(|agent| format!("--with={agent}")));
+            words.extend((!rewind.is_empty()).then(|| "--rewind".to_owned()));
+            words.extend(budgets.tokens.map(|most| format!("--max-tokens={most}")));
+            words.extend(budgets.cost_usd.map(|most| format!("--max-cost={most}")));
+            return words;
+        }
+        Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),
+        Command::Retry { task, permissions } => {
+            let rule = permissions.as_ref().map(|rule| format!("--permissions={rule}"));
+            return [format!("--retry={task}")].into_iter().chain(rule).collect();
+        }
+        Command::Skip { task } => ("--skip", task.clone()),
+        _ => return vec!["--approve".to_owned()],
+    };
+    vec![format!("{name}={value}")]
 }

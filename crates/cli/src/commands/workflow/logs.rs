@@ -34,7 +34,14 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[]).await?;
-        let mut log = Log { app, id, seen: 0, sessions: BTreeMap::new(), is_bare: self.events };
+        let mut log = Log {
+            app,
+            id,
+            seen: 0,
+            sessions: BTreeMap::new(),
+            is_bare: self.events,
+            shown: BTreeMap::new(),
+        };
         loop {
             // Asked first: what is written until then is shown.
             let status = app.engine.workflow(id).await?.status;
@@ -42,6 +49,7 @@ impl Args {
             if !self.follow || status != Status::InProgress {
                 return Ok(ExitCode::SUCCESS);
             }
+            log.saying().await?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -54,6 +62,8 @@ struct Log<'a> {
     /// Up to which message of each session all was shown, with its task.
     sessions: BTreeMap<SessionId, (String, Seq)>,
     is_bare: bool,
+    /// How much of the turn that is under way was shown of each session.
+    shown: BTreeMap<SessionId, usize>,
 }
 
 impl Log<'_> {
@@ -80,6 +90,32 @@ impl Log<'_> {
         } else if let Some(line) = told::event(&record.event) {
             output::data(&format!("{} {line}\n", time::minute(record.at)));
         }
+    }
+
+    /// Shows what agents say in turns that are under way: whole lines, as they come.
+    async fn saying(&mut self) -> anyhow::Result<()> {
+        if self.is_bare {
+            return Ok(());
+        }
+        for (session, (task, _)) in &self.sessions {
+            let shown = self.shown.entry(*session).or_default();
+            let Some(text) = self.app.engine.saying(*session).await? else {
+                *shown = 0;
+                continue;
+            };
+            let new = text.get(*shown..).unwrap_or_default();
+            let Some(end) = new.rfind('\n').map(|at| at + 1) else { continue };
+            for line in new[..end].lines().filter(|line| !line.trim().is_empty()) {
+                if self.app.json {
+                    let line = json!({ "what": "saying", "task": task, "session": session, "content": line });
+                    output::json_line(&line);
+                } else {
+                    output::data(&format!("      {task} … {}\n", one_line(line, 160)));
+                }
+            }
+            *shown += end;
+        }
+        Ok(())
     }
 
     async fn said(&mut self) -> anyhow::Result<()> {

@@ -1,11 +1,8 @@
 //! `rethread workflow`
 
 mod answer;
-mod background;
-mod crew;
 mod drive;
 mod logs;
-mod order;
 mod recover;
 mod resume;
 mod see;
@@ -18,12 +15,8 @@ use std::process::ExitCode;
 
 use rethread_domain::workflow::{Status, WorkflowId};
 
-pub(crate) use answer::{pause, tell};
-pub(crate) use background::in_background;
-pub(crate) use drive::drive;
-pub(crate) use order::{Approval, Start};
-pub(crate) use recover::at_start;
-pub(crate) use resume::resumption;
+pub(crate) use drive::wish;
+use drive::{detached, drive};
 
 use super::project;
 use crate::cli::App;

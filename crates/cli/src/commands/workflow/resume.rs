@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Command, Snapshot, SnapshotId, Status, TaskState, WorkflowId};
+use rethread_domain::workflow::{Command, GitState, Status, TaskState, Workflow, WorkflowId};
+use rethread_engine::workflows::{Resuming, Resumption};
 
-use super::background::detached;
-use super::{Which, drive};
+use super::drive::Budget;
+use super::{Which, detached, drive};
 use crate::cli::App;
+use crate::commands::choice::{confirm, is_asked};
 use crate::output::{self, time};
 
 /// Go on with a paused workflow
@@ -18,9 +20,15 @@ use crate::output::{self, time};
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// From this snapshot [default: the latest]
+    /// Go back to this snapshot: tasks that were not done then are done again; files and commits stay as they are
+    /// [default: the latest]
     #[arg(long, value_name = "SNAPSHOT")]
     from: Option<String>,
+    /// Do tasks again without asking
+    #[arg(long, short, requires = "from")]
+    yes: bool,
+    #[command(flatten)]
+    budgets: Budget,
     /// Another agent goes on with it
     #[arg(long, value_name = "AGENT")]
     with: Option<String>,
@@ -39,71 +47,49 @@ impl Args {
         let workflow = app.engine.workflow(id).await?;
         if workflow.status == Status::Pending && self.from.is_none() && self.with.is_none() {
             // Whoever created it did not get to begin it.
-            if self.detach {
-                return detached(app, id, &["--start".to_owned()]).await;
-            }
-            return drive(app, id, Some(app.engine.beginning_of(&workflow)), self.wait).await;
+            return self.go_on(app, id, app.engine.beginning_of(&workflow)).await;
         }
-        let resumption = resumption(app, id, self.from.as_deref(), self.with).await?;
+        let asked = Resuming {
+            from: self.from.clone(),
+            agent: self.with.clone(),
+            budgets: self.budgets.into(),
+            may_rewind: self.yes,
+        };
+        let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
         if !app.json {
-            let told = told(&resumption.snapshot, &resumption.diverged, app);
-            output::note(format_args!("{told}"));
+            output::note(format_args!("{}", told(&resumption, app)));
         }
+        if !(self.yes || is_agreed(&resumption, app)?) {
+            resumption.check(false)?;
+        }
+        self.go_on(app, id, resumption.command()).await
+    }
+
+    async fn go_on(&self, app: &App, id: WorkflowId, first: Command) -> anyhow::Result<ExitCode> {
         if self.detach {
-            return detached(app, id, &resumption.words()).await;
+            return detached(app, id, &first).await;
         }
-        drive(app, id, Some(resumption.command()), self.wait).await
+        drive(app, id, Some(first), self.wait).await
     }
 }
 
-/// What is gone on with, and how the repository differs from it.
-#[derive(Debug, Clone)]
-pub(crate) struct Resumption {
-    pub(crate) snapshot: Snapshot,
-    pub(crate) diverged: Vec<String>,
-    with: Option<String>,
+/// Asks whether tasks are to be done again, where there are any and somebody can be asked.
+fn is_agreed(resumption: &Resumption, app: &App) -> anyhow::Result<bool> {
+    if resumption.rewind.is_empty() || app.json || !is_asked() {
+        return Ok(false);
+    }
+    output::note(format_args!(
+        "Done again: {}. Files and commits stay as they are: git is left untouched.",
+        one_line(&resumption.rewind.join(", "), 300)
+    ));
+    confirm("Go back?")
 }
 
-impl Resumption {
-    fn command(&self) -> Command {
-        let (agent, diverged) = (self.with.clone(), self.diverged.clone());
-        Command::Resume { from: self.snapshot.id, agent, diverged }
-    }
-
-    /// As the process in the background is told it.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let with = self.with.as_ref().map(|agent| format!("--with={agent}"));
-        [format!("--resume={}", self.snapshot.id)].into_iter().chain(with).collect()
-    }
-}
-
-/// What is to be resumed; refused before anything is said of it where it cannot be. What crashed is snapshotted first.
-pub(crate) async fn resumption(
-    app: &App,
-    id: WorkflowId,
-    from: Option<&str>,
-    with: Option<String>,
-) -> anyhow::Result<Resumption> {
-    if let Some(agent) = &with {
-        app.agent(agent)?;
-    }
-    let mut workflow = app.engine.workflow(id).await?;
-    if workflow.status == Status::InProgress && !app.engine.is_workflow_driven(id).await? {
-        workflow = super::recover::recover(app, id).await?;
-    }
-    // Refused before anything is said of snapshots: what runs may have none yet.
-    let resume =
-        Command::Resume { from: SnapshotId::generate(), agent: None, diverged: Vec::new() };
-    workflow.decide(&resume).map_err(rethread_engine::Error::from)?;
-    let snapshot = app.engine.snapshot(id, from).await?;
-    let diverged = app.engine.diverged(id, &snapshot).await?;
-    Ok(Resumption { snapshot, diverged, with })
-}
-
-fn told(snapshot: &Snapshot, diverged: &[String], app: &App) -> String {
+fn told(resumption: &Resumption, app: &App) -> String {
+    let Resumption { snapshot, workflow, .. } = resumption;
     let ago = time::ago(snapshot.created_at, app.engine.clock().now());
     let mut text = format!(
-        "Resuming {} from session {}, snapshot {}:\n  paused {ago} ({}): {}\n  tasks: {} done, {} left",
+        "Resuming {} from session {}, snapshot {}:\n  paused {ago} ({}): {}\n  then: {} done, {} left; {}\n  now: {}; {}",
         one_line(&snapshot.title, 80),
         snapshot.session_number,
         snapshot.id.short(),
@@ -111,16 +97,34 @@ fn told(snapshot: &Snapshot, diverged: &[String], app: &App) -> String {
         one_line(&snapshot.reason, 200),
         snapshot.tasks_completed,
         snapshot.tasks_remaining,
+        place(&snapshot.git),
+        tasks(workflow, resumption.rewind.len()),
+        place(&resumption.git),
     );
-    let failed = snapshot.tasks.iter().filter(|task| task.state() == TaskState::Failed).count();
-    if failed > 0 {
-        text.push_str(&format!(" ({failed} failed)"));
+    if let Some(next) = workflow.next_task().filter(|_| resumption.rewind.is_empty()) {
+        text.push_str(&format!("\n  next: {}", one_line(&next.spec.id, 80)));
     }
-    if let Some(next) = &snapshot.next_task {
-        text.push_str(&format!("\n  next: {}", one_line(next, 80)));
-    }
-    for line in diverged {
+    for line in &resumption.diverged {
         text.push_str(&format!("\nwarning: since then, {}", one_line(line, 300)));
     }
     text
+}
+
+/// How far the tasks are, with so many of them to be done again.
+fn tasks(workflow: &Workflow, again: usize) -> String {
+    let again = u32::try_from(again).unwrap_or(u32::MAX);
+    let done = workflow.count(TaskState::Completed).saturating_sub(again);
+    let mut text = format!("{done} done, {} left", workflow.remaining().saturating_add(again));
+    let failed = workflow.count(TaskState::Failed);
+    if failed > 0 {
+        text.push_str(&format!(" ({failed} failed)"));
+    }
+    text
+}
+
+/// Where a repository stands.
+fn place(git: &GitState) -> String {
+    let Some(commit) = &git.commit else { return "no commit".to_owned() };
+    let branch = git.branch.as_deref().unwrap_or("no branch");
+    format!("{} at {}", one_line(branch, 80), commit.get(..12).unwrap_or(commit))
 }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rethread_engine::program::Order;
+use rethread_domain::quote::safe;
+use rethread_engine::agents::Asker as _;
+use rethread_engine::workflows::Order;
 
-use super::background::detached;
-use super::order::{Approval, Start};
-use super::{drive, worktree};
+use super::{detached, drive, worktree};
+use crate::chat::Person;
 use crate::cli::App;
+use crate::commands::choice::{confirm, is_asked};
 use crate::error::BadInput;
 use crate::output;
 
@@ -28,15 +30,21 @@ const EXAMPLE: &str = "A plan:
   - agent: codex
   - review: claude
 
-States are written back into the file. Fields: depends on, agent, verify (a name of [workflow.commands] in the settings, or a command in
-`backticks`), expect (green, or red for a task that writes failing tests), review.";
+States are written back into the file. The fields:
+
+";
+
+/// A plan, and every field that the parser takes.
+fn example() -> String {
+    format!("{EXAMPLE}{}", rethread_domain::workflow::plan::fields())
+}
 
 /// Begin to work on a plan
 ///
 /// Each task runs in a fresh session of the agent, in the worktree. Ctrl-C pauses at the end of the running task.
 /// Without a PLAN, the agent writes one for the issue first, and waits for your approval.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLE)]
+#[command(after_long_help = example())]
 pub(crate) struct Args {
     /// The plan: a markdown file with tasks; `rethread workflow start --help` shows one
     #[arg(value_name = "PLAN", required_unless_present = "issue")]
@@ -56,13 +64,13 @@ pub(crate) struct Args {
     /// Pause after so many tasks
     #[arg(long, value_name = "N")]
     pause_after: Option<u32>,
-    /// Pause after so many minutes
+    /// Pause after so many minutes of one run
     #[arg(long, value_name = "MINUTES")]
     max_minutes: Option<f64>,
-    /// Pause before a task that would take more tokens than this in all
+    /// Pause before a task with which the whole workflow would take more tokens than this
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<u64>,
-    /// Pause before a task that would cost more than this in all
+    /// Pause before a task with which the whole workflow would cost more than this
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
     /// What agents may do without being asked: ask, allow, deny or agent (as they are set up); nobody can be asked without a terminal
@@ -81,19 +89,29 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
-        let (is_detached, waits) = (self.detach, self.wait);
-        let workflow = self.start()?.begin(app).await?;
+        let (is_detached, waits, approves) = (self.detach, self.wait, self.approve_commands);
+        let ordered = app.engine.check_order(app.program().as_ref(), &self.order()?).await?;
+        let may_run = approves || is_approved(app, &ordered.unapproved)?;
+        let refused = Some(ordered.asks.join(", ")).filter(|asks| !asks.is_empty());
+        let workflow = app.engine.carry_out(ordered, may_run).await?;
+        let is_alone = is_detached || !Person::new(app.json).is_there();
+        if let Some(agents) = refused.filter(|_| is_alone) {
+            output::note(format_args!(
+                "note: nobody can be asked here: what {agents} asks permission for is refused, and a task that needs it waits for you; --permissions allow allows all of it, allowed_tools in the settings of an agent allows some"
+            ));
+        }
+        let first = app.engine.beginning_of(&workflow);
         if is_detached {
-            return detached(app, workflow.id, &["--start".to_owned()]).await;
+            return detached(app, workflow.id, &first).await;
         }
         if !app.json {
             output::note(format_args!("Workflow {} begins.", workflow.id.short()));
         }
-        drive(app, workflow.id, Some(app.engine.beginning_of(&workflow)), waits).await
+        drive(app, workflow.id, Some(first), waits).await
     }
 
-    fn start(self) -> anyhow::Result<Start> {
-        let order = Order {
+    fn order(self) -> anyhow::Result<Order> {
+        Ok(Order {
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,
             issue: self.issue.as_deref().map(issue_in).transpose()?,
@@ -103,11 +121,22 @@ impl Args {
             max_minutes: self.max_minutes,
             max_tokens: self.max_tokens,
             max_cost: self.max_cost,
+            permissions: self.permissions,
             ..Order::default()
-        };
-        let commands = if self.approve_commands { Approval::Given } else { Approval::Asked };
-        Ok(Start { order, permissions: self.permissions, commands })
+        })
     }
+}
+
+/// Asks the person at the terminal; where there is none, the workflow waits for them.
+fn is_approved(app: &App, commands: &[String]) -> anyhow::Result<bool> {
+    if commands.is_empty() || app.json || !is_asked() {
+        return Ok(false);
+    }
+    output::note(format_args!("The plan's checks run these commands in the worktree:"));
+    for command in commands {
+        output::note(format_args!("  {}", safe(command)));
+    }
+    confirm("May they run?")
 }
 
 /// A text, or the content of a file.

@@ -72,6 +72,9 @@ fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
         Question::TaskFailed { task, .. } => format!(
             "{told}\n  `rethread workflow retry {task} {short}` tries it again, `… skip {task} {short}` leaves it out, `… reject {short}` gives up"
         ),
+        Question::TaskRefused { task, .. } => format!(
+            "{told}\n  `rethread workflow retry {task} {short} --permissions allow` lets it do this (in a terminal, without --permissions, you are asked), `… approve {short}` counts it as done, `… skip {task} {short}` leaves it out, `… reject {short}` gives up"
+        ),
         Question::Plan => {
             let path = workflow.charter.plan.as_ref().map(|path| path.display().to_string());
             let path = path.unwrap_or_default();

@@ -93,20 +93,26 @@ pub fn plan_brief(workflow: &Workflow) -> String {
         out.push_str(&format!("The plan before this was rejected by the user, because:\n{why}"));
         out.push_str("Write another that takes this into account.\n\n");
     }
-    out.push_str(FORMAT);
+    out.push_str(&format());
     out
 }
 
-const FORMAT: &str = "## Your answer
+/// How a plan is written: its fields are those that the parser takes.
+fn format() -> String {
+    format!(
+        "## Your answer
 
 Answer with the plan in markdown and nothing else. A section for each task, in order, each small enough for one session of an agent:
 
 ## Task T1: A title on one line
 - depends on: T0, T2
-- verify: the command that shows that it is done
-- expect: green
+- verify: `the command that shows that it is done`
 
 What is to be done, in full: whoever does it sees this text and the issue, and not this conversation.
 
-Ids are letters, digits, dots and dashes, each used once. The three fields are optional: `depends on` names tasks that have to be done before; `verify` is a command line; `expect` is `green`, or `red` for a task that only writes tests that fail until a later task.
-";
+Ids are letters, digits, dots and dashes, each used once. All fields are optional, and there are no others:
+
+{}",
+        super::super::plan::fields()
+    )
+}

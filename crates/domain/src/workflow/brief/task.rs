@@ -20,7 +20,11 @@ pub fn task_brief(
     limits: BriefLimits,
 ) -> String {
     let mut pieces = match resumed {
-        Some(snapshot) => super::resume::pieces(snapshot, workflow.sessions),
+        Some(snapshot) => {
+            let mut pieces = super::resume::pieces(snapshot, workflow.sessions);
+            pieces.extend(since(&workflow.diverged));
+            pieces
+        }
         None => fresh(workflow),
     };
     if let Some(task) = workflow.task(task_id) {
@@ -55,6 +59,16 @@ fn fresh(workflow: &Workflow) -> Vec<Piece> {
     }
     pieces.extend(workflow.tests.as_ref().map(super::resume::tests));
     pieces
+}
+
+/// How what is resumed differs from its snapshot.
+fn since(diverged: &[String]) -> Option<Piece> {
+    if diverged.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = diverged.iter().map(|line| cut_line(line, 300)).collect();
+    let text = format!("### Changed since that snapshot\n\n{}", quoted(&lines.join("\n")));
+    Some(Piece::fixed(page::STATUS, text))
 }
 
 /// The task from its whole text to its name.

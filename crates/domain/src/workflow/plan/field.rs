@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::task::TaskState;
+use crate::near;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
@@ -29,12 +30,78 @@ impl Key {
         }
     }
 
-    fn read(text: &str) -> Option<Self> {
-        // Longer than any key: not worth a copy.
-        let name = text.trim().trim_matches('*');
-        let name = Some(name).filter(|name| name.len() <= 16)?.replace(['_', '-'], " ");
-        Self::ALL.into_iter().find(|key| key.as_str().eq_ignore_ascii_case(&name))
+    /// What is to be written there and what it means, for people and for agents that write plans. `None` for what is
+    /// written by us.
+    const fn taught(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::DependsOn => ("T0, T2", "the tasks that have to be done before it"),
+            Self::Agent => ("NAME", "the agent that does it, where it is another than usual"),
+            Self::Verify => (
+                "`COMMAND`",
+                "the command that shows that it is done, in backticks; without them, the name of a command of the user's settings",
+            ),
+            Self::Expect => (
+                "green",
+                "what the command has to give: `green`, or `red` for a task that only writes tests that fail until a later task",
+            ),
+            Self::Review => ("NAME", "the agent that reviews it"),
+            Self::State => return None,
+        })
     }
+
+    fn read(text: &str) -> Option<Self> {
+        let name = normal(text)?;
+        Self::ALL.into_iter().find(|key| key.as_str() == name)
+    }
+
+    /// The field that was meant by a name that no field has.
+    fn near(text: &str) -> Option<Self> {
+        let name = normal(text)?;
+        Self::ALL.into_iter().find(|key| {
+            let known = key.as_str();
+            // `depends`, `reviewer`.
+            let is_begun = name.len() >= 4 && known.starts_with(&name);
+            let goes_on = name.strip_prefix(known).is_some_and(|rest| {
+                (1..=3).contains(&rest.len()) && rest.bytes().all(|c| c.is_ascii_alphabetic())
+            });
+            let is_joined = name.replace(' ', "") == known.replace(' ', "");
+            near::is_slip(&name, known) || is_begun || goes_on || is_joined
+        })
+    }
+}
+
+/// A name as it is compared; longer than any key: not worth a copy.
+fn normal(text: &str) -> Option<String> {
+    let name = text.trim().trim_matches('*');
+    let name = Some(name).filter(|name| (1..=16).contains(&name.len()))?;
+    Some(name.replace(['_', '-'], " ").to_ascii_lowercase())
+}
+
+/// Every field that a plan may have, a line each.
+pub(super) fn taught() -> String {
+    let line = |key: Key| {
+        let (value, meaning) = key.taught()?;
+        Some(format!("- {}: {value} ({meaning})\n", key.as_str()))
+    };
+    Key::ALL.into_iter().filter_map(line).collect()
+}
+
+/// A field whose name is misspelt: where it stands, what it says, and what was meant.
+#[derive(Debug, Clone)]
+pub(super) struct Misspelt {
+    pub(super) at: usize,
+    pub(super) name: String,
+    pub(super) meant: Key,
+}
+
+/// Whether this part of the text is a field with a misspelt name.
+pub(super) fn misspelt(text: &str, part: Range<usize>) -> Option<Misspelt> {
+    let (name, _) = text.get(part.clone())?.split_once(':')?;
+    if Key::read(name).is_some() {
+        return None;
+    }
+    let meant = Key::near(name)?;
+    Some(Misspelt { at: part.start, name: name.trim().trim_matches('*').to_owned(), meant })
 }
 
 /// A field, and where its value stands.
@@ -66,8 +133,13 @@ pub(super) fn trimmed(text: &str, part: Range<usize>) -> Range<usize> {
     start..(start + words.trim().len())
 }
 
-/// The fields of a parenthesis that ends this text, and where it begins; only where all of it is fields.
-pub(super) fn in_parenthesis(text: &str, part: Range<usize>) -> Option<(usize, Vec<Field>)> {
+/// The fields of a parenthesis that ends this text, and where it begins; only where all of it is fields. Those with
+/// misspelt names are given beside.
+pub(super) fn in_parenthesis(
+    text: &str,
+    part: Range<usize>,
+    wrong: &mut Vec<Misspelt>,
+) -> Option<(usize, Vec<Field>)> {
     let words = text.get(part.clone())?;
     if !words.ends_with(')') {
         return None;
@@ -87,9 +159,14 @@ pub(super) fn in_parenthesis(text: &str, part: Range<usize>) -> Option<(usize, V
     let mut from = begin + 1;
     let mut fields = Vec::new();
     for end in ends {
-        let (key, value) = read(text, part.start + from..part.start + end)?;
-        fields.push(Field { key, value, item: None, is_stuck: false });
+        let words = part.start + from..part.start + end;
         from = end + 1;
+        if let Some(found) = misspelt(text, words.clone()) {
+            wrong.push(found);
+            continue;
+        }
+        let (key, value) = read(text, words)?;
+        fields.push(Field { key, value, item: None, is_stuck: false });
     }
     Some((part.start + begin, fields))
 }

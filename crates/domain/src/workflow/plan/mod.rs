@@ -69,6 +69,11 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     read(text).map(|(plan, _)| plan)
 }
 
+/// Every field that a task of a plan may have, a line each: what is written there, and what it means.
+pub fn fields() -> String {
+    field::taught()
+}
+
 /// Whether this can be the id of a task.
 pub fn is_id(id: &str) -> bool {
     let is_usable = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -131,6 +136,11 @@ fn spec(
         body: found.body.clone(),
         ..TaskSpec::default()
     };
+    for slip in &found.misspelt {
+        let (name, meant) = (&slip.name, slip.meant.as_str());
+        let what = format!("task {}: there is no field {name:?}: did you mean `{meant}`?", spec.id);
+        wrong(slip.at, what);
+    }
     let mut state = None;
     let mut seen: Vec<Key> = Vec::new();
     for field in &found.fields {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::field::{self, Field};
+use super::field::{self, Field, Misspelt};
 use super::{html, line};
 
 /// What a text has of a plan.
@@ -25,6 +25,7 @@ pub(super) struct Found {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) fields: Vec<Field>,
+    pub(super) misspelt: Vec<Misspelt>,
     pub(super) place: Place,
     pub(super) insert: Insert,
 }
@@ -289,7 +290,9 @@ fn section(
 ) -> Found {
     let at = begins(text, block);
     let begin = heading_end(text, block);
-    let (fields, insert) = match first.and_then(|first| fields_of(text, first, None)) {
+    let mut misspelt = Vec::new();
+    let (fields, insert) = match first.and_then(|first| fields_of(text, first, None, &mut misspelt))
+    {
         Some(found) => found,
         None => {
             // What follows must not go on with the field's line, not even a heading that is underlined.
@@ -307,7 +310,7 @@ fn section(
         }
     };
     let body = body(text, begin..end, &fields);
-    Found { at, id, title, body, fields, place: Place::Section, insert }
+    Found { at, id, title, body, fields, misspelt, place: Place::Section, insert }
 }
 
 /// The text without the lines of fields.
@@ -336,7 +339,12 @@ fn is_taken_in(text: &str, from: usize, column: usize) -> bool {
 }
 
 /// The fields of a list with bullets, and where one more can be put. `next` is the block after the list.
-fn fields_of(text: &str, list: &Block, next: Option<&Block>) -> Option<(Vec<Field>, Insert)> {
+fn fields_of(
+    text: &str,
+    list: &Block,
+    next: Option<&Block>,
+    wrong: &mut Vec<Misspelt>,
+) -> Option<(Vec<Field>, Insert)> {
     let Kind::List(true, items) = &list.kind else { return None };
     let first = trimmed(text, items.first()?).start;
     let start = line::start(text, first);
@@ -354,6 +362,8 @@ fn fields_of(text: &str, list: &Block, next: Option<&Block>) -> Option<(Vec<Fiel
             let has_more = item_range.end > words.end || items.len() == 1 && is_followed;
             let is_stuck = has_more || !is_apart(text, line::end(text, words.start));
             fields.push(Field { key, value, item: Some(item_range), is_stuck });
+        } else {
+            wrong.extend(field::misspelt(text, words));
         }
     }
     Some((fields, Insert { at: start, prefix, after: &[] }))
@@ -392,13 +402,16 @@ fn checklist_item(text: &str, item: &Item) -> Option<Found> {
     let later: Vec<&Block> = item.blocks.iter().filter(is_later).collect();
     let next = later.first().map_or(end, |block| begins(text, block));
     let words = field::trimmed(text, mark.end..paragraph_end(text, mark.end, next));
-    let (title_end, mut fields) = match field::in_parenthesis(text, words.clone()) {
+    let mut misspelt = Vec::new();
+    let (title_end, mut fields) = match field::in_parenthesis(text, words.clone(), &mut misspelt) {
         Some((at, fields)) => (at, fields),
         None => (words.end, Vec::new()),
     };
     let (id, title) = id_and_title(text.get(words.start..title_end).unwrap_or_default().trim());
     let begin = line::end(text, words.end);
-    let nested = later.first().and_then(|first| fields_of(text, first, later.get(1).copied()));
+    let nested = later.first();
+    let nested =
+        nested.and_then(|first| fields_of(text, first, later.get(1).copied(), &mut misspelt));
     let (nested, insert) = nested.unwrap_or_else(|| {
         let from = line::start(text, mark.start);
         let column = line::column(text, from, mark.start);
@@ -411,7 +424,7 @@ fn checklist_item(text: &str, item: &Item) -> Option<Found> {
     fields.extend(nested);
     let at = line::start(text, item.range.start);
     let place = Place::Item { mark: mark.start + 1..mark.end - 1, is_checked };
-    Some(Found { at, id, title, body, fields, place, insert })
+    Some(Found { at, id, title, body, fields, misspelt, place, insert })
 }
 
 /// A paragraph ends at a blank line at the latest.

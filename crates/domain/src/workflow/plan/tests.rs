@@ -192,3 +192,44 @@ fn html_that_nobody_ends_hides_no_task() {
     let ids: Vec<String> = plan(text).tasks.into_iter().map(|task| task.id).collect();
     assert_eq!(ids, ["A", "D"]);
 }
+
+#[test]
+fn a_misspelt_field_is_told_with_its_line_and_what_was_meant() {
+    for (name, meant) in [
+        ("verfy", "verify"),
+        ("Verifies", "verify"),
+        ("depends", "depends on"),
+        ("dependson", "depends on"),
+        ("depend_on", "depends on"),
+        ("**exepct**", "expect"),
+        ("reviewer", "review"),
+        ("agents", "agent"),
+        ("sate", "state"),
+    ] {
+        let shown = name.trim_matches('*');
+        let wrong = format!("task a: there is no field {shown:?}: did you mean `{meant}`?");
+        let section = told(&format!("# P\n\n## Task a: x\n- agent: codex\n- {name}: y\n"));
+        assert_eq!(section, [format!("line 5: {wrong}")]);
+        let nested = told(&format!("- [ ] a: x\n  - {name}: y\n"));
+        assert_eq!(nested, [format!("line 2: {wrong}")]);
+        let inline = told(&format!("- [ ] a: x (agent: codex; {name}: y)\n"));
+        assert_eq!(inline, [format!("line 1: {wrong}")]);
+    }
+    // Whatever else is in a list belongs to the text.
+    let text =
+        "## Task a: x\n- owner: me\n- note: y\n- see also: z\n- [ ] verfy: w\n\nverfy: later\n";
+    assert!(plan(text).tasks[0].body.contains("- note: y"));
+}
+
+#[test]
+fn the_parser_takes_what_is_taught() {
+    let taught = fields();
+    let lines: Vec<&str> = taught.lines().collect();
+    assert_eq!(lines.len(), 5);
+    let only: Vec<&str> = lines.iter().map(|line| line.split(" (").next().unwrap()).collect();
+    let text = format!("## Task T0: a\n\n## Task T2: b\n\n## Task T3: c\n{}\n", only.join("\n"));
+    let task = plan(&text).tasks.remove(2);
+    assert_eq!((task.depends_on, task.body.as_str()), (vec!["T0".into(), "T2".into()], ""));
+    assert_eq!(task.verify, Some(Verify::Text("COMMAND".to_owned())));
+    assert!(task.agent.is_some() && task.review.is_some());
+}

@@ -83,6 +83,8 @@ pub(super) struct Going {
     from: String,
     #[serde(default)]
     with: String,
+    /// Tasks may be done again.
+    rewind: Option<String>,
 }
 
 pub(super) async fn resume(
@@ -91,7 +93,8 @@ pub(super) async fn resume(
     At(id): At<String>,
     Posted(going): Posted<Going>,
 ) -> Result<Response, Problem> {
-    let resume = Resume { from: some(&going.from), with: some(&going.with) };
+    let (from, with) = (some(&going.from), some(&going.with));
+    let resume = Resume { from, with, rewind: Some(going.rewind.is_some()), ..Resume::default() };
     let done = workflows::go_on(&app, &caller, &id, resume).await;
     ended(&id, done.map(|_| "resumed"))
 }

@@ -79,6 +79,8 @@ pub(super) fn claim(
     for epoch in (found.epoch + 1..).take(TRIES as usize) {
         let name = claims::workflow_lock_name(found.no, epoch);
         let Some(lock) = claims::lock(store, &name)? else { continue };
+        // Who was killed has left its file: taken and dropped, it is gone.
+        drop(claims::lock(store, &claims::workflow_lock_name(found.no, found.epoch))?);
         connection
             .prepare_cached("update workflow set epoch = ?2, lease_until = ?3 where no = ?1")?
             .execute((found.no, epoch, until(found.now, lease)))?;

@@ -1,4 +1,4 @@
-//! What is told.
+//! What others are told of a workflow, by webhooks for example.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::text::cut;
-
-/// Longer texts are cut: a notice is no archive.
-const LONGEST: usize = 4000;
+use super::event::{Event, EventRecord, Question};
+use super::snapshot::Trigger;
+use super::state::Workflow;
+use super::task::TaskState;
 
 /// What became of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
-pub enum Event {
+pub enum NoticeKind {
     Started,
     Paused,
     Resumed,
@@ -31,10 +31,26 @@ pub enum Event {
 
 /// A name that no event has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such event; there are {}", Event::ALL.map(Event::name).join(", "))]
-pub struct UnknownEvent;
+#[error("there is no such event; there are {}", NoticeKind::ALL.map(NoticeKind::name).join(", "))]
+pub struct UnknownNotice;
 
-impl Event {
+impl NoticeKind {
+    /// What others may want to know of an event, if anything.
+    pub const fn of(event: &Event) -> Option<Self> {
+        Some(match event {
+            Event::Began { .. } => Self::Started,
+            Event::Paused(mark) if matches!(mark.trigger, Trigger::Crash) => Self::Crashed,
+            Event::Paused(_) => Self::Paused,
+            Event::Resumed { .. } => Self::Resumed,
+            Event::Blocked => Self::Blocked,
+            Event::Completed => Self::Completed,
+            Event::Failed { .. } => Self::Failed,
+            Event::Cancelled { .. } => Self::Cancelled,
+            Event::Warned { .. } => Self::CapacityWarning,
+            _ => return None,
+        })
+    }
+
     pub const ALL: [Self; 9] = [
         Self::Started,
         Self::Paused,
@@ -62,7 +78,7 @@ impl Event {
     }
 
     /// For a reader.
-    pub(crate) fn told(self) -> &'static str {
+    pub fn told(self) -> &'static str {
         match self {
             Self::Started => "Workflow started",
             Self::Paused => "Workflow paused",
@@ -77,30 +93,30 @@ impl Event {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for NoticeKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
 }
 
-impl FromStr for Event {
-    type Err = UnknownEvent;
+impl FromStr for NoticeKind {
+    type Err = UnknownNotice;
 
-    fn from_str(name: &str) -> Result<Self, UnknownEvent> {
-        Self::ALL.into_iter().find(|event| event.name() == name).ok_or(UnknownEvent)
+    fn from_str(name: &str) -> Result<Self, UnknownNotice> {
+        Self::ALL.into_iter().find(|event| event.name() == name).ok_or(UnknownNotice)
     }
 }
 
-impl From<Event> for &'static str {
-    fn from(event: Event) -> Self {
+impl From<NoticeKind> for &'static str {
+    fn from(event: NoticeKind) -> Self {
         event.name()
     }
 }
 
-impl TryFrom<String> for Event {
-    type Error = UnknownEvent;
+impl TryFrom<String> for NoticeKind {
+    type Error = UnknownNotice;
 
-    fn try_from(name: String) -> Result<Self, UnknownEvent> {
+    fn try_from(name: String) -> Result<Self, UnknownNotice> {
         name.parse()
     }
 }
@@ -111,7 +127,7 @@ impl TryFrom<String> for Event {
 pub struct Notice {
     /// The same however often it is sent, so that a receiver can tell that it knows it already.
     pub id: String,
-    pub event: Event,
+    pub event: NoticeKind,
     pub at: Timestamp,
     pub workflow_id: String,
     pub title: String,
@@ -128,29 +144,45 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// The same, with no text that is too long.
-    pub(crate) fn bounded(&self) -> Self {
-        let short = |text: &String| cut(text, LONGEST);
-        Self {
-            id: short(&self.id),
-            workflow_id: short(&self.workflow_id),
-            title: short(&self.title),
-            status: short(&self.status),
-            reason: self.reason.as_ref().map(short),
-            snapshot_id: self.snapshot_id.as_ref().map(short),
-            worktree: self.worktree.as_ref().map(short),
-            resume: self.resume.as_ref().map(short),
-            ..*self
-        }
+    /// What is told of an event, after which the workflow stands as given; `masked` frees a text of secrets.
+    pub fn of(
+        workflow: &Workflow,
+        record: &EventRecord,
+        masked: impl Fn(&str) -> String,
+    ) -> Option<Self> {
+        let event = NoticeKind::of(&record.event)?;
+        let (reason, snapshot) = match &record.event {
+            Event::Paused(mark) => (Some(mark.reason.clone()), Some(mark.id)),
+            Event::Resumed { from, .. } => (None, Some(*from)),
+            Event::Failed { why } | Event::Cancelled { why } => (Some(why.clone()), None),
+            Event::Blocked => (workflow.questions.first().map(Question::told), None),
+            _ => (None, None),
+        };
+        let folder = std::path::Path::new(&workflow.charter.worktree).file_name();
+        Some(Self {
+            id: format!("{}-{}", workflow.id, record.no),
+            event,
+            at: record.at,
+            workflow_id: workflow.id.to_string(),
+            title: masked(&workflow.charter.title),
+            status: workflow.status.as_str().to_owned(),
+            reason: reason.map(|reason| masked(&reason)),
+            snapshot_id: snapshot.map(|id| id.to_string()),
+            session_number: workflow.sessions,
+            tasks_completed: workflow.count(TaskState::Completed) as usize,
+            tasks_total: workflow.tasks.len(),
+            worktree: folder.map(|name| name.to_string_lossy().into_owned()),
+            resume: Some(format!("rethread workflow resume {}", workflow.id.short())),
+        })
     }
 
     /// How far it is.
-    pub(crate) fn progress(&self) -> String {
+    pub fn progress(&self) -> String {
         format!("{} of {} tasks", self.tasks_completed, self.tasks_total)
     }
 
     /// What is told of it beside title and reason: a name, and the text.
-    pub(crate) fn details(&self) -> Vec<(&'static str, String)> {
+    pub fn details(&self) -> Vec<(&'static str, String)> {
         let mut details = vec![
             ("Status", self.status.clone()),
             ("Done", self.progress()),

@@ -1,7 +1,7 @@
 //! What was meant by a name that there is not.
 
 /// The first of the names that was meant: one that is the typed one but for a slip, or that begins or goes on like it.
-pub(crate) fn near<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn near<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
     let typed = typed.to_lowercase();
     let is_part = |name: &str| {
         let least = name.len().min(typed.len());
@@ -12,7 +12,7 @@ pub(crate) fn near<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> 
 }
 
 /// Whether one character is missing, too many or another, or two have changed places.
-pub(crate) fn is_slip(typed: &str, meant: &str) -> bool {
+pub fn is_slip(typed: &str, meant: &str) -> bool {
     let (typed, meant): (Vec<char>, Vec<char>) = (typed.chars().collect(), meant.chars().collect());
     let same = typed.iter().zip(&meant).take_while(|(one, other)| one == other).count();
     let (typed, meant) = (&typed[same..], &meant[same..]);

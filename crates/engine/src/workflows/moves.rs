@@ -1,0 +1,344 @@
+//! What is done with a workflow by whoever is not in its loop: resume, pause, answer, take up what crashed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rethread_domain::workflow::{
+    Budgets, Command, GitState, Snapshot, SnapshotId, Status, Trigger, Workflow, WorkflowId,
+};
+use rethread_store::WorkflowFilter;
+use tokio::sync::mpsc;
+
+use super::crew::Crew;
+use super::drive::{Report, View};
+use super::members::Members;
+use super::notices::is_of_interest;
+use super::repository;
+use crate::agents::{Asker, Nobody};
+use crate::program::{Fault, Program};
+use crate::{Engine, Error, Result};
+
+/// How long a process in the background may take until it has written something.
+const BEGINS_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_FOR_BEGINNING: Duration = Duration::from_millis(20);
+/// How often is looked whether the boundary of a pause is reached.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long those who want to know are waited for at the end.
+const LAST_WORDS: Duration = Duration::from_secs(20);
+
+/// How a workflow is to go on.
+#[derive(Debug, Clone, Default)]
+pub struct Resuming {
+    /// From this snapshot; without it, from the latest.
+    pub from: Option<String>,
+    /// Another agent goes on with it.
+    pub agent: Option<String>,
+    /// Budgets of the whole workflow that are other than before.
+    pub budgets: Budgets,
+    /// Whether tasks that were not done at that snapshot may be done again.
+    pub may_rewind: bool,
+}
+
+/// What is gone on with, and how it differs from what it was.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    pub snapshot: Snapshot,
+    /// As it stands now.
+    pub workflow: Workflow,
+    /// Where the repository stands now.
+    pub git: GitState,
+    /// How tasks and repository differ from the snapshot, a line each.
+    pub diverged: Vec<String>,
+    /// The tasks that are done again.
+    pub rewind: Vec<String>,
+    agent: Option<String>,
+    budgets: Budgets,
+}
+
+impl Resumption {
+    pub fn command(&self) -> Command {
+        Command::Resume {
+            from: self.snapshot.id,
+            agent: self.agent.clone(),
+            diverged: self.diverged.clone(),
+            rewind: self.rewind.clone(),
+            budgets: self.budgets,
+        }
+    }
+}
+
+/// A workflow that goes on.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    pub workflow: Workflow,
+    /// Where it was resumed from.
+    pub snapshot: Snapshot,
+    /// How the repository differs from then.
+    pub diverged: Vec<String>,
+}
+
+impl Resumption {
+    /// Refuses to have tasks done again where nobody agreed to that.
+    pub fn check(&self, may_rewind: bool) -> std::result::Result<(), Fault> {
+        if self.rewind.is_empty() || may_rewind {
+            return Ok(());
+        }
+        let tasks = self.rewind.join(", ");
+        let what = format!(
+            "going back to snapshot {} means that these tasks are done again: {tasks}. Files and commits stay as they are.",
+            self.snapshot.id.short()
+        );
+        let hint = format!(
+            "a person agrees to it: `rethread workflow resume {} --from {} --yes`; without --from it goes on from the latest snapshot",
+            self.workflow.id.short(),
+            self.snapshot.id.short()
+        );
+        Err(Fault::refused("refused", what, hint))
+    }
+}
+
+fn resumed_from(workflow: Workflow, snapshot: Snapshot, asked: &Resuming) -> Resumption {
+    let is_latest = workflow.mark.as_ref().is_some_and(|mark| mark.id == snapshot.id);
+    // What was done by hand or skipped since the latest snapshot is not undone by going on from it.
+    let rewind = if is_latest { Vec::new() } else { snapshot.done_since(&workflow) };
+    let git = repository::now(&workflow);
+    let mut diverged = repository::diverged(&snapshot.git, &git);
+    diverged.extend(repository::tasks_diverged(&snapshot, &workflow, &rewind));
+    let (agent, budgets) = (asked.agent.clone(), asked.budgets);
+    Resumption { snapshot, workflow, git, diverged, rewind, agent, budgets }
+}
+
+impl Engine {
+    /// Runs a workflow in this process until it rests, as [`Engine::drive_workflow`] does, and tells others of it.
+    pub async fn run_workflow(
+        &self,
+        program: &Arc<dyn Program>,
+        id: WorkflowId,
+        first: Option<Command>,
+        asker: Arc<dyn Asker>,
+        view: View<'_>,
+    ) -> Result<Workflow> {
+        let crew: Arc<dyn Crew> = Arc::new(Members::new(self, program, asker)?);
+        let (wake, mut woken) = mpsc::unbounded_channel();
+        let telling = async {
+            while woken.recv().await.is_some() {
+                self.tell_others(program.as_ref(), id).await;
+            }
+        };
+        let mut telling = std::pin::pin!(telling);
+        let outcome = {
+            let mut show = |report: &Report| {
+                view(report);
+                if is_of_interest(report) {
+                    // Nobody listens any more only when all is told.
+                    let _told = wake.send(());
+                }
+            };
+            let mut driven = std::pin::pin!(self.drive_workflow(id, first, crew, &mut show));
+            loop {
+                tokio::select! {
+                    outcome = &mut driven => break outcome,
+                    () = &mut telling => (),
+                }
+            }
+        };
+        drop(wake);
+        // Whoever cannot be told in time is told by the next process.
+        drop(tokio::time::timeout(LAST_WORDS, telling).await);
+        outcome
+    }
+
+    /// Leaves a workflow to a process of its own, and waits until that has begun.
+    pub async fn run_in_background(
+        &self,
+        program: &dyn Program,
+        id: WorkflowId,
+        first: &Command,
+    ) -> std::result::Result<Workflow, Fault> {
+        let before = self.workflow(id).await?.events;
+        let mut ended = program.run_apart(id, first)?;
+        let begun = Instant::now();
+        loop {
+            let fault = tokio::select! {
+                fault = &mut ended => Some(fault),
+                () = tokio::time::sleep(LOOK_FOR_BEGINNING) => None,
+            };
+            let workflow = self.workflow(id).await?;
+            if workflow.events > before || begun.elapsed() > BEGINS_WITHIN {
+                return Ok(workflow);
+            }
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+    }
+
+    /// What is to be resumed; refused before anything is said of it where it cannot be. What crashed is snapshotted
+    /// first.
+    pub async fn resumption(
+        &self,
+        program: &Arc<dyn Program>,
+        id: WorkflowId,
+        asked: &Resuming,
+    ) -> std::result::Result<Resumption, Fault> {
+        if let Some(agent) = &asked.agent {
+            program.consent(agent)?;
+        }
+        let mut workflow = self.workflow(id).await?;
+        if workflow.status == Status::InProgress && !self.is_workflow_driven(id).await? {
+            workflow = self.take_up(program, id).await?;
+        }
+        // Refused before anything is said of snapshots: what runs may have none yet.
+        let resume = Command::Resume {
+            from: SnapshotId::generate(),
+            agent: None,
+            diverged: Vec::new(),
+            rewind: Vec::new(),
+            budgets: asked.budgets,
+        };
+        workflow.decide(&resume).map_err(Error::from)?;
+        let snapshot = self.snapshot(id, asked.from.as_deref()).await?;
+        Ok(resumed_from(workflow, snapshot, asked))
+    }
+
+    /// Goes on with a workflow in the background.
+    pub async fn resume_workflow(
+        &self,
+        program: &Arc<dyn Program>,
+        id: WorkflowId,
+        asked: &Resuming,
+    ) -> std::result::Result<Resumed, Fault> {
+        let resumption = self.resumption(program, id, asked).await?;
+        resumption.check(asked.may_rewind)?;
+        let first = resumption.command();
+        let workflow = self.run_in_background(program.as_ref(), id, &first).await?;
+        Ok(Resumed { workflow, snapshot: resumption.snapshot, diverged: resumption.diverged })
+    }
+
+    /// Asks for a pause and, once that is written, waits for the boundary, at most so long.
+    pub async fn pause_workflow(
+        &self,
+        program: &Arc<dyn Program>,
+        id: WorkflowId,
+        reason: String,
+        now: bool,
+        wait: Duration,
+    ) -> std::result::Result<Workflow, Fault> {
+        let command = Command::Pause { trigger: Trigger::Pause, reason, now };
+        let workflow = self.ask_workflow(id, &command).await?;
+        self.reach_boundary(program, workflow, wait).await
+    }
+
+    /// Waits until a workflow that was asked to pause has done so, at most so long.
+    pub async fn reach_boundary(
+        &self,
+        program: &Arc<dyn Program>,
+        mut workflow: Workflow,
+        wait: Duration,
+    ) -> std::result::Result<Workflow, Fault> {
+        let (id, begun) = (workflow.id, Instant::now());
+        while workflow.status == Status::InProgress && begun.elapsed() < wait {
+            if !self.is_workflow_driven(id).await? {
+                // Nobody is there to reach the boundary: it is reached.
+                workflow = match self.take_up(program, id).await {
+                    Err(Error::WorkflowBusy(_)) => self.workflow(id).await?,
+                    outcome => outcome?,
+                };
+                continue;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            workflow = self.workflow(id).await?;
+        }
+        Ok(workflow)
+    }
+
+    /// Says something to a workflow, as it was read: approve, reject, retry, skip, cancel. Where it waits and nobody
+    /// runs it, it goes on in the background.
+    pub async fn answer_workflow(
+        &self,
+        program: &dyn Program,
+        read: &Workflow,
+        command: Command,
+    ) -> std::result::Result<Workflow, Fault> {
+        let id = read.id;
+        if command == Command::Approve {
+            self.approve_question(read).await?;
+        }
+        let workflow = self.workflow(id).await?;
+        let is_end = matches!(command, Command::Cancel { .. });
+        if workflow.status != Status::Blocked || is_end {
+            let workflow = self.ask_workflow(id, &command).await?;
+            if is_end {
+                self.tell_others(program, id).await;
+            }
+            return Ok(workflow);
+        }
+        workflow.decide(&command).map_err(Error::from)?;
+        self.run_in_background(program, id, &command).await
+    }
+
+    /// Takes the snapshot of a workflow that nobody runs any more; nothing of it is run.
+    pub async fn take_up(&self, program: &Arc<dyn Program>, id: WorkflowId) -> Result<Workflow> {
+        let members = Members::new(self, program, Arc::new(Nobody))?;
+        let workflow = Box::pin(self.recover_workflow(id, Arc::new(members))).await?;
+        self.tell_others(program.as_ref(), id).await;
+        Ok(workflow)
+    }
+
+    /// What a process that runs for long does at its start: takes up what crashed, and goes on with it where that is
+    /// set.
+    pub async fn take_up_all(&self, program: &Arc<dyn Program>) {
+        let Ok(user) = program.user() else { return };
+        let crashed = self.abandoned(Some(&user)).await.unwrap_or_default();
+        for id in &crashed {
+            let short = id.short();
+            match self.take_up(program, *id).await {
+                Ok(_) => program.note(&format!(
+                    "workflow {short} had crashed; `rethread workflow resume {short}` goes on with it"
+                )),
+                Err(Error::WorkflowBusy(_) | Error::Workflow(_)) => (),
+                Err(error) => program.note(&format!("workflow {short}: {error}")),
+            }
+        }
+        let resumes = program.workflows().is_ok_and(|settings| settings.resumes_after_crash);
+        if !crashed.is_empty()
+            && resumes
+            && let Err(error) = program.recover_apart()
+        {
+            program.note(&format!("what crashed does not go on by itself: {error}"));
+        }
+    }
+
+    /// What goes on with a workflow that rests because of a crash, or that nobody got to begin; `None` where it does
+    /// not, or not any more.
+    pub async fn after_crash(&self, id: WorkflowId) -> Result<Option<Command>> {
+        let workflow = self.workflow(id).await?;
+        let command = match (workflow.status, &workflow.mark) {
+            (Status::Pending, _) => self.beginning_of(&workflow),
+            (Status::Paused, Some(mark)) if mark.trigger == Trigger::Crash => {
+                self.latest_resumption(workflow).await?
+            }
+            _ => return Ok(None),
+        };
+        Ok(if self.is_workflow_driven(id).await? { None } else { Some(command) })
+    }
+
+    /// What resumes a workflow from its latest snapshot, with how it differs now.
+    pub async fn latest_resumption(&self, workflow: Workflow) -> Result<Command> {
+        let snapshot = self.snapshot(workflow.id, None).await?;
+        Ok(resumed_from(workflow, snapshot, &Resuming::default()).command())
+    }
+
+    /// The workflows of a user that may rest because of a crash; the oldest first.
+    pub async fn resting(&self, user: &str) -> Result<Vec<WorkflowId>> {
+        let filter = WorkflowFilter {
+            user: Some(user.to_owned()),
+            statuses: vec![Status::Paused, Status::Pending],
+            limit: u32::MAX,
+            ..WorkflowFilter::default()
+        };
+        let mut ids: Vec<_> = self.workflows(&filter).await?.iter().map(|row| row.id).collect();
+        ids.sort();
+        Ok(ids)
+    }
+}

@@ -1,0 +1,245 @@
+//! What is to be worked on: checked, and made a workflow, whoever orders it.
+
+use std::path::{Path, PathBuf};
+
+use rethread_domain::quote::one_line;
+use rethread_domain::workflow::plan::Plan;
+use rethread_domain::workflow::{
+    Charter, Command, Issue, Limits, TaskSpec, Verify, Workflow, WorkflowId,
+};
+
+use super::plan::read_plan;
+use crate::Engine;
+use crate::agents::Consent;
+use crate::program::{Fault, Program, WorkflowSettings};
+
+/// The file in a worktree that a plan is written to where none is given.
+pub const PLAN: &str = "PLAN.md";
+/// The most that an issue may have.
+const MOST_ISSUE: usize = 256 * 1024;
+
+/// What is to be worked on.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    /// Under this id, unless it was made before: then it is that one.
+    pub id: Option<WorkflowId>,
+    /// Whose it is, where that is not the user of the program.
+    pub user: Option<String>,
+    pub worktree: PathBuf,
+    pub plan: Option<PathBuf>,
+    /// A text; its first line is the title.
+    pub issue: Option<String>,
+    pub agent: Option<String>,
+    pub jobs: Option<u32>,
+    pub pause_after: Option<u32>,
+    pub max_minutes: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub max_cost: Option<f64>,
+    /// What agents may do without being asked.
+    pub permissions: Option<String>,
+}
+
+/// An order that can be carried out.
+#[derive(Debug, Clone)]
+pub struct Ordered {
+    id: WorkflowId,
+    charter: Charter,
+    tasks: Vec<TaskSpec>,
+    /// Commands of the plan that nobody has approved yet: a person does, or the workflow waits for one.
+    pub unapproved: Vec<String>,
+    /// The agents whose requests a person is asked about: where nobody can be asked, they are refused.
+    pub asks: Vec<String>,
+}
+
+impl Engine {
+    /// Checks an order. Nothing is written yet.
+    pub async fn check_order(
+        &self,
+        program: &dyn Program,
+        order: &Order,
+    ) -> Result<Ordered, Fault> {
+        program.may_record(&order.worktree)?;
+        let settings = program.workflows()?;
+        let plan = order.plan.as_deref().map(plan_of).transpose()?;
+        let charter = order.charter(program, &settings, plan.as_ref())?;
+        let asked_for = consent_of(order.permissions.as_deref())?;
+        let mut asks = Vec::new();
+        for agent in agents(&charter, plan.as_ref()) {
+            let own = program.consent(&agent)?;
+            if asked_for.unwrap_or(own) == Consent::Ask {
+                asks.push(agent);
+            }
+        }
+        let tasks = plan.map(|plan| plan.tasks).unwrap_or_default();
+        let unapproved = self.unapproved(&settings, &charter, &tasks).await?;
+        let id = order.id.unwrap_or_else(WorkflowId::generate);
+        Ok(Ordered { id, charter, tasks, unapproved, asks })
+    }
+
+    /// Makes the workflow, pending. With `may_run`, the commands of its plan are approved as they stand.
+    pub async fn carry_out(&self, ordered: Ordered, may_run: bool) -> Result<Workflow, Fault> {
+        for command in ordered.unapproved.iter().filter(|_| may_run) {
+            self.approve_command(&ordered.charter, command).await?;
+        }
+        Ok(self.create_workflow_as(ordered.id, ordered.charter, ordered.tasks).await?)
+    }
+
+    /// Makes a workflow and has it run in the background. Its commands wait for a person.
+    pub async fn start_workflow(
+        &self,
+        program: &dyn Program,
+        order: Order,
+    ) -> Result<Workflow, Fault> {
+        let order = Order { worktree: program.project(&order.worktree)?, ..order };
+        let ordered = self.check_order(program, &order).await?;
+        let workflow = self.carry_out(ordered, false).await?;
+        let first = self.beginning_of(&workflow);
+        self.run_in_background(program, workflow.id, &first).await
+    }
+
+    /// What begins a workflow, with where its repository stands.
+    pub fn beginning_of(&self, workflow: &Workflow) -> Command {
+        let head = rethread_workspace::head(Path::new(&workflow.charter.worktree));
+        let (branch, commit) = head.map_or((None, None), |head| (head.branch, Some(head.commit)));
+        Command::Start { branch, commit }
+    }
+
+    /// Names have to be known; texts have to be approved.
+    async fn unapproved(
+        &self,
+        settings: &WorkflowSettings,
+        charter: &Charter,
+        tasks: &[TaskSpec],
+    ) -> Result<Vec<String>, Fault> {
+        let mut unknown: Vec<String> = Vec::new();
+        for verify in tasks.iter().filter_map(|task| task.verify.as_ref()) {
+            match verify {
+                Verify::Named(name) if !settings.commands.contains_key(name) => {
+                    return Err(no_command(name));
+                }
+                Verify::Text(command)
+                    if !unknown.contains(command)
+                        && !self.is_approved(charter, command).await? =>
+                {
+                    unknown.push(command.clone());
+                }
+                Verify::Named(_) | Verify::Text(_) => (),
+            }
+        }
+        Ok(unknown)
+    }
+}
+
+impl Order {
+    fn charter(
+        &self,
+        program: &dyn Program,
+        settings: &WorkflowSettings,
+        plan: Option<&Plan>,
+    ) -> Result<Charter, Fault> {
+        let title = plan.map(|plan| plan.title.clone()).filter(|title| !title.is_empty());
+        let issue = self.issue.as_deref().map(issue_of).transpose()?;
+        let issue = issue.unwrap_or_else(|| Issue {
+            id: None,
+            title: title.clone().unwrap_or_default(),
+            text: plan.map(|plan| plan.intro.clone()).unwrap_or_default(),
+        });
+        let agent = self.agent.as_ref().or(settings.agent.as_ref()).ok_or_else(|| {
+            Fault::bad_input(
+                "which agent is to work?",
+                "say it with --agent, or set workflow.agent; `rethread agents` lists them",
+            )
+        })?;
+        let limits = Limits {
+            jobs: self.jobs.unwrap_or(settings.limits.jobs).max(1),
+            tasks: self.pause_after.filter(|count| *count > 0),
+            seconds: self.max_minutes.map(seconds_of).transpose()?,
+            tokens: self.max_tokens,
+            cost_usd: self.max_cost.map(|most| amount("a cost", most)).transpose()?,
+            ..settings.limits.clone()
+        };
+        Ok(Charter {
+            user: self.user.clone().map_or_else(|| program.user(), Ok)?,
+            worktree: self.worktree.to_string_lossy().into_owned(),
+            plan: Some(self.plan_path()?),
+            title: one_line(&title.unwrap_or_else(|| issue.title.clone()), 120),
+            issue,
+            agent: agent.clone(),
+            permissions: self.permissions.clone(),
+            limits,
+        })
+    }
+
+    /// Where the plan is, or is to be written.
+    fn plan_path(&self) -> Result<PathBuf, Fault> {
+        if let Some(path) = &self.plan {
+            let unusable = |error| {
+                let what = format!("the plan {} cannot be used: {error}", path.display());
+                Fault::bad_input(what, "check that it is there and that you may use it")
+            };
+            return std::fs::canonicalize(path).map_err(unusable);
+        }
+        let path = self.worktree.join(PLAN);
+        if path.exists() {
+            let what = format!("{} is there already", path.display());
+            let hint = "start it: `rethread workflow start PLAN.md`, or move it away";
+            return Err(Fault::bad_input(what, hint));
+        }
+        Ok(path)
+    }
+}
+
+/// A rule for permissions, as it is written.
+pub fn consent_of(rule: Option<&str>) -> Result<Option<Consent>, Fault> {
+    let parsed = rule.map(str::parse::<Consent>).transpose();
+    parsed.map_err(|why| Fault::bad_input(why, "one of ask, allow, deny, agent"))
+}
+
+/// A limit that limits something.
+fn amount(what: &str, most: f64) -> Result<f64, Fault> {
+    if most.is_finite() && most > 0.0 {
+        return Ok(most);
+    }
+    Err(Fault::bad_input(format!("{what} of {most} limits nothing"), "give a number above 0"))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
+fn seconds_of(minutes: f64) -> Result<u64, Fault> {
+    Ok((amount("a time", minutes)? * 60.0).ceil() as u64)
+}
+
+fn no_command(name: &str) -> Fault {
+    let what = format!("the plan's check {name:?} is not in your settings");
+    let hint = format!(
+        "`rethread config set workflow.commands.{name} \"…\"`, or write the command in the plan, in `backticks`"
+    );
+    Fault::bad_input(what, hint)
+}
+
+fn agents(charter: &Charter, plan: Option<&Plan>) -> Vec<String> {
+    let tasks = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
+    let named = tasks.iter().flat_map(|task| [task.agent.clone(), task.review.clone()]).flatten();
+    let mut all: Vec<String> = named.chain([charter.agent.clone()]).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn plan_of(path: &Path) -> Result<Plan, Fault> {
+    read_plan(path).map_err(|error| {
+        let what = format!("{}: {error}", path.display());
+        Fault::refused("bad_plan", what, "docs/guide/workflows.md has a plan to copy")
+    })
+}
+
+/// The first line of a text is the title.
+fn issue_of(text: &str) -> Result<Issue, Fault> {
+    if text.trim().is_empty() || text.len() > MOST_ISSUE {
+        let what = format!("the issue has {} bytes", text.len());
+        return Err(Fault::bad_input(what, "it has to say something, in at most 256 KiB"));
+    }
+    let mut lines = text.trim().splitn(2, '\n');
+    let title = lines.next().unwrap_or_default().trim_start_matches(['#', ' ']).trim();
+    let rest = lines.next().unwrap_or_default().trim();
+    Ok(Issue { id: None, title: one_line(title, 200), text: rest.to_owned() })
+}

@@ -1,0 +1,64 @@
+//! Workflows through this door, in this process: nothing of the command line is needed.
+
+use std::time::Duration;
+
+use rethread_domain::access::{Pass, Role};
+use rethread_domain::workflow::Status;
+use rethread_engine::{Clock, Engine, NewToken, Pruning};
+use rethread_testkit::{TestProgram, TestStore};
+
+use super::workflows::{Paused, Resume, Started, ask_pause, begin, go_on};
+use crate::access::Caller;
+use crate::log::Log;
+use crate::settings::{Bounds, Settings};
+use crate::state::Shared;
+
+#[tokio::test]
+async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
+    let store = TestStore::sqlite().await;
+    let engine = Engine::new(store.open_again().await, Clock::Wall);
+    let program = TestProgram::new(&engine);
+    let project = store.beside("project");
+    std::fs::create_dir(&project).unwrap();
+    let project = std::fs::canonicalize(project).unwrap();
+    std::fs::write(project.join("plan.md"), "## Task A: One\n\n## Task B: Two\n").unwrap();
+    let settings = Settings {
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        is_secure: false,
+        is_behind_proxy: false,
+        port: 0,
+        project,
+        version: "1",
+        context: rethread_domain::context::Limits::default(),
+        pruning: Pruning::default(),
+        idle: jiff::SignedDuration::from_hours(1),
+        message_bytes: 1 << 16,
+        bounds: Bounds::default(),
+    };
+    let app = Shared::new(engine.clone(), program.clone(), settings, Log::none()).unwrap();
+    let (name, user) = ("test".to_owned(), "anna".to_owned());
+    let new =
+        NewToken { name, role: Role::Write, user, pass: Pass::Token, lasts: None, parent: None };
+    let (token, secret) = engine.issue(new).await.unwrap();
+    let caller = Caller { token, secret: secret.into() };
+
+    let started: Started = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
+    let id = begin(&app, &caller, None, started).await.unwrap().id;
+    program.turns.add_permits(1);
+    let given = id.to_string();
+    let mut status = ask_pause(&app, &caller, &given, Paused::default()).await.unwrap().status;
+    while status == Status::InProgress {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        status = engine.workflow(id).await.unwrap().status;
+    }
+    assert_eq!(status, Status::Paused);
+    assert_eq!(engine.workflow(id).await.unwrap().remaining(), 1);
+
+    let moved = go_on(&app, &caller, &given, Resume::default()).await.unwrap();
+    assert_eq!(moved.status, "resumed");
+    program.turns.add_permits(1);
+    while engine.workflow(id).await.unwrap().status != Status::Completed {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
