@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::id::Seq;
 use crate::price::Price;
+use crate::turn;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -162,6 +163,16 @@ pub struct Message {
     pub price: Price,
     /// When its text was purged.
     pub purged_at: Option<Timestamp>,
+}
+
+impl Message {
+    /// Whether its turn ended before the agent had finished: interrupted, cancelled, or failed.
+    pub fn is_cut_short(&self) -> bool {
+        let other = &self.extras.other;
+        other.get(turn::INTERRUPTED).is_some_and(|mark| mark == true)
+            || other.get(turn::STOP).is_some_and(|reason| reason == "cancelled")
+            || other.contains_key(turn::ERROR)
+    }
 }
 
 /// The text of a message, as far as it was read.

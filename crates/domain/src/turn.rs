@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::message::{Extras, Message, NewMessage, Role, Usage};
+use crate::message::{Extras, NewMessage, Role, Usage};
 use crate::price::Price;
 
 /// The mark on the last message of a turn that nobody ended.
 pub const INTERRUPTED: &str = "interrupted";
 /// Where a message says why its turn ended, unless by itself.
-const STOP: &str = "stop";
-const ERROR: &str = "error";
+pub(crate) const STOP: &str = "stop";
+pub(crate) const ERROR: &str = "error";
 /// What is kept of raw updates and of a tool's raw fields.
 pub const MOST_RAW_BYTES: usize = 64 * 1024;
 /// What is kept of the output of one tool call.
@@ -142,16 +142,6 @@ impl Update {
                 | Self::Plan { .. }
                 | Self::Permission(_)
         )
-    }
-}
-
-impl Message {
-    /// Whether its turn ended before the agent had finished: interrupted, cancelled, or failed.
-    pub fn is_cut_short(&self) -> bool {
-        let other = &self.extras.other;
-        other.get(INTERRUPTED).is_some_and(|mark| mark == true)
-            || other.get(STOP).is_some_and(|reason| reason == "cancelled")
-            || other.contains_key(ERROR)
     }
 }
 
