@@ -27,7 +27,7 @@ fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
             match store.add(id, vec![user("after")]).await {
                 Ok(_) => acknowledged += 1,
                 Err(Error::CannotOpen(why)) => {
-                    assert!(why.contains("-wal: it was deleted"), "{why}")
+                    assert!(why.contains("-wal: it was deleted"), "{why}");
                 }
                 Err(error) => panic!("{error}"),
             }

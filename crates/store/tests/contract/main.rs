@@ -10,6 +10,7 @@ mod claims;
 mod crashes;
 mod damaged;
 mod feed;
+mod flips;
 mod forks;
 mod index;
 mod lost_log;
