@@ -1,5 +1,6 @@
 //! A message: one thing that was said or done.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -162,6 +163,27 @@ pub struct Message {
     pub price: Price,
     /// When its text was purged.
     pub purged_at: Option<Timestamp>,
+}
+
+impl Message {
+    /// Its text, as far as it was read from its beginning, without what was marked in it.
+    pub fn masked(&self) -> Cow<'_, str> {
+        let text = self.body.head();
+        if self.extras.secrets.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = String::with_capacity(text.len());
+        let mut from = 0;
+        for secret in &self.extras.secrets {
+            if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
+                masked.push_str(before);
+                masked.push_str(&format!("[redacted: {}]", secret.what));
+                from = secret.to;
+            }
+        }
+        masked.push_str(text.get(from..).unwrap_or_default());
+        Cow::Owned(masked)
+    }
 }
 
 /// The text of a message, as far as it was read.
