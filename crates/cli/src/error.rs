@@ -440,7 +440,7 @@ fn by_store(error: &store::Error) -> Report {
         | E::IdTaken { .. } => {
             return by_engine(&Error::from(error.clone()));
         }
-        E::Failed(_) => ("internal", OUR_FAULT, "`rethread doctor` looks closer"),
+        E::Failed(_) | E::Interrupted => ("internal", OUR_FAULT, "`rethread doctor` looks closer"),
         _ => return workflow::by_store(error),
     };
     Report { code, exit, hint: Some(hint.to_owned()) }

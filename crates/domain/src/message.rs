@@ -1,5 +1,6 @@
 //! A message: one thing that was said or done.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -172,6 +173,25 @@ impl Message {
         other.get(turn::INTERRUPTED).is_some_and(|mark| mark == true)
             || other.get(turn::STOP).is_some_and(|reason| reason == "cancelled")
             || other.contains_key(turn::ERROR)
+    }
+
+    /// Its text, as far as it was read from its beginning, without what was marked in it.
+    pub fn masked(&self) -> Cow<'_, str> {
+        let text = self.body.head();
+        if self.extras.secrets.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = String::with_capacity(text.len());
+        let mut from = 0;
+        for secret in &self.extras.secrets {
+            if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
+                masked.push_str(before);
+                masked.push_str(&format!("[redacted: {}]", secret.what));
+                from = secret.to;
+            }
+        }
+        masked.push_str(text.get(from..).unwrap_or_default());
+        Cow::Owned(masked)
     }
 }
 

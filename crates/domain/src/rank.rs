@@ -225,6 +225,10 @@ fn asks(message: &Message) -> bool {
 /// Whether the message opens with a name and a colon, and the name is what the term says.
 fn speaks(message: &Message, term: &str) -> bool {
     let Some((name, _)) = message.body.head().split_once(':') else { return false };
+    // What is hidden from whoever asks must not move anything for them.
+    if message.extras.secrets.iter().any(|secret| secret.from < name.len()) {
+        return false;
+    }
     let name = name.trim();
     if name.is_empty() || name.len() > 40 || !name.chars().all(char::is_alphanumeric) {
         return false;

@@ -14,7 +14,7 @@ use crate::words;
 pub use crate::words::is_stop;
 
 /// Grows when the terms of a text change: an index made by another version is built anew.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// No term has more bytes, joined names aside.
 pub(crate) const LONGEST: usize = 64;
@@ -55,13 +55,26 @@ pub fn each(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
 }
 
 /// The terms of a text, joined by spaces: what the index is given.
+///
+/// A word whose stem is no beginning of it (`staging`, of which the stem is `stage`) is there as it stands too: otherwise its
+/// beginnings (`stagi`) would not lead to it.
 pub fn joined(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
-    each(text, |term, _| {
+    each(text, |term, place| {
         if !out.is_empty() {
             out.push(' ');
         }
         out.push_str(term);
+        let word = &text[place];
+        let start = word.as_bytes().get(..term.len());
+        if !start.is_some_and(|start| start.eq_ignore_ascii_case(term.as_bytes())) {
+            let word = folded(word);
+            let word = word.split(['\'', '\u{2019}']).next().unwrap_or_default();
+            if !word.starts_with(term) && word.len() <= LONGEST {
+                out.push(' ');
+                out.push_str(word);
+            }
+        }
     });
     out
 }
@@ -280,6 +293,15 @@ mod tests {
         check("Café Zürich naïve", "cafe zurich naiv");
         check("", "");
         check("… — !?", "");
+    }
+
+    #[test]
+    fn the_index_has_words_whose_stem_is_no_beginning() {
+        assert_eq!(joined("Staging's tests ran"), "stage staging test run ran");
+        assert_eq!(
+            joined("Zürich C++ getUserName 数据"),
+            "zurich c c++ getusernam get user name 数据 据"
+        );
     }
 
     #[test]

@@ -77,6 +77,6 @@ fn by_store(error: &store::Error) -> &'static str {
         | E::IdTaken { .. }
         | E::NoToken(_)
         | E::KeyReused => Error::from(error.clone()).code(),
-        E::Failed(_) => "internal",
+        E::Failed(_) | E::Interrupted => "internal",
     }
 }

@@ -27,7 +27,9 @@ use std::sync::{Arc, Mutex};
 
 use rethread_domain::redact::Redactor;
 use rethread_store::Store;
-pub use rethread_store::{FeedPage, ListFilter, Order, Reserved, Span, UsageDay, UsageFilter};
+pub use rethread_store::{
+    FeedPage, ListFilter, Order, Reserved, Search, Span, Stop, UsageDay, UsageFilter,
+};
 use rethread_workspace::Workspace;
 
 pub use access::NewToken;

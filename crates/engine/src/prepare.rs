@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use rethread_domain::Message;
 use rethread_domain::message::{Body, NewMessage, Secret};
 use rethread_domain::price::Price;
 use rethread_domain::summary::Summary;
@@ -136,26 +135,10 @@ impl Engine {
                     message.body = whole.body;
                 }
             }
-            let text = masked(message);
+            let text = message.masked().into_owned();
             message.price = Price::of(&text);
             message.body = Body::Whole(text);
         }
         Ok(())
     }
-}
-
-/// The text of a message without what was marked in it.
-fn masked(message: &Message) -> String {
-    let text = message.body.head();
-    let mut masked = String::with_capacity(text.len());
-    let mut from = 0;
-    for secret in &message.extras.secrets {
-        if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
-            masked.push_str(before);
-            masked.push_str(&format!("[redacted: {}]", secret.what));
-            from = secret.to;
-        }
-    }
-    masked.push_str(text.get(from..).unwrap_or_default());
-    masked
 }

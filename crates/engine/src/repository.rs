@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::{Answer, Filter};
 use rethread_domain::session::Repository;
 use rethread_domain::{Fact, Session, SessionId};
+use rethread_store::Search;
 use rethread_workspace::{self as workspace, Head};
 
 use crate::{Engine, Error, Result};
@@ -77,7 +78,9 @@ impl Engine {
         let mut found = Vec::new();
         for file in files.iter().take(FILES) {
             let name = file.rsplit('/').next().unwrap_or(file);
-            if !self.store.search(&Query::parse(name), &filter, 1).await?.is_empty() {
+            let search = Search::new(name, filter.clone(), 1);
+            let hits = self.store.search(&search).await?.hits;
+            if hits.iter().any(|hit| hit.answer == Answer::Words) {
                 found.push(one_line(file, 120));
             }
         }

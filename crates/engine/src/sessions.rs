@@ -1,6 +1,5 @@
 //! Starting, finding, changing and keeping sessions.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -8,10 +7,12 @@ use jiff::SignedDuration;
 use rethread_domain::consent::EXACTLY;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
-use rethread_domain::search::{self, Filter, Hit, Place, Query};
+use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, summary};
-use rethread_store::{self as store, Command, Health, ListFilter, Order, Repaired, Span, Usage};
+use rethread_store::{
+    self as store, Command, Health, ListFilter, Order, Repaired, Search, Span, Usage,
+};
 
 use crate::{Engine, Error, Result};
 
@@ -19,8 +20,9 @@ use crate::{Engine, Error, Result};
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long whoever drives a session has to answer what is asked of it.
 const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
-/// How long an excerpt is that had to be cut anew.
-const EXCERPT: usize = 160;
+/// How many messages a search brings into the index at once, and how often: the rest has to wait for the next one.
+const CATCH: u32 = 500;
+const CATCHES: usize = 40;
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// What a look through the store gave.
@@ -109,34 +111,18 @@ impl Engine {
         Ok(self.store.attached(id, after).await?)
     }
 
-    /// Finds what was said. The index catches up first, where the store can be written to.
-    pub async fn search(&self, text: &str, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
-        let query = Query::parse(text);
-        match self.store.index(u32::MAX).await {
-            // What the index lacks is looked through by the search itself.
-            Err(error) if !error.is_for_now() => return Err(error.into()),
-            Ok(_) | Err(_) => (),
-        }
-        Ok(self.store.search(&query, filter, limit).await?)
-    }
-
-    /// The text around a find, for whoever is not this user's own terminal. Where there are secrets in the whole text it is
-    /// cut anew, out of what is left without them: one that is cut, or marked as found, is not recognised any more.
-    pub async fn masked_excerpt(&self, query: &Query, hit: &Hit) -> Result<String> {
-        let whole = match hit.place {
-            Place::Message { seq, .. } => {
-                let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
-                let found = self.store.messages(hit.session, span).await?;
-                found.first().map(|message| message.body.head().to_owned())
+    /// Finds what was said, without secrets. The index catches up first, where the store can be written to, as far as one
+    /// search may wait for it; what it still lacks is looked through by the search itself.
+    pub async fn search(&self, search: Search) -> Result<Found> {
+        for _ in 0..CATCHES {
+            match self.store.index(CATCH).await {
+                Ok(left) if left > 0 && !search.stop.is_stopped() => (),
+                Err(error) if !error.is_for_now() => return Err(error.into()),
+                Ok(_) | Err(_) => break,
             }
-            Place::Title => hit.title.clone(),
-            Place::Summary => None,
-        };
-        let whole = whole.unwrap_or_else(|| hit.excerpt.replace("**", ""));
-        Ok(match self.redactor.redact(&whole).text {
-            Cow::Owned(masked) => search::excerpt(query, &masked, EXCERPT),
-            Cow::Borrowed(_) => hit.excerpt.clone(),
-        })
+        }
+        let search = Search { redactor: self.redactor.clone(), ..search };
+        Ok(self.store.search(&search).await?)
     }
 
     /// Changes the status. What a process that drives the session has to know first is asked of it.

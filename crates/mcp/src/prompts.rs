@@ -2,7 +2,7 @@
 
 use rethread_domain::quote::one_line;
 use rethread_engine::folders::Kind;
-use rethread_engine::{ContextOptions, ListFilter};
+use rethread_engine::{ContextOptions, ListFilter, Search};
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
@@ -121,8 +121,8 @@ async fn by_words(office: &Office, words: &str) -> Result<rethread_domain::Sessi
         user: Some(office.place.user.clone()),
         ..rethread_domain::search::Filter::default()
     };
-    let hits = office.engine.search(words, &filter, 1).await?;
-    match hits.first() {
+    let found = office.engine.search(Search::new(words, filter, 1)).await?;
+    match found.hits.first() {
         Some(hit) => Ok(office.engine.session(hit.session).await?),
         None => Err(Failure::no_session(words)),
     }

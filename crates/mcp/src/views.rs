@@ -150,7 +150,7 @@ pub(crate) struct HitView {
 }
 
 impl HitView {
-    pub(crate) fn of(hit: &Hit, excerpt: String, office: &Office) -> Self {
+    pub(crate) fn of(hit: &Hit, office: &Office) -> Self {
         let (place, message) = match &hit.place {
             Place::Message { seq, role, at } => ("message", Some((*seq, role, at))),
             Place::Title => ("title", None),
@@ -163,7 +163,7 @@ impl HitView {
             seq: message.map(|(seq, ..)| seq),
             role: message.map(|(_, role, _)| role.to_string()),
             timestamp: message.map(|(.., at)| at.to_string()),
-            excerpt,
+            excerpt: hit.excerpt.clone(),
         }
     }
 }

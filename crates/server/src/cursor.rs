@@ -36,8 +36,11 @@ pub(crate) fn decode<T: std::str::FromStr>(cursor: &str) -> Result<(Timestamp, T
         let at = Timestamp::from_microsecond(micros.parse().ok()?).ok()?;
         Some((at, id.parse().ok()?))
     });
-    found.ok_or_else(|| {
-        Problem::new("bad_cursor", "the cursor is not one")
-            .hint("give `next` of the answer before, as it is")
-    })
+    found.ok_or_else(bad)
+}
+
+/// What is answered to anything else than a cursor that was given.
+pub(crate) fn bad() -> Problem {
+    Problem::new("bad_cursor", "the cursor is not one")
+        .hint("give `next` of the answer before, as it is")
 }

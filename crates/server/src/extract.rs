@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
+use rethread_engine::Stop;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -25,6 +26,10 @@ pub(crate) struct Params<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct At<T>(pub(crate) T);
 
+/// Tells when whoever asked has gone.
+#[derive(Debug)]
+pub(crate) struct Leaving(pub(crate) Stop);
+
 /// A key by which a request can be repeated safely.
 #[derive(Debug)]
 pub(crate) struct Key(pub(crate) Option<String>);
@@ -38,6 +43,14 @@ fn is_json(headers: &HeaderMap) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = given.and_then(|given| given.split(';').next()).unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
+}
+
+impl FromRequestParts<App> for Leaving {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self(parts.extensions.get().cloned().unwrap_or_default()))
+    }
 }
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {

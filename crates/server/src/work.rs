@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::response::{IntoResponse, Response};
+use rethread_engine::Stop;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
@@ -43,12 +44,15 @@ impl Workers {
         own
     }
 
-    /// Carries a request out once its user has a place, which it keeps to its end: also where nobody waits for it any more.
+    /// Carries a request out once its user has a place, which it keeps to its end: also where nobody waits for it any more,
+    /// which `stop` tells it then.
     pub(crate) async fn run(
         &self,
         user: &str,
+        stop: &Stop,
         work: impl Future<Output = Response> + Send + 'static,
     ) -> Response {
+        let _waits = stop.on_drop();
         let (Some(runtime), Ok(place)) = (&self.runtime, self.places(user).acquire_owned().await)
         else {
             return stopping().into_response();
@@ -98,7 +102,7 @@ mod tests {
                         wait.lock().unwrap().recv().unwrap();
                         ().into_response()
                     };
-                    workers.run("anna", work).await
+                    workers.run("anna", &Stop::default(), work).await
                 })
             })
             .collect();
@@ -106,7 +110,7 @@ mod tests {
         for _ in 0..EACH {
             begins.recv().unwrap();
         }
-        let answer = workers.run("bert", async { ().into_response() }).await;
+        let answer = workers.run("bert", &Stop::default(), async { ().into_response() }).await;
         assert_eq!(answer.status(), 200);
         assert!(begins.try_recv().is_err(), "one user has more than its places");
         for _ in 0..=EACH {
@@ -117,9 +121,32 @@ mod tests {
         }
     }
 
+    /// The client goes while its request is carried out: the request is told, and can end.
+    #[tokio::test]
+    async fn who_works_is_told_when_nobody_waits() {
+        let workers = Workers::new().unwrap();
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        let (ended, ends) = mpsc::channel();
+        let stop = Stop::default();
+        let told = stop.clone();
+        let work = async move {
+            begun.send(()).unwrap();
+            while !told.is_stopped() {
+                tokio::task::yield_now().await;
+            }
+            ended.send(()).unwrap();
+            ().into_response()
+        };
+        tokio::select! {
+            _ = workers.run("anna", &stop, work) => panic!("it ended by itself"),
+            begun = begins => begun.unwrap(),
+        }
+        ends.recv().unwrap();
+    }
+
     #[tokio::test]
     #[should_panic(expected = "a fault")]
     async fn what_panics_is_told() {
-        Workers::new().unwrap().run("anna", async { panic!("a fault") }).await;
+        Workers::new().unwrap().run("anna", &Stop::default(), async { panic!("a fault") }).await;
     }
 }

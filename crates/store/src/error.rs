@@ -66,6 +66,9 @@ pub enum Error {
     Full,
     #[error("the store is locked by another process")]
     Busy,
+    /// It took more work than it may, or nobody waits for it any more.
+    #[error("the store was interrupted")]
+    Interrupted,
     #[error("the store is damaged: {0}")]
     Damaged(String),
     #[error("the store could not be opened: {0}")]
@@ -88,6 +91,7 @@ impl From<rusqlite::Error> for Error {
         match code {
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            ErrorCode::OperationInterrupted => Self::Interrupted,
             ErrorCode::ReadOnly => Self::ReadOnly(error.to_string()),
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
                 Self::Damaged(error.to_string())

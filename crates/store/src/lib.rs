@@ -6,6 +6,7 @@
 mod access;
 mod crash;
 mod error;
+mod search;
 mod sqlite;
 mod types;
 mod workflows;
@@ -19,7 +20,7 @@ use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening::Holding;
-use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
@@ -28,6 +29,7 @@ use uuid::Uuid;
 
 pub use access::{Reserved, UsageDay, UsageFilter};
 pub use error::{Error, Result};
+pub use search::{Search, Stop, StopOnDrop};
 pub use sqlite::{register_checksums, restore, sqlite_version};
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
@@ -193,7 +195,8 @@ pub trait Talks: Send + Sync + 'static {
 /// Full-text search. The index follows the log; what it lacks is looked through.
 #[async_trait]
 pub trait Finding: Send + Sync + 'static {
-    async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>>;
+    /// Costs no more than its bound, and says where that cut it short.
+    async fn search(&self, search: &Search) -> Result<Found>;
 
     /// Brings up to `most` messages and titles into the index; gives how many are left.
     async fn index(&self, most: u32) -> Result<u64>;

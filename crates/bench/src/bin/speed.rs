@@ -15,7 +15,7 @@ use rethread_bench::{
 };
 use rethread_domain::search::Filter;
 use rethread_domain::{Role, SessionId};
-use rethread_engine::{ContextOptions, Engine, Pruning, Recorder};
+use rethread_engine::{ContextOptions, Engine, Pruning, Recorder, Search};
 use rethread_store::ListFilter;
 use rusqlite::Connection;
 
@@ -261,10 +261,14 @@ fn searches(engine: &Engine) -> Result<()> {
         ("nothing", "unheardof"),
     ] {
         let times = Times::of(SEARCHES, || {
-            std::hint::black_box(block_on(engine.search(words, &Filter::default(), 20))?);
+            std::hint::black_box(block_on(engine.search(Search::new(
+                words,
+                Filter::default(),
+                20,
+            )))?);
             Ok(())
         })?;
-        let found = block_on(engine.search(words, &Filter::default(), 20))?.len();
+        let found = block_on(engine.search(Search::new(words, Filter::default(), 20)))?.hits.len();
         say(&format!(
             "| search: {what} ({found} shown) | {:.2?} (worst {:.2?}) | | | ≤ 10 ms |",
             times.median(),
@@ -273,7 +277,7 @@ fn searches(engine: &Engine) -> Result<()> {
     }
     let filter = Filter { role: Some(Role::System), ..Filter::default() };
     let times = Times::of(SEARCHES, || {
-        std::hint::black_box(block_on(engine.search("the", &filter, 20))?);
+        std::hint::black_box(block_on(engine.search(Search::new("the", filter.clone(), 20)))?);
         Ok(())
     })?;
     say(&format!(

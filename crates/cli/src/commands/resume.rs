@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
-use rethread_domain::search::{Filter, Place};
+use rethread_domain::search::{Answer, Filter, Place};
 use rethread_domain::session::Move;
 use rethread_domain::{Seq, Session, SessionId, Status};
-use rethread_engine::Error;
 use rethread_engine::agents::{TurnRequest, WhenBusy};
+use rethread_engine::{Error, Search};
 use rethread_store::{ListFilter, Span};
 
 use super::choice::{self, Only};
@@ -253,7 +253,11 @@ async fn find(app: &App, target: Option<&str>, only: &Only) -> anyhow::Result<Op
 /// The sessions that words may mean: by title and summary, by their text where those give nothing.
 pub(super) async fn by_words(app: &App, words: &str) -> anyhow::Result<Vec<Session>> {
     let filter = Filter { user: Some(app.config.user(None)?), ..Filter::default() };
-    let hits = app.engine.search(words, &filter, 200).await?;
+    let mut hits = app.engine.search(Search::new(words, filter, 200)).await?.hits;
+    // Who gave a whole word does not mean those that only begin with it.
+    if hits.iter().any(|hit| hit.answer == Answer::Words) {
+        hits.retain(|hit| hit.answer != Answer::Beginning);
+    }
     let is_label = |place: &Place| matches!(place, Place::Title | Place::Summary);
     let labels = hits.iter().any(|hit| is_label(&hit.place));
     let mut ids: Vec<SessionId> = Vec::new();

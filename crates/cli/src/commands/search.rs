@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
-use rethread_domain::search::{Filter, Hit, Place};
+use rethread_domain::search::{Cursor, Filter, Found, Hit, Place};
 use rethread_domain::{Role, Status};
+use rethread_engine::Search;
 use serde_json::{Value, json};
 
 use super::{positive, project_filter};
@@ -19,7 +20,8 @@ use crate::output::{self, time};
 ///
 /// Looks through messages, titles and summaries. Words are found in any form (`running` finds `run`), names such as
 /// better-sqlite3, getUserName or C++ whole and by their parts; "words in quotation marks" as they stand; `migrat*`
-/// by their beginning. Words that begin with - go after `--`.
+/// by their beginning, the last word without the star too. Words that begin with - go after `--`. What looks like a
+/// secret is masked, and cannot be found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to look for
@@ -55,6 +57,10 @@ pub(crate) struct Args {
     /// At most so many
     #[arg(long, short = 'n', default_value_t = 20, allow_negative_numbers = true)]
     limit: i64,
+    /// Go on where another search ended. With --json this also says whether and where there is more: give it without a
+    /// token the first time
+    #[arg(long, value_name = "TOKEN", num_args = 0..=1, require_equals = true)]
+    cursor: Option<Option<String>>,
 }
 
 impl Args {
@@ -80,17 +86,43 @@ impl Args {
                 .map(|text| moment(text, "T23:59:59.999999Z"))
                 .transpose()?,
         };
-        let hits = app.engine.search(&self.words.join(" "), &filter, limit).await?;
-        if app.json {
-            output::json(&hits.iter().map(view).collect::<Vec<_>>());
-        } else if hits.is_empty() {
-            output::note(format_args!("Nothing found."));
-        } else {
-            let lines: String = hits.iter().map(render).collect();
-            output::data(&lines);
-        }
+        let after = self.cursor.iter().flatten().next().map(|token| place(token)).transpose()?;
+        let search = Search { after, ..Search::new(&self.words.join(" "), filter, limit) };
+        let found = app.engine.search(search).await?;
+        show(app, &found, self.cursor.is_some());
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Shows what was found; where somebody pages through it, with where it goes on.
+fn show(app: &App, found: &Found, is_paged: bool) {
+    let next = found.next.map(|next| next.to_string());
+    let rows = || found.hits.iter().map(view).collect::<Vec<_>>();
+    if app.json && is_paged {
+        output::json(&json!({"items": rows(), "next": next, "partial": found.is_partial}));
+    } else if app.json {
+        output::json(&rows());
+    } else if found.hits.is_empty() {
+        output::note(format_args!("Nothing found."));
+    } else {
+        let lines: String = found.hits.iter().map(render).collect();
+        output::data(&lines);
+    }
+    if found.is_partial {
+        output::note(format_args!(
+            "Only a part was searched: the rest would have taken too much work. More words or filters narrow it down."
+        ));
+    }
+    let is_of_use = !app.json && (found.is_partial || is_paged);
+    if let Some(next) = next.filter(|_| is_of_use) {
+        output::note(format_args!("It goes on with --cursor={next}"));
+    }
+}
+
+/// Where a search goes on.
+fn place(token: &str) -> anyhow::Result<Cursor> {
+    let hint = "give the token that the search before ended with, as it is";
+    token.parse().map_err(|_| BadInput::new(format!("not a cursor: {token:?}"), hint).into())
 }
 
 /// A time, or a day, which is completed to a time.

@@ -11,7 +11,7 @@ use rethread_domain::SessionId;
 use rethread_domain::context::Limits;
 use rethread_domain::search::Filter;
 use rethread_domain::session::Session;
-use rethread_engine::{Clock, ContextOptions, Engine};
+use rethread_engine::{Clock, ContextOptions, Engine, Search};
 use rethread_store::{ListFilter, StoreUrl};
 use serde_json::{Value, json};
 
@@ -195,7 +195,7 @@ impl Tour {
 
     async fn find(&self, engine: &Engine, id: SessionId, passkey: &str) -> anyhow::Result<Value> {
         let begun = Instant::now();
-        let hits = engine.search("passkey staging", &Filter::default(), 3).await?;
+        let hits = engine.search(Search::new("passkey staging", Filter::default(), 3)).await?.hits;
         let found = begun.elapsed();
         ensure!(!hits.is_empty(), "the tour did not find what it recorded");
         for hit in &hits {

@@ -180,3 +180,42 @@ fn a_time_that_is_none_is_refused() {
     hint: for instance [TIME] or [TIME]
     "#);
 }
+
+#[test]
+fn a_search_can_be_gone_on_with() {
+    let env = TestEnv::new();
+    let many: Vec<_> = (0..30).map(|n| user(&format!("heron number {n}"))).collect();
+    env.record::<&str>([], &many);
+    let mut page = env.json(["search", "heron", "--role", "user", "-n", "20", "--cursor"]);
+    assert_eq!(page["items"].as_array().unwrap().len(), 20);
+    assert_eq!(page["partial"], json!(false));
+    let mut seen: Vec<Value> = page["items"].as_array().unwrap().clone();
+    let mut pages = 1;
+    while let Some(next) = page["next"].as_str() {
+        let cursor = format!("--cursor={next}");
+        page = env.json(["search", "heron", "--role", "user", "-n", "20", &cursor]);
+        seen.extend(page["items"].as_array().unwrap().iter().cloned());
+        pages += 1;
+    }
+    let mut seqs: Vec<u64> = seen.iter().map(|hit| hit["seq"].as_u64().unwrap()).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=30).collect::<Vec<_>>());
+    assert!(pages < 5, "{pages}");
+    assert_output!(env.run(["search", "heron", "--cursor=elsewhere"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: not a cursor: "elsewhere"
+    hint: give the token that the search before ended with, as it is
+    "#);
+}
+
+#[test]
+fn a_word_is_found_while_it_is_typed() {
+    let env = TestEnv::new();
+    env.basket();
+    for typed in ["stag", "stagi", "stagin", "staging", "stagi*"] {
+        let rows = env.json(["search", typed, "--role", "user"]);
+        assert_eq!(rows[0]["seq"], 4, "{typed}: {rows:#}");
+    }
+}

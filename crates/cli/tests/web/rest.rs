@@ -184,3 +184,38 @@ fn what_is_wrong_with_a_workspace_is_said_once() {
     different.dedup();
     assert_eq!(notes.len(), different.len(), "{said}");
 }
+
+#[test]
+fn a_search_goes_on_and_finds_nothing_that_is_masked() {
+    let site = Site::new();
+    let token = format!("rtk_{}", "0a1b2c3d".repeat(8));
+    let texts: Vec<String> = (0..60).map(|n| format!("heron {n} has {token}")).collect();
+    site.record("Birds", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut seqs, mut next) = (Vec::new(), String::new());
+    loop {
+        let page =
+            site.get(&format!("/api/v1/search?q=heron&role=user&limit=25{next}")).is(200).json();
+        assert_eq!(page["partial"], false);
+        for hit in page["items"].as_array().unwrap() {
+            assert!(
+                hit["excerpt"].as_str().unwrap().contains("[redacted: rethread token]"),
+                "{hit}"
+            );
+            seqs.push(hit["seq"].as_u64().unwrap());
+        }
+        match page["next"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=60).collect::<Vec<_>>());
+    for end in [5, 8, 20, token.len()] {
+        for form in ["{}", "{}%2A", "%22{}%22"] {
+            let guess = form.replace("{}", &token[..end]);
+            let found = site.get(&format!("/api/v1/search?q={guess}")).is(200).json();
+            assert_eq!(found, json!({"items": [], "partial": false}), "{guess}");
+        }
+    }
+    assert_eq!(site.get("/api/v1/search?q=heron&cursor=elsewhere").is(422).code(), "bad_cursor");
+}

@@ -1,6 +1,8 @@
 //! Searching: what is asked, what is found, and how a find is shown.
 
-use std::ops::Range;
+mod cursor;
+mod excerpt;
+mod query;
 
 use jiff::Timestamp;
 
@@ -8,173 +10,9 @@ use crate::id::{Seq, SessionId};
 use crate::message::Role;
 use crate::session::Status;
 use crate::terms;
-
-/// More than this is not a question but a file.
-const LONGEST_QUERY: usize = 8 * 1024;
-/// No word has a stem with fewer letters, unless it has no more itself.
-const SHORTEST_STEM: usize = 2;
-
-/// What a person typed, understood. Anything can be typed; the worst is that nothing is found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query {
-    /// Each must be found; words that say little only count when there are no others.
-    pub clauses: Vec<Clause>,
-    /// Texts in quotation marks, in lower case: to be found as they stand.
-    pub phrases: Vec<String>,
-}
-
-/// Terms that must all be there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clause {
-    pub terms: Vec<String>,
-    /// The last term is a beginning (`migrat*`), of the words as they stand and not of their stems.
-    pub prefix: bool,
-}
-
-impl Query {
-    pub fn parse(text: &str) -> Self {
-        let text = &text[..text.floor_char_boundary(LONGEST_QUERY)];
-        let marks = text.matches('"').count();
-        let mut query = Self::default();
-        for (index, part) in text.split('"').enumerate() {
-            let is_closed_phrase = index % 2 == 1 && marks > index;
-            if is_closed_phrase && !part.trim().is_empty() {
-                query
-                    .phrases
-                    .push(part.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase());
-            }
-            part.split_whitespace().for_each(|word| query.clauses.extend(clause(word)));
-        }
-        if query.clauses.iter().any(|clause| !clause.says_little()) {
-            query.clauses.retain(|clause| !clause.says_little());
-        }
-        query.clauses.dedup();
-        query
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.clauses.is_empty()
-    }
-
-    /// Whether a text matches, for what is not in the index.
-    pub fn matches(&self, text: &str) -> bool {
-        let mut missing: Vec<(&str, bool)> = self
-            .clauses
-            .iter()
-            .flat_map(|clause| {
-                let last = clause.terms.len() - 1;
-                clause
-                    .terms
-                    .iter()
-                    .enumerate()
-                    .map(move |(at, term)| (term.as_str(), clause.prefix && at == last))
-            })
-            .collect();
-        terms::each(text, |term, place| {
-            missing.retain(|(wanted, prefix)| {
-                if *prefix { !begins(&text[place.clone()], wanted) } else { term != *wanted }
-            });
-        });
-        missing.is_empty() && self.has_phrases(text)
-    }
-
-    /// Whether the index alone cannot tell: texts in quotation marks and beginnings have to be read.
-    pub fn has_to_be_read(&self) -> bool {
-        !self.phrases.is_empty() || self.beginnings().next().is_some()
-    }
-
-    /// Whether a text that the index found has what only reading it tells.
-    pub fn is_met_by(&self, text: &str) -> bool {
-        let mut missing: Vec<&str> = self.beginnings().collect();
-        if !missing.is_empty() {
-            terms::each(text, |_, place| {
-                missing.retain(|wanted| !begins(&text[place.clone()], wanted));
-            });
-        }
-        missing.is_empty() && self.has_phrases(text)
-    }
-
-    fn beginnings(&self) -> impl Iterator<Item = &str> {
-        let of_prefix = self.clauses.iter().filter(|clause| clause.prefix);
-        of_prefix.filter_map(|clause| clause.terms.last()).map(String::as_str)
-    }
-
-    /// Whether the texts in quotation marks stand in it.
-    pub fn has_phrases(&self, text: &str) -> bool {
-        if self.phrases.is_empty() {
-            return true;
-        }
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        self.phrases.iter().all(|phrase| flat.contains(phrase))
-    }
-
-    /// Whether a term is asked for that was made of `word`.
-    fn wants(&self, term: &str, word: &str) -> bool {
-        self.clauses.iter().any(|clause| {
-            let (last, others) =
-                clause.terms.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
-            others.iter().any(|wanted| wanted == term)
-                || if clause.prefix { begins(word, last) } else { term == last }
-        })
-    }
-}
-
-/// Whether a word, as it stands in a text, begins so.
-fn begins(word: &str, wanted: &str) -> bool {
-    terms::folded(word).starts_with(wanted)
-}
-
-impl Clause {
-    /// Terms that a word with this beginning may have where its stem is shorter than the beginning.
-    pub fn short_stems(&self) -> Vec<String> {
-        let Some(beginning) = self.terms.last().filter(|_| self.prefix) else { return Vec::new() };
-        let mut stems = terms::all(beginning);
-        stems.extend(
-            (SHORTEST_STEM..beginning.len())
-                .filter(|end| beginning.is_char_boundary(*end))
-                .map(|end| beginning[..end].to_owned()),
-        );
-        stems
-    }
-
-    fn says_little(&self) -> bool {
-        !self.prefix && self.terms.iter().all(|term| terms::is_stop(term))
-    }
-}
-
-/// The terms of one typed word. A name like `C++` counts whole, since its part says nothing; one like
-/// `better-sqlite3` by its parts, which are there whenever the whole is.
-fn clause(word: &str) -> Option<Clause> {
-    let prefix = word.len() > 1 && word.ends_with('*');
-    if prefix {
-        let stem = terms::folded(word.trim_end_matches('*'));
-        let stem = stem[..stem.floor_char_boundary(terms::LONGEST)].to_owned();
-        if stem.chars().all(char::is_alphanumeric) && !stem.chars().any(terms::is_cjk) {
-            return Some(Clause { terms: vec![stem], prefix });
-        }
-    }
-    let mut parts = Vec::new();
-    let mut whole = None;
-    let mut lone_cjk = false;
-    terms::each(word, |term, place| {
-        let text = &word[place];
-        if text.chars().count() > 1 && text.contains(|c: char| "-./:@+#&\\=".contains(c)) {
-            whole = Some(term.to_owned());
-        } else if text.chars().any(terms::is_cjk) && text.chars().count() == 1 && !parts.is_empty()
-        {
-            // The last character by itself is told by the pair before it.
-        } else {
-            lone_cjk |= text.chars().count() == 1 && text.chars().any(terms::is_cjk);
-            parts.push(term.to_owned());
-        }
-    });
-    let trivial = parts.iter().any(|part| part.len() < 2);
-    let terms = match whole {
-        Some(whole) if trivial => vec![whole],
-        _ => parts,
-    };
-    (!terms.is_empty()).then_some(Clause { terms, prefix: lone_cjk })
-}
+pub use cursor::{BadCursor, Cursor, Rank, Stretch};
+pub use excerpt::excerpt;
+pub use query::{Clause, Query};
 
 /// Which sessions and messages are looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -201,6 +39,31 @@ impl Filter {
     }
 }
 
+/// What a search gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Where the next ones begin. There may be none.
+    pub next: Option<Cursor>,
+    /// The work that one search may do was not enough: what was not looked at may have more. `next`, where there is one,
+    /// goes on with it.
+    pub is_partial: bool,
+    /// How much work it was, in the steps that are bounded.
+    pub work: u64,
+}
+
+/// How a find answers what was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// It has all words.
+    Words,
+    /// It has all, but of the last one only as the beginning of another.
+    Beginning,
+    /// It has some of them.
+    Some,
+}
+
 /// Where something was found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
@@ -214,7 +77,8 @@ pub struct Hit {
     pub session: SessionId,
     pub title: Option<String>,
     pub place: Place,
-    /// The text around the find, what was found between `**`.
+    pub answer: Answer,
+    /// The text around the find without secrets, what was found between `**`.
     pub excerpt: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
@@ -244,77 +108,6 @@ pub fn score(query: &Query, text: &str) -> f64 {
     saturated + 0.3 * (adjacent / wanted).min(1.0) + phrases
 }
 
-/// About `width` characters around the densest finds, on one line, each find between `**`.
-pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
-    let mut finds: Vec<Range<usize>> = Vec::new();
-    terms::each(text, |term, place| {
-        if query.wants(term, &text[place.clone()]) {
-            // A name comes after its parts, and takes all of them in.
-            let mut find = place;
-            while let Some(last) =
-                finds.pop_if(|last| find.start <= last.end || is_joint(&text[last.end..find.start]))
-            {
-                find = last.start.min(find.start)..last.end.max(find.end);
-            }
-            finds.push(find);
-        }
-    });
-    finds.truncate(2000);
-    let best = densest(&finds, width);
-    let start = finds.get(best).map_or(0, |find| find.start.saturating_sub(width / 4));
-    let start = text.floor_char_boundary(start);
-    let start = if start == 0 {
-        0
-    } else {
-        start + text[start..].find(' ').map_or(0, |at| at + 1).min(width / 8)
-    };
-    let start =
-        text.floor_char_boundary(start.min(finds.get(best).map_or(start, |find| find.start)));
-    let mut end = text.ceil_char_boundary((start + width).min(text.len()));
-    if let Some(find) = finds.get(best) {
-        end = end.max(find.end.min(find.start + 4 * width).max(find.start));
-        end = text.ceil_char_boundary(end);
-    }
-    let mut out = String::new();
-    let mut at = start;
-    for find in finds.iter().filter(|find| find.start >= start && find.end <= end) {
-        push_flat(&mut out, &text[at..find.start]);
-        out.push_str("**");
-        push_flat(&mut out, &text[find.clone()]);
-        out.push_str("**");
-        at = find.end;
-    }
-    push_flat(&mut out, &text[at..end]);
-    let before = if start > 0 { "…" } else { "" };
-    let after = if end < text.len() { "…" } else { "" };
-    format!("{before}{}{after}", out.trim())
-}
-
-/// Whether only signs inside a name stand between two finds.
-fn is_joint(gap: &str) -> bool {
-    gap.len() <= 2 && !gap.contains(char::is_whitespace)
-}
-
-fn densest(finds: &[Range<usize>], width: usize) -> usize {
-    let near = |at: usize| {
-        finds[at..].iter().take_while(|find| find.start < finds[at].start + width).count()
-    };
-    (0..finds.len()).max_by_key(|at| (near(*at), std::cmp::Reverse(*at))).unwrap_or(0)
-}
-
-/// White space becomes single spaces.
-fn push_flat(out: &mut String, text: &str) {
-    for c in text.chars() {
-        if c.is_whitespace() {
-            if !out.ends_with(' ') {
-                out.push(' ');
-            }
-        } else {
-            out.push(c);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -338,6 +131,10 @@ mod tests {
         check("数据库", "数据", false);
         check("getUser", "call getUserName()", false);
         check("getUser*", "call getUserName()", true);
+        check("better-sqli*", "we use better-sqlite3 here", true);
+        check("better-sqli*", "better, with sql", false);
+        check("snake_ca*", "a snake_case_name", true);
+        check("src/mai*", "see src/main.rs", true);
         check("migratio*", "two migrations", true);
         check("migratio*", "we migrate", false);
         check("Zür*", "in Zurich", true);
@@ -345,6 +142,19 @@ mod tests {
         check("\"the plan\"", "so what's the plan", true);
         check("\"plan the\"", "so what's the plan", false);
         check("how to fix the login", "login fixed", true);
+    }
+
+    #[test]
+    fn the_last_word_may_be_a_beginning() {
+        let unfinished = |text: &str, said: &str| {
+            Query::parse(text).unfinished().is_some_and(|query| query.matches(said))
+        };
+        for typed in ["stag", "stagi", "stagin", "staging", "the stagin", "our st"] {
+            assert!(unfinished(typed, "our staging server"), "{typed}");
+        }
+        for typed in ["s", "\"stag\"", "stag*", "stag \"our\"", "stag?", "数", "stag walrus", ""] {
+            assert!(!unfinished(typed, "our staging server 数据"), "{typed}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening::Holding;
-use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
@@ -20,9 +20,9 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
     Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
-    RecallRequest, Recalled, Repaired, Reserved, Reserving, Result, Sessions, Span, Store, Talks,
-    Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter, WorkflowRow,
-    Workflows,
+    RecallRequest, Recalled, Repaired, Reserved, Reserving, Result, Search, Sessions, Span, Store,
+    Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter,
+    WorkflowRow, Workflows,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -185,7 +185,7 @@ watched! { Talks {
 } }
 
 watched! { Finding {
-    fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Vec<Hit>;
+    fn search(&self, search: &Search) -> Found;
     fn index(&self, most: u32) -> u64;
 } }
 

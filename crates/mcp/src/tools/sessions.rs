@@ -1,9 +1,9 @@
 //! Finding sessions and reading them.
 
 use jiff::Timestamp;
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::Filter;
 use rethread_domain::{Message, Role, SessionId, Status};
-use rethread_engine::{ContextOptions, ListFilter, Order, Span, entry};
+use rethread_engine::{ContextOptions, ListFilter, Order, Search, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub(crate) struct Listed {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SearchArgs {
-    /// Words; "in quotation marks" as they stand; migrat* by their beginning
+    /// Words, of which the last may be a beginning; "in quotation marks" as they stand; migrat* by their beginning
     query: String,
     /// Only in this session
     session_id: Option<String>,
@@ -64,12 +64,19 @@ pub(crate) struct SearchArgs {
     until: Option<String>,
     /// At most so many; by default 20
     limit: Option<u32>,
+    /// `next` of the answer before, to go on from there
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     /// The best first
     hits: Vec<HitView>,
+    /// Give it as cursor for the next hits; not there at the end
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// The search was cut short because it took too much work: there may be more
+    partial: bool,
 }
 
 /// Which session, and how much of it.
@@ -188,14 +195,16 @@ pub(super) async fn search(
         ..Filter::default()
     };
     let limit = within("limit", args.limit, 20, MOST)?;
-    let hits = office.engine.search(&args.query, &filter, limit).await?;
-    let query = Query::parse(&args.query);
-    let mut views = Vec::with_capacity(hits.len());
-    for hit in &hits {
-        let excerpt = office.engine.masked_excerpt(&query, hit).await?;
-        views.push(HitView::of(hit, excerpt, office));
-    }
-    Ok(Found { hits: views })
+    let after = args.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
+        Failure::new("The cursor is not one", "give `next` of the answer before, as it is")
+    })?;
+    let search = Search { after, ..Search::new(&args.query, filter, limit) };
+    let found = office.engine.search(search).await?;
+    Ok(Found {
+        hits: found.hits.iter().map(|hit| HitView::of(hit, office)).collect(),
+        next: found.next.map(|next| next.to_string()),
+        partial: found.is_partial,
+    })
 }
 
 pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Result<Got, Failure> {

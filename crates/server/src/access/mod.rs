@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use rethread_domain::access::{Pass, Role, Token};
+use rethread_engine::Stop;
 
 use crate::extract::is_read;
 use crate::problem::Problem;
@@ -136,11 +137,13 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
             .into_response();
     }
     request.extensions_mut().insert(caller.clone());
+    let stop = Stop::default();
+    request.extensions_mut().insert(stop.clone());
     let work = next.run(request);
     let mut response = if is_endless(&path) {
         work.await
     } else {
-        app.workers.run(&caller.token.user, work).await
+        app.workers.run(&caller.token.user, &stop, work).await
     };
     response
         .extensions_mut()

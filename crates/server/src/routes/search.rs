@@ -2,8 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::search::{Cursor, Filter, Found};
 use rethread_domain::{Role, Status};
+use rethread_engine::Search;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,10 +14,10 @@ use super::ok;
 use super::sessions::{Status_, scope};
 use crate::access::Caller;
 use crate::cursor;
-use crate::extract::Params;
+use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{HitView, Page};
+use crate::views::{FoundView, HitView};
 
 const TAG: &str = "sessions";
 
@@ -29,7 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Sought {
-    /// Words in any form, names whole and by their parts, "quoted" as they stand, `begin*`
+    /// Words in any form, names whole and by their parts, "quoted" as they stand, `begin*`; the last word may be a beginning too
     q: String,
     session: Option<String>,
     user: Option<String>,
@@ -48,6 +49,8 @@ pub(crate) struct Sought {
     until: Option<String>,
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
+    /// `next` of the answer before
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -76,10 +79,14 @@ fn moment(text: Option<&str>) -> Result<Option<jiff::Timestamp>, Problem> {
 }
 
 /// Finds what was said, in messages, titles and summaries
-#[utoipa::path(get, path = "/search", tag = TAG, params(Sought), responses((status = 200, body = Page<HitView>)))]
+///
+/// Secrets are masked, and cannot be found. The work of one search is bounded: `partial` says that it was cut short, and
+/// `next` goes on with the rest.
+#[utoipa::path(get, path = "/search", tag = TAG, params(Sought), responses((status = 200, body = FoundView)))]
 async fn search(
     State(app): State<App>,
     caller: Caller,
+    Leaving(stop): Leaving,
     Params(sought): Params<Sought>,
 ) -> Result<Response, Problem> {
     let limit = cursor::limit(sought.limit)?;
@@ -98,17 +105,20 @@ async fn search(
         since: moment(sought.since.as_deref())?,
         until: moment(sought.until.as_deref())?,
     };
-    let hits = app.engine.search(&sought.q, &filter, limit).await?;
-    ok(&Page { items: found(&app, &sought.q, &hits).await?, next: None })
+    let after = sought.cursor.as_deref().map(place).transpose()?;
+    let search = Search { after, stop, ..Search::new(&sought.q, filter, limit) };
+    ok(&view(&app, &app.engine.search(search).await?))
 }
 
-/// What was found, without secrets.
-pub(crate) async fn found(app: &App, words: &str, hits: &[Hit]) -> Result<Vec<HitView>, Problem> {
-    let query = Query::parse(words);
-    let mut views = Vec::with_capacity(hits.len());
-    for hit in hits {
-        let excerpt = app.engine.masked_excerpt(&query, hit).await?;
-        views.push(HitView::of(app, hit, excerpt));
+/// Where a search goes on.
+pub(crate) fn place(cursor: &str) -> Result<Cursor, Problem> {
+    cursor.parse().map_err(|_| cursor::bad())
+}
+
+pub(crate) fn view(app: &App, found: &Found) -> FoundView {
+    FoundView {
+        items: found.hits.iter().map(|hit| HitView::of(app, hit)).collect(),
+        next: found.next.map(|next| next.to_string()),
+        partial: found.is_partial,
     }
-    Ok(views)
 }

@@ -8,8 +8,8 @@ pub(crate) mod workflow;
 
 pub(crate) use event::EventView;
 pub(crate) use session::{
-    Appended, ContextView, ConversationView, HitView, MessageView, OpenedView, SessionView, Whole,
-    dollars,
+    Appended, ContextView, ConversationView, FoundView, HitView, MessageView, OpenedView,
+    SessionView, Whole, dollars,
 };
 pub(crate) use turn::{QuestionView, TurnView};
 

@@ -237,6 +237,18 @@ impl From<Context> for ContextView {
     }
 }
 
+/// What a search gave.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FoundView {
+    /// The best first
+    pub(crate) items: Vec<HitView>,
+    /// Give it as `cursor` for the next part; not there at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+    /// The search was cut short because it took too much work: there may be more than is given here.
+    pub(crate) partial: bool,
+}
+
 /// Something that was found.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitView {
@@ -257,8 +269,7 @@ pub(crate) struct HitView {
 }
 
 impl HitView {
-    /// With an excerpt that was masked before it was cut.
-    pub(crate) fn of(app: &App, hit: &Hit, excerpt: String) -> Self {
+    pub(crate) fn of(app: &App, hit: &Hit) -> Self {
         let (kind, seq, role, timestamp) = match &hit.place {
             Place::Message { seq, role, at } => {
                 ("message", Some(*seq), Some(role.as_str().to_owned()), Some(*at))
@@ -270,7 +281,7 @@ impl HitView {
             session_id: hit.session.to_string(),
             title: app.clean_some(hit.title.as_deref()),
             kind: kind.to_owned(),
-            excerpt,
+            excerpt: hit.excerpt.clone(),
             score: hit.score,
             seq,
             role,

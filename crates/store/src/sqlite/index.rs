@@ -1,7 +1,11 @@
 //! The search index: it follows the log by a watermark in each session's row.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use jiff::tz::TimeZone;
 use rethread_domain::rank::Places;
+use rethread_domain::redact::Redactor;
 use rethread_domain::{Message, Role, Seq, number, terms};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
@@ -15,6 +19,9 @@ use crate::types::{Order, Span};
 
 /// Messages that go into the index in one transaction.
 pub(super) const STEP: u32 = 500;
+
+/// Finds what is never put into the index.
+static RULES: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([]));
 
 /// How long the index waits for another process.
 const IMPATIENCE: std::time::Duration = std::time::Duration::from_millis(250);
@@ -159,11 +166,20 @@ pub(super) fn reach(connection: &Connection, row: &SessionRow, seq: Seq) -> Resu
     }
 }
 
+/// The text of a message as it can be searched: without what is marked or recognised as a secret, which is masked for others
+/// and must not be found by its parts either.
+pub(super) fn searchable(message: &Message) -> Cow<'_, str> {
+    match message.masked() {
+        Cow::Borrowed(text) => RULES.redact(text).text,
+        Cow::Owned(text) => Cow::Owned(RULES.redact(&text).text.into_owned()),
+    }
+}
+
 /// What the index holds of a message: its words, and what it can be filtered by.
 pub(super) fn terms_of(message: &Message) -> String {
     format!(
         "{} {} {} {}",
-        terms::joined(message.body.head()),
+        terms::joined(&searchable(message)),
         role_term(message.role),
         day_term(number::days(message.at)),
         month_term(month_of(message.at)),
@@ -195,7 +211,7 @@ fn titles(connection: &Connection, most: u32) -> Result<u32> {
         for (key, text) in texts {
             delete.execute([key])?;
             if let Some(text) = text {
-                insert.execute((key, terms::joined(text)))?;
+                insert.execute((key, terms::joined(&RULES.redact(text).text)))?;
             }
         }
         connection

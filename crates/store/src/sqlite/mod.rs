@@ -42,7 +42,7 @@ use jiff::Timestamp;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening::Holding;
-use rethread_domain::search::{Filter, Hit, Query};
+use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
@@ -51,6 +51,7 @@ use rusqlite::Connection;
 use self::read::Texts;
 use self::writer::Writer;
 use crate::error::{Error, Result};
+use crate::search::Search;
 use crate::types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Grant, Health, ListFilter,
     OpeningCount, RecallRequest, Recalled, Repaired, Span, StoreUrl, Usage,
@@ -109,15 +110,19 @@ impl SqliteStore {
 
     /// Reads one state of the store.
     fn read<T>(&self, job: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.read_metered(|connection| job(connection))
+    }
+
+    fn read_metered<T>(&self, job: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let lock = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         self.file.check()?;
         let idle = lock().pop();
-        let reader = match idle {
+        let mut reader = match idle {
             Some(reader) => reader,
             None => connection::reader(&self.path)?,
         };
         reader.prepare_cached("begin")?.raw_execute()?;
-        let answer = job(&reader);
+        let answer = job(&mut reader);
         let ended = reader.prepare_cached("commit").and_then(|mut commit| commit.raw_execute());
         let mut readers = lock();
         if ended.is_ok() && readers.len() < READERS {
@@ -301,8 +306,8 @@ impl Talks for SqliteStore {
 
 #[async_trait]
 impl Finding for SqliteStore {
-    async fn search(&self, query: &Query, filter: &Filter, limit: u32) -> Result<Vec<Hit>> {
-        self.read(|connection| search::search(connection, query, filter, limit))
+    async fn search(&self, search: &Search) -> Result<Found> {
+        self.read_metered(|connection| search::search(connection, search))
     }
 
     async fn index(&self, most: u32) -> Result<u64> {

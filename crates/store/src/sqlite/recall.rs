@@ -230,7 +230,7 @@ fn unindexed_terms(
             limit: MOST_UNINDEXED,
         };
         scope.visit(connection, span, |message| {
-            found.push((message.message.seq, terms::all(message.message.body.head())));
+            found.push((message.message.seq, terms::all(&index::searchable(&message.message))));
             Ok(true)
         })?;
     }

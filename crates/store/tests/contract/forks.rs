@@ -2,10 +2,10 @@
 
 use rethread_domain::context::Limits;
 use rethread_domain::message::NewMessage;
-use rethread_domain::search::{Filter, Place, Query};
+use rethread_domain::search::{Filter, Place};
 use rethread_domain::session::Origin;
 use rethread_domain::{Fact, SessionId, Status};
-use rethread_store::{Error, RecallRequest};
+use rethread_store::{Error, RecallRequest, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, user};
 
 use crate::on_each;
@@ -22,7 +22,7 @@ async fn said(store: &TestStore, texts: &[&str]) -> SessionId {
 
 /// The sessions in which a word is found, each with the number of the message.
 async fn found(store: &TestStore, words: &str, filter: &Filter) -> Vec<(SessionId, u32)> {
-    let hits = store.search(&Query::parse(words), filter, 50).await.unwrap();
+    let hits = store.search(&Search::new(words, filter.clone(), 50)).await.unwrap().hits;
     let message = |place: Place| match place {
         Place::Message { seq, .. } => Some(seq),
         Place::Title | Place::Summary => None,

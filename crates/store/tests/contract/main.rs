@@ -22,6 +22,8 @@ mod purge;
 mod random;
 mod recall;
 mod search;
+mod search_bounds;
+mod search_hidden;
 mod sessions;
 mod stalls;
 mod talks;

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use futures::executor::block_on;
 use rethread_domain::SessionId;
-use rethread_domain::search::{Filter, Query};
-use rethread_store::{Append, ListFilter, StoreUrl, open};
+use rethread_domain::search::Filter;
+use rethread_store::{Append, ListFilter, Search, StoreUrl, open};
 use rethread_testkit::{TestStore, at, beginning, user};
 
 /// Names the store to a process that works for a test.
@@ -30,8 +30,8 @@ fn work(path: PathBuf, shared: Option<SessionId>) -> SessionId {
             if n % 10 == 0 {
                 // Another may be indexing: that is not waited for.
                 drop(store.index(100).await);
-                let hits = store.search(&Query::parse("zebra"), &Filter::default(), 5).await;
-                assert!(!hits.unwrap().is_empty());
+                let hits = store.search(&Search::new("zebra", Filter::default(), 5)).await;
+                assert!(!hits.unwrap().hits.is_empty());
                 let filter = ListFilter { limit: 5, ..ListFilter::default() };
                 assert!(!store.list(&filter).await.unwrap().is_empty());
             }

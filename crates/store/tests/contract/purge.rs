@@ -3,9 +3,9 @@
 use rethread_domain::context::Limits;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage};
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::Filter;
 use rethread_domain::{Fact, SessionId};
-use rethread_store::{Error, RecallRequest};
+use rethread_store::{Error, RecallRequest, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, user};
 
 use crate::on_each;
@@ -14,7 +14,7 @@ use crate::on_each;
 const SECRET: &str = "hunter2xyzzy";
 
 async fn hits(store: &TestStore) -> usize {
-    store.search(&Query::parse(SECRET), &Filter::default(), 10).await.unwrap().len()
+    store.search(&Search::new(SECRET, Filter::default(), 10)).await.unwrap().hits.len()
 }
 
 fn secret() -> NewMessage {

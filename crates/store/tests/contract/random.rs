@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage, Usage};
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::Filter;
 use rethread_domain::session::Move;
 use rethread_domain::{Fact, Role, SessionId};
+use rethread_store::Search;
 use rethread_testkit::{TestStore, Texts, at, message};
 
 use crate::feed::expect_whole;
@@ -216,7 +217,12 @@ async fn expect_all_there(store: &TestStore, expected: &Expected) {
         }
     }
     for (word, visible) in words {
-        let hits = store.search(&Query::parse(&word), &Filter::default(), 5).await.unwrap();
+        // In quotation marks it is not taken for the beginning of another.
+        let hits = store
+            .search(&Search::new(&format!("{word:?}"), Filter::default(), 5))
+            .await
+            .unwrap()
+            .hits;
         assert_eq!(!hits.is_empty(), visible, "{word}");
     }
 }

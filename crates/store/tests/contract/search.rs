@@ -3,17 +3,17 @@
 use jiff::SignedDuration;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
-use rethread_domain::search::{Filter, Hit, Place, Query};
+use rethread_domain::search::{Answer, Filter, Hit, Place};
 use rethread_domain::session::Beginning;
 use rethread_domain::summary::{Author, Summary};
 use rethread_domain::{Fact, Role, SessionId, Status};
-use rethread_store::Error;
+use rethread_store::{Error, Search};
 use rethread_testkit::{TestStore, assistant, at, beginning, user};
 
 use crate::on_each;
 
 async fn search(store: &TestStore, words: &str, filter: &Filter) -> Vec<Hit> {
-    store.search(&Query::parse(words), filter, 50).await.unwrap()
+    store.search(&Search::new(words, filter.clone(), 50)).await.unwrap().hits
 }
 
 /// The numbers of the messages that were found, in order.
@@ -137,7 +137,9 @@ fn a_hit_shows_where_and_what() {
             let place = Place::Message { seq: 2, role: Role::Assistant, at: at(5) };
             let excerpt = "Then the **zebra** came home.".to_owned();
             let score = hits[0].score;
-            let expected = Hit { session: id, title: Some("Shop".into()), place, excerpt, score };
+            let title = Some("Shop".to_owned());
+            let answer = Answer::Words;
+            let expected = Hit { session: id, title, place, answer, excerpt, score };
             assert_eq!(hits, [expected]);
         })
         .await;
@@ -331,7 +333,7 @@ fn filters_let_through_only_what_fits() {
         })
         .await;
         let unknown = Filter { session: Some(SessionId::generate()), ..Filter::default() };
-        let missing = store.search(&Query::parse("needle"), &unknown, 5).await;
+        let missing = store.search(&Search::new("needle", unknown.clone(), 5)).await;
         assert!(matches!(missing, Err(Error::NotFound(_))));
     });
 }

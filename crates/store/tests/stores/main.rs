@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use futures::executor::block_on;
 use rethread_domain::SessionId;
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::Filter;
 use rethread_domain::turn::Update;
-use rethread_store::{Append, StoreUrl, open};
+use rethread_store::{Append, Search, StoreUrl, open};
 use rethread_testkit::{assistant, context, user};
 use serde_json::Value;
 
@@ -58,11 +58,17 @@ fn every_version_is_searched_resumed_and_written_to() {
         fs::copy(fixture.join("store.db"), &path).unwrap();
         block_on(async {
             let store = open(&StoreUrl::Sqlite(path)).await.unwrap();
-            let hits =
-                store.search(&Query::parse("better-sqlite3"), &Filter::default(), 9).await.unwrap();
+            let hits = store
+                .search(&Search::new("better-sqlite3", Filter::default(), 9))
+                .await
+                .unwrap()
+                .hits;
             assert!(!hits.is_empty());
-            let gone =
-                store.search(&Query::parse("hunter2xyzzy"), &Filter::default(), 9).await.unwrap();
+            let gone = store
+                .search(&Search::new("hunter2xyzzy", Filter::default(), 9))
+                .await
+                .unwrap()
+                .hits;
             assert_eq!(gone, []);
             let fork: SessionId = "01990000-0000-7000-8000-000000000002".parse().unwrap();
             let told = context(&store, fork, Some("which library for the database?")).await;

@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::search::{Clause, Filter, Query};
 use rethread_domain::{Session, SessionId, Status};
-use rethread_engine::ListFilter;
+use rethread_engine::{ListFilter, Search, Stop};
 use serde::Deserialize;
 
 use crate::access::Caller;
 use crate::cursor;
 use crate::dashboard::frame::{self, Frame, Nav};
 use crate::dashboard::words::{self, some};
-use crate::extract::Params;
+use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
 use crate::routes::sessions::scope;
 use crate::state::App;
@@ -142,12 +142,13 @@ impl Find {
 
 /// The words that are looked for, each by itself.
 fn wanted(q: &str) -> Vec<Query> {
-    let clauses = Query::parse(q).clauses.into_iter();
+    let query = Query::parse(q);
+    let clauses = query.clauses.into_iter().chain(query.begun);
     let each = clauses.flat_map(|Clause { terms, prefix }| {
         let last = terms.len();
         (1..).zip(terms).map(move |(at, term)| Query {
             clauses: vec![Clause { terms: vec![term], prefix: prefix && at == last }],
-            phrases: Vec::new(),
+            ..Query::default()
         })
     });
     each.collect()
@@ -207,6 +208,8 @@ struct Results {
     is_admin: bool,
     /// Where there is no session at all.
     begin: Option<Begin>,
+    /// The search was cut short.
+    is_partial: bool,
 }
 
 #[derive(Template)]
@@ -220,7 +223,7 @@ struct List {
     results: Results,
 }
 
-async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Problem> {
+async fn found(app: &App, caller: &Caller, asked: &Asked, stop: Stop) -> Result<Results, Problem> {
     let mut results = Results {
         q: asked.q.trim().to_owned(),
         rows: Vec::new(),
@@ -230,6 +233,7 @@ async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Pro
         is_filtered: asked.is_filtered(),
         is_admin: caller.is_admin(),
         begin: None,
+        is_partial: false,
     };
     if results.q.is_empty() {
         (results.rows, results.older) = listed(app, caller, asked).await?;
@@ -237,7 +241,8 @@ async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Pro
             results.begin = Begin::of(app)?;
         }
     } else {
-        results.finds = sought(app, caller, asked).await?;
+        (results.finds, results.older, results.is_partial) =
+            sought(app, caller, asked, stop).await?;
     }
     Ok(results)
 }
@@ -268,7 +273,13 @@ async fn listed(
     Ok((found.iter().map(|session| Row::of(app, session)).collect(), older))
 }
 
-async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, Problem> {
+/// The finds, where they go on, and whether the search was cut short.
+async fn sought(
+    app: &App,
+    caller: &Caller,
+    asked: &Asked,
+    stop: Stop,
+) -> Result<(Vec<Find>, Option<String>, bool), Problem> {
     let filter = Filter {
         user: scope(caller, some(&asked.user)),
         project: some(&asked.project),
@@ -277,25 +288,23 @@ async fn sought(app: &App, caller: &Caller, asked: &Asked) -> Result<Vec<Find>, 
         status: asked.status()?,
         ..Filter::default()
     };
-    let mut q = asked.q.trim().to_owned();
-    let mut hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
-    // Somebody may be in the middle of a word.
-    if hits.is_empty() && q.ends_with(char::is_alphanumeric) {
-        q.push('*');
-        hits = app.engine.search(&q, &filter, cursor::USUAL).await?;
-    }
-    let views = crate::routes::search::found(app, &q, &hits).await?;
-    let wanted = wanted(&q);
-    Ok(views.into_iter().map(|view| Find::of(app, &wanted, view)).collect())
+    // A cursor of the list may still be there when somebody begins to type.
+    let after = asked.cursor.parse().ok();
+    let search = Search { after, stop, ..Search::new(asked.q.trim(), filter, cursor::USUAL) };
+    let found = crate::routes::search::view(app, &app.engine.search(search).await?);
+    let wanted = wanted(asked.q.trim());
+    let finds = found.items.into_iter().map(|view| Find::of(app, &wanted, view)).collect();
+    Ok((finds, found.next.map(|next| format!("/?{}", asked.query(&next))), found.partial))
 }
 
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
+    Leaving(stop): Leaving,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
-    let results = found(&app, &caller, &asked).await?;
+    let results = found(&app, &caller, &asked, stop).await?;
     let mut agents: Vec<String> =
         app.program.agents()?.into_iter().map(|agent| agent.name).collect();
     if !asked.agent.is_empty() && !agents.contains(&asked.agent) {
@@ -316,9 +325,10 @@ pub(super) async fn page(
 pub(super) async fn results(
     State(app): State<App>,
     caller: Caller,
+    Leaving(stop): Leaving,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
-    frame::page(&found(&app, &caller, &asked).await?)
+    frame::page(&found(&app, &caller, &asked, stop).await?)
 }
 
 #[cfg(test)]

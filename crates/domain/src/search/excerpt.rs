@@ -1,0 +1,77 @@
+//! The text around a find, as it is shown.
+
+use std::ops::Range;
+
+use super::Query;
+use crate::terms;
+
+/// About `width` characters around the densest finds, on one line, each find between `**`.
+pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
+    let mut finds: Vec<Range<usize>> = Vec::new();
+    terms::each(text, |term, place| {
+        if query.wants(term, &text[place.clone()]) {
+            // A name comes after its parts, and takes all of them in.
+            let mut find = place;
+            while let Some(last) =
+                finds.pop_if(|last| find.start <= last.end || is_joint(&text[last.end..find.start]))
+            {
+                find = last.start.min(find.start)..last.end.max(find.end);
+            }
+            finds.push(find);
+        }
+    });
+    finds.truncate(2000);
+    let best = densest(&finds, width);
+    let start = finds.get(best).map_or(0, |find| find.start.saturating_sub(width / 4));
+    let start = text.floor_char_boundary(start);
+    let start = if start == 0 {
+        0
+    } else {
+        start + text[start..].find(' ').map_or(0, |at| at + 1).min(width / 8)
+    };
+    let start =
+        text.floor_char_boundary(start.min(finds.get(best).map_or(start, |find| find.start)));
+    let mut end = text.ceil_char_boundary((start + width).min(text.len()));
+    if let Some(find) = finds.get(best) {
+        end = end.max(find.end.min(find.start + 4 * width).max(find.start));
+        end = text.ceil_char_boundary(end);
+    }
+    let mut out = String::new();
+    let mut at = start;
+    for find in finds.iter().filter(|find| find.start >= start && find.end <= end) {
+        push_flat(&mut out, &text[at..find.start]);
+        out.push_str("**");
+        push_flat(&mut out, &text[find.clone()]);
+        out.push_str("**");
+        at = find.end;
+    }
+    push_flat(&mut out, &text[at..end]);
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < text.len() { "…" } else { "" };
+    format!("{before}{}{after}", out.trim())
+}
+
+/// Whether only signs inside a name stand between two finds.
+fn is_joint(gap: &str) -> bool {
+    gap.len() <= 2 && !gap.contains(char::is_whitespace)
+}
+
+fn densest(finds: &[Range<usize>], width: usize) -> usize {
+    let near = |at: usize| {
+        finds[at..].iter().take_while(|find| find.start < finds[at].start + width).count()
+    };
+    (0..finds.len()).max_by_key(|at| (near(*at), std::cmp::Reverse(*at))).unwrap_or(0)
+}
+
+/// White space becomes single spaces.
+fn push_flat(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_whitespace() {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else {
+            out.push(c);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which sessions a filter asks for, and what the index is asked.
+
+use rethread_domain::search::{Clause, Filter, Query};
+use rusqlite::{Connection, params_from_iter};
+
+use super::super::damage;
+use super::super::index::{self, quoted};
+use super::super::read::{self, Chosen};
+use super::super::rows;
+use crate::error::Result;
+
+/// Up to so many sessions are looked through one by one when a filter names them.
+const FEW_SESSIONS: usize = 64;
+/// Months in a filter that are looked up by their terms.
+const MOST_MONTHS: i64 = 240;
+
+/// Whether a session is among those that a filter asks for.
+pub(super) fn fits(connection: &Connection, filter: &Filter, no: i64) -> Result<bool> {
+    let mut chosen = chosen(filter);
+    chosen.add("no = ?", Some(no.into()));
+    let sql = format!("select 1 from session {}", chosen.condition());
+    Ok(connection.prepare_cached(&sql)?.exists(params_from_iter(&chosen.values))?)
+}
+
+fn chosen(filter: &Filter) -> Chosen {
+    let mut chosen = Chosen::default();
+    chosen.names(
+        filter.user.as_ref(),
+        filter.project.as_ref(),
+        filter.kind.as_ref(),
+        filter.agent.as_ref(),
+    );
+    if let Some(status) = filter.status {
+        chosen.add("status = ?", Some(rows::status_number(status).into()));
+    }
+    chosen.add("deleted_at is null", None);
+    chosen
+}
+
+/// The sessions that a filter leaves, if they are few.
+pub(super) fn few_sessions(
+    connection: &Connection,
+    filter: &Filter,
+) -> Result<Option<Vec<rows::SessionRow>>> {
+    let chosen = chosen(filter);
+    if chosen.values.is_empty() {
+        return Ok(None);
+    }
+    let sql = format!("{} limit {}", chosen.condition(), FEW_SESSIONS + 1);
+    let mut statement = connection.prepare_cached(&rows::select_session(&sql))?;
+    let few = damage::sessions(connection, &mut statement, params_from_iter(&chosen.values))?;
+    Ok((few.len() <= FEW_SESSIONS).then_some(few))
+}
+
+/// All of these, as the index is asked for them.
+pub(super) fn all_of(clauses: &[Clause]) -> String {
+    let terms = clauses.iter().flat_map(|clause| {
+        let last = clause.terms.len() - 1;
+        clause.terms.iter().enumerate().map(move |(at, term)| {
+            if clause.prefix && at == last {
+                let short = clause.short_stems();
+                let mut either = vec![format!("{} *", quoted(term))];
+                either.extend(short.iter().map(|stem| quoted(stem)));
+                format!("({})", either.join(" OR "))
+            } else {
+                quoted(term)
+            }
+        })
+    });
+    format!("({})", terms.collect::<Vec<_>>().join(" AND "))
+}
+
+/// What the index of messages is asked.
+pub(super) fn expression(
+    connection: &Connection,
+    query: &Query,
+    filter: &Filter,
+) -> Result<String> {
+    let role = filter.role.map(|role| format!(" AND {}", quoted(&index::role_term(role))));
+    let time = months(connection, filter)?;
+    Ok(format!("{}{}{time}", all_of(&query.clauses), role.unwrap_or_default()))
+}
+
+/// The months of a filter in time, where they are not too many to name.
+fn months(connection: &Connection, filter: &Filter) -> Result<String> {
+    let Some(since) = filter.since else { return Ok(String::new()) };
+    let until = match filter.until {
+        Some(until) => until,
+        None => read::last_active(connection)?.unwrap_or(since),
+    };
+    let (from, to) = (index::month_of(since), index::month_of(until));
+    if to < from || to - from > MOST_MONTHS {
+        return Ok(String::new());
+    }
+    let months: Vec<String> = (from..=to).map(|month| quoted(&index::month_term(month))).collect();
+    Ok(format!(" AND ({})", months.join(" OR ")))
+}
