@@ -131,7 +131,7 @@ pub(crate) fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
         }
         let is_decided = is_decision(&point);
         let says_something = |term: &String| {
-            !terms::is_stop(term) && !(is_decided && DECIDED.contains(&term.as_str()))
+            !(terms::is_stop(term) || is_decided && DECIDED.contains(&term.as_str()))
         };
         let words: HashSet<String> =
             terms::all(&point.text).into_iter().filter(says_something).collect();
