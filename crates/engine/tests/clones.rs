@@ -277,13 +277,18 @@ fn all_pairs(turned: bool) {
             commit(&one.root);
         }
     }
+    check_all(&pairs, &started, &a, &b);
+}
+
+/// Everything that holds in the end.
+fn check_all(pairs: &[Pair], started: &[SessionId], a: &Member, b: &Member) {
     let mut files = String::new();
     written(&a.root.join("conversations"), &mut files);
-    let all = [&a, &b].map(Member::sessions);
-    for pair in &pairs {
-        check(pair, [&a, &b], all.each_ref(), &files);
+    let all = [a, b].map(Member::sessions);
+    for pair in pairs {
+        check(pair, [a, b], all.each_ref(), &files);
     }
-    for (member, sessions) in [&a, &b].into_iter().zip(&all) {
+    for (member, sessions) in [a, b].into_iter().zip(&all) {
         for (session, said) in sessions.values() {
             for line in session.summary.iter().flat_map(|summary| summary.lines()) {
                 let told = line.split_once(": ").map_or(line, |(_, told)| told);
@@ -291,7 +296,7 @@ fn all_pairs(turned: bool) {
                 assert!(is_said, "{}: {line} in {said:?}", member.name);
             }
         }
-        for id in &started {
+        for id in started {
             assert_eq!(sessions[id].1.len(), 1, "{id} in {}", member.name);
         }
         assert_eq!(
@@ -301,8 +306,8 @@ fn all_pairs(turned: bool) {
         let health = block_on(member.engine.check()).unwrap().health;
         assert_eq!((health.damage, health.drift), (vec![], vec![]));
     }
-    a.merge(&b);
-    b.merge(&a);
+    a.merge(b);
+    b.merge(a);
     assert_eq!(a.tree(), b.tree());
 }
 

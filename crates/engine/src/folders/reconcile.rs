@@ -58,15 +58,16 @@ impl Engine {
         }
         if let Some(card) = own.filter(|_| first.deleted_at.is_none()) {
             self.heed(card, first, set, is_news).await?;
-        } else if let Some(card) = card.as_ref().filter(|card| !found.roots.contains(&card.id)) {
-            if own.is_none() {
-                followed.troubles.push(format!(
-                    "{}: session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
-                    path.display(),
-                    card.id,
-                    first.id
-                ));
-            }
+        } else if let Some(card) = &card
+            && own.is_none()
+            && !found.roots.contains(&card.id)
+        {
+            followed.troubles.push(format!(
+                "{}: session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
+                path.display(),
+                card.id,
+                first.id
+            ));
         }
         for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
             self.move_to(session.id, Status::Archived, session.last_active_at).await?;
@@ -332,7 +333,9 @@ impl Engine {
             if session.deleted_at.is_some() {
                 continue;
             }
-            let own = self.store.home(*id).await?.unwrap_or_else(|| place.home.clone());
+            let stored = self.store.home(*id).await?;
+            let own = stored.clone().unwrap_or_else(|| place.home.clone());
+            let own_card = own.card.clone();
             let before = known.get(index).map_or(session.last_seq, Known::last);
             let (first, others) = compare::tail(&branch.absent, before);
             if others > 0 {
@@ -356,7 +359,13 @@ impl Engine {
             home.last_id = self.line_before(&session, home.seq + 1).await?;
             self.write_on(&place.locked, &session, &mut home, followed).await?;
             self.describe(place, &session, &mut home, followed).await?;
-            self.store.set_home(*id, home).await?;
+            if home.card == place_stamp(place)? && own_card.is_empty() {
+                // Something was wrong when it was looked at last: that is decided in the end.
+                home.card.clear();
+            }
+            if stored.as_ref() != Some(&home) {
+                self.store.set_home(*id, home).await?;
+            }
         }
         Ok(())
     }
@@ -366,11 +375,10 @@ impl Engine {
     async fn remember(&self, place: &Place, taken: &[Taken], has_trouble: bool) -> Result<()> {
         let log = place.locked.stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
         for id in taken.iter().filter_map(|one| one.id) {
-            if let Some(mut home) = self.store.home(id).await? {
-                home.log.clone_from(&log);
-                if has_trouble {
-                    home.card.clear();
-                }
+            let Some(before) = self.store.home(id).await? else { continue };
+            let card = if has_trouble { String::new() } else { place_stamp(place)? };
+            let home = Home { log: log.clone(), card, ..before.clone() };
+            if home != before {
                 self.store.set_home(id, home).await?;
             }
         }
@@ -424,6 +432,11 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// How the description of a folder stands.
+fn place_stamp(place: &Place) -> Result<String> {
+    Ok(place.locked.card_stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default())
 }
 
 /// Up to where a fork shares the messages of another session.
