@@ -229,17 +229,8 @@ fn by_engine(error: &Error) -> Report {
             found("id_taken", BAD_INPUT, "a new message needs an id of its own, or none")
         }
         Error::Agent { agent, trouble } => by_trouble(agent, trouble, true),
-        Error::Unanswered { outcome, resets_at, .. } => Report {
-            code: outcome,
-            exit: REFUSED,
-            hint: Some(match resets_at {
-                Some(at) => format!(
-                    "the limit is lifted at {at}; until then another agent can go on: `rethread continue --with AGENT`"
-                ),
-                None => "what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`".to_owned(),
-            }),
-        },
-        Error::Busy { .. }
+        Error::Unanswered { .. }
+        | Error::Busy { .. }
         | Error::NotResumable { .. }
         | Error::Interrupted
         | Error::Elsewhere(_)
@@ -268,6 +259,18 @@ fn by_engine(error: &Error) -> Report {
 fn by_talk(error: &Error) -> Report {
     let found = |code, exit, hint: &str| Report { code, exit, hint: Some(hint.to_owned()) };
     match error {
+        Error::Unanswered { outcome, resets_at: Some(at), .. } => found(
+            outcome,
+            REFUSED,
+            &format!(
+                "the limit is lifted at {at}; until then another agent can go on: `rethread continue --with AGENT`"
+            ),
+        ),
+        Error::Unanswered { outcome, .. } => found(
+            outcome,
+            REFUSED,
+            "what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`",
+        ),
         Error::Busy { session, .. } => {
             let id = session.short();
             let hint = format!(

@@ -97,7 +97,7 @@ fn is_model_error(text: &str) -> bool {
     let text = text.to_lowercase().replace('’', "'");
     let begins =
         |beginning: &&str| text.trim_start_matches(['⚠', '❌', '*', ' ']).starts_with(*beginning);
-    BEGINNINGS.iter().any(|beginning| begins(&beginning))
+    BEGINNINGS.iter().any(begins)
         || begins(&"error:") && (is_status(&text) || SIGNS.iter().any(|sign| text.contains(sign)))
 }
 

@@ -68,8 +68,8 @@ impl Engine {
         let now = self.clock.now();
         let (conversation, agent) = (&attached.opening.conversation, &attached.opening.agent);
         let message = |said: Said| {
-            let mut extras = Extras::default();
-            extras.agent = Some(agent.clone()).filter(|_| !said.is_user);
+            let agent = Some(agent.clone()).filter(|_| !said.is_user);
+            let mut extras = Extras { agent, ..Extras::default() };
             extras.other.insert(TAKEN_IN.to_owned(), attached.native.clone().into());
             NewMessage {
                 id: None,
