@@ -408,7 +408,7 @@ impl Driver<'_> {
                 // As it was before: whether the task was interrupted is of weight.
                 workflow: before,
             };
-        self.work.push(Box::pin(async { Finished::Task(Box::new(attempt.run().await)) }));
+        self.work.push(Box::pin(async { Finished::Task(Box::new(Box::pin(attempt.run()).await)) }));
         Ok(())
     }
 

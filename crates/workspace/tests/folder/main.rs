@@ -90,8 +90,11 @@ pub(crate) fn card() -> Card {
         id: "0192f000-0000-7000-8000-000000000001".into(),
         kind: "brainstorm".into(),
         title: Some("API design".into()),
+        title_set: None,
         status: "paused".into(),
+        status_set: None,
         summary: None,
+        summary_upto: None,
         command: Some("/workspace.brainstorm".into()),
         prompt_hash: Some("abc".into()),
         model: None,
@@ -99,6 +102,8 @@ pub(crate) fn card() -> Card {
         agent: Some("codex".into()),
         created: "2026-11-16T04:05:06Z".into(),
         last_active: "2026-11-16T05:05:06Z".into(),
+        last: Vec::new(),
+        summaries: Vec::new(),
         other: Map::new(),
     }
 }
