@@ -1,7 +1,7 @@
 //! The rules of a workflow in the plainest words, to compare the real one with.
 
 use rethread_domain::workflow::{
-    Command, Effect, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
+    Command, Effect, Event, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
