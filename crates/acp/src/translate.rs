@@ -288,8 +288,8 @@ mod tests {
             let text = expected.to_owned();
             assert_eq!(translated(chunk("agent_thought_chunk")), Some(Update::Thought { text }));
             assert_eq!(translated(chunk("user_message_chunk")), None);
-            let request = request(&chunk("user_message_chunk").to_string());
-            assert_eq!(request.as_deref(), Some(expected));
+            let replayed = super::chunk(&chunk("user_message_chunk").to_string()).unwrap();
+            assert_eq!((replayed.is_user, replayed.text.as_str()), (true, expected));
         }
     }
 
