@@ -14,7 +14,7 @@ use rethread_acp::Shell;
 use rethread_bench::{Dice, Times, millis, open, options, program, ratio, say, text};
 use rethread_domain::Session;
 use rethread_domain::workflow::{
-    Charter, Command, Event, Issue, Limits, Status, TaskSpec, Workflow, WorkflowId,
+    Budgets, Charter, Command, Event, Issue, Limits, Status, TaskSpec, Workflow, WorkflowId,
 };
 use rethread_engine::Engine;
 use rethread_engine::agents::{OpenOptions, Talk};
@@ -103,7 +103,13 @@ async fn step(engine: &Engine, id: WorkflowId, crew: &Arc<Bench>) -> Result<(Wor
     let begun = Instant::now();
     let first = match &workflow.mark {
         None => engine.beginning_of(&workflow),
-        Some(mark) => Command::Resume { from: mark.id, agent: None, diverged: Vec::new() },
+        Some(mark) => Command::Resume {
+            from: mark.id,
+            agent: None,
+            diverged: Vec::new(),
+            rewind: Vec::new(),
+            budgets: Budgets::default(),
+        },
     };
     let (mut asked, mut took) =
         (begun, Took { all: begun.elapsed(), snapshot: begun.elapsed(), bytes: 0 });

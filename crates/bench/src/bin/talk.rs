@@ -12,8 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 use rethread_bench::{Times, fill, open, options, program, say, start};
 use rethread_domain::SessionId;
 use rethread_domain::conversation::TitleFrom;
-use rethread_engine::Engine;
+use rethread_domain::search::Filter;
 use rethread_engine::agents::Talk;
+use rethread_engine::{Engine, Search};
 use serde_json::{Value, json};
 
 const PROMPTS: usize = 200;
@@ -156,7 +157,7 @@ async fn long_story(folder: &Path) -> Result<()> {
     let session = start(&engine, folder)?.id;
     say(&format!("filling a session with {LONG} messages …"));
     fill(&store, session, 0, LONG)?;
-    engine.search("warm", &rethread_domain::search::Filter::default(), 1).await?;
+    engine.search(Search::new("warm", Filter::default(), 1)).await?;
     let mut took = Vec::new();
     for number in 0..5 {
         let fresh = start(&engine, folder)?.id;

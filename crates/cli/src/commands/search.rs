@@ -59,8 +59,8 @@ pub(crate) struct Args {
     limit: i64,
     /// Go on where another search ended. With --json this also says whether and where there is more: give it without a
     /// token the first time
-    #[arg(long, value_name = "TOKEN", num_args = 0..=1, require_equals = true)]
-    cursor: Option<Option<String>>,
+    #[arg(long, value_name = "TOKEN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    cursor: Option<String>,
 }
 
 impl Args {
@@ -86,7 +86,8 @@ impl Args {
                 .map(|text| moment(text, "T23:59:59.999999Z"))
                 .transpose()?,
         };
-        let after = self.cursor.iter().flatten().next().map(|token| place(token)).transpose()?;
+        let after =
+            self.cursor.as_deref().filter(|token| !token.is_empty()).map(place).transpose()?;
         let search = Search { after, ..Search::new(&self.words.join(" "), filter, limit) };
         let found = app.engine.search(search).await?;
         show(app, &found, self.cursor.is_some());

@@ -56,8 +56,8 @@ fn damage_in_a_fresh_clone_is_told_by_list_doctor_and_repair_and_nothing_is_drop
         damage(&mut lines, &mut described);
         let place = env.path("project/conversations/2023-05-01/001-chat-talk/.session");
         fs::create_dir_all(&place).unwrap();
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        fs::write(place.join("messages.jsonl"), &text).unwrap();
+        let end = if lines.is_empty() { "" } else { "\n" };
+        fs::write(place.join("messages.jsonl"), lines.join("\n") + end).unwrap();
         fs::write(place.join("session.json"), &described).unwrap();
         for _ in 0..2 {
             let listed = env.run(["list"]).succeeded();

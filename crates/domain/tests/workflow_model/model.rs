@@ -129,13 +129,7 @@ impl Model {
                     true
                 }
             }
-            Command::Resume { rewind, .. } => {
-                self.moves(Status::Paused, Status::InProgress) && {
-                    self.sessions += 1;
-                    rewind.iter().for_each(|id| self.put(id, TaskState::Pending, false));
-                    true
-                }
-            }
+            Command::Resume { rewind, .. } => self.resumes(rewind),
             Command::Recover => {
                 if self.status == Status::InProgress {
                     for id in self.running() {
@@ -159,6 +153,17 @@ impl Model {
             Command::Note(_) | Command::Spend { .. } => true,
             Command::Mark(_) | Command::Close(_) => unreachable!("not thrown here"),
         }
+    }
+
+    fn resumes(&mut self, rewind: &[String]) -> bool {
+        let may = self.moves(Status::Paused, Status::InProgress);
+        if may {
+            self.sessions += 1;
+            for id in rewind {
+                self.put(id, TaskState::Pending, false);
+            }
+        }
+        may
     }
 
     fn moves(&mut self, from: Status, to: Status) -> bool {

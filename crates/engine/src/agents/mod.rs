@@ -1,5 +1,6 @@
 //! Agents: opening the right conversation in three tiers, and talking to it.
 
+mod asked;
 pub(crate) mod choose;
 mod gate;
 mod held;
@@ -15,6 +16,7 @@ mod talk;
 mod tell;
 mod turns;
 
+pub use asked::Asked;
 pub use choose::KIND_COMMAND;
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
@@ -26,5 +28,5 @@ pub use port::{
 pub use rules::{Consent, Holds, Rules};
 pub use runner::{Place, Runner, TurnRequest, WhenBusy};
 pub use send::{Answer, Progress};
-pub use talk::{Asked, Talk};
+pub use talk::Talk;
 pub use tell::Told;

@@ -1,17 +1,16 @@
 //! Talking to an agent in one conversation: every way to it leads through an open.
 
-use std::time::Duration;
-
 use futures::channel::mpsc;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage, Role};
 use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
 use rethread_domain::price::Price;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
-use rethread_domain::{Fact, Seq, SessionId, id};
-use rethread_store::{Append, Command, Drive};
+use rethread_domain::{Fact, Seq, id};
+use rethread_store::{Append, Drive};
 use tokio_util::sync::CancellationToken;
 
+use super::asked::{Asked, asked_to_leave};
 use super::held::{cost, holding, now_held, remembered};
 use super::open::{Attached, OpenOptions};
 use super::port::{Block, Ended, Trouble};
@@ -22,8 +21,6 @@ use crate::{Engine, Error, Result};
 
 /// Updates that wait to be written down; when there are more, the agent waits. Each takes a few MiB at most.
 const WAITING: usize = 16;
-/// How often is looked, during a turn, whether another process asks to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Goes before what is told again without knowing whether the agent has it.
 const MAY_REPEAT: &str = "Note: the turn before was interrupted. Some of what follows may be a repetition of what you \
@@ -449,35 +446,6 @@ impl Talk {
         }
         Ok(self.messages)
     }
-}
-
-/// What another process asks of whoever talks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    Prompt { no: u64, prompt: String },
-    Pause,
-    Complete,
-}
-
-impl From<Command> for Asked {
-    fn from(command: Command) -> Self {
-        match command {
-            Command::Pause => Self::Pause,
-            Command::Complete => Self::Complete,
-        }
-    }
-}
-
-/// Waits until another process asks to stop, while something is being said.
-async fn asked_to_leave(engine: &Engine, session: SessionId, after: u64) -> (u64, Command) {
-    while let Ok(asked) = engine.store.asked_since(session, after).await {
-        if let Some(last) = asked.last() {
-            return *last;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    // The turn itself will meet with what is wrong.
-    std::future::pending().await
 }
 
 fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, Trouble>) -> End {

@@ -267,7 +267,7 @@ fn a_request_that_nobody_took_is_sent_by_the_one_who_asked() {
             talk.end().await.unwrap();
         };
         let sending = send(&elsewhere, &options, "do you hear me?", &mut view);
-        let (answer, ()) = futures::future::join(sending, leaving).await;
+        let (answer, ()) = Box::pin(futures::future::join(sending, leaving)).await;
         assert_eq!(answer.unwrap().stop, "end_turn");
         assert_eq!(world.texts(), ["do you hear me?"]);
     });

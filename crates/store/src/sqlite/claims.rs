@@ -3,15 +3,18 @@
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::{self, beside};
-use super::{rows, sums};
+use super::{SqliteStore, rows, sums};
+use crate::Claims;
 use crate::error::{Error, Result};
-use crate::types::{Asked, Command, Epoch};
+use crate::types::{Asked, Claim, Command, Drive, Epoch};
 
 /// How often a lock that is held is tried again before it counts as held.
 const LOOKS: u32 = 3;
@@ -345,5 +348,99 @@ pub(super) fn forget_workflow_locks(store: &Path, no: i64) {
     let of = format!("w{no}-");
     for name in lock_names(store).iter().filter(|name| name.starts_with(&of)) {
         drop(std::fs::remove_file(lock_file(store, name)));
+    }
+}
+
+#[async_trait]
+impl Claims for SqliteStore {
+    async fn claim(&self, id: SessionId) -> Result<Option<Claim>> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        let Some(lock) = lock(&self.path, &lock_name(no, None))? else {
+            return Ok(None);
+        };
+        let epoch = self.write(move |connection| begin_epoch(connection, id)).await?;
+        Ok(Some(Claim { epoch, _lock: Box::new(lock) }))
+    }
+
+    async fn drive(&self, id: SessionId, conversation: &str) -> Result<Option<Drive>> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        let name = lock_name(no, Some(conversation));
+        let Some(lock) = lock(&self.path, &name)? else { return Ok(None) };
+        if self.read(|connection| has_unanswered(connection, id, conversation))? {
+            let conversation = conversation.to_owned();
+            self.write(move |connection| forget_prompts(connection, id, &conversation)).await?;
+        }
+        Ok(Some(Drive { _lock: Box::new(lock) }))
+    }
+
+    async fn ask_prompt(
+        &self,
+        id: SessionId,
+        conversation: &str,
+        prompt: &str,
+        at: Timestamp,
+    ) -> Result<u64> {
+        let (conversation, prompt) = (conversation.to_owned(), prompt.to_owned());
+        self.write(move |connection| ask_prompt(connection, id, &conversation, &prompt, at)).await
+    }
+
+    async fn take_prompt(
+        &self,
+        id: SessionId,
+        conversation: &str,
+    ) -> Result<Option<(u64, String)>> {
+        if !self.read(|connection| has_prompts(connection, id, conversation))? {
+            return Ok(None);
+        }
+        let conversation = conversation.to_owned();
+        self.write(move |connection| take_prompt(connection, id, &conversation)).await
+    }
+
+    async fn answer(&self, asked: u64, answer: &str, at: Timestamp) -> Result<()> {
+        let answer = answer.to_owned();
+        self.write(move |connection| self::answer(connection, asked, &answer, at)).await
+    }
+
+    async fn asked(&self, asked: u64) -> Result<Asked> {
+        self.read(|connection| self::asked(connection, asked))
+    }
+
+    async fn withdraw(&self, asked: u64) -> Result<bool> {
+        self.write(move |connection| withdraw(connection, asked)).await
+    }
+
+    async fn forget_asked(&self, before: Timestamp) -> Result<()> {
+        if !self.read(|connection| has_old(connection, before))? {
+            return Ok(());
+        }
+        self.write(move |connection| forget_old(connection, before)).await
+    }
+
+    async fn is_claimed(&self, id: SessionId) -> Result<bool> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
+        is_driven(&self.path, no)
+    }
+
+    async fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> Result<u64> {
+        self.write(move |connection| ask(connection, id, command, at)).await
+    }
+
+    async fn asked_since(&self, id: SessionId, after: u64) -> Result<Vec<(u64, Command)>> {
+        self.read(|connection| asked_since(connection, id, after))
+    }
+
+    async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>> {
+        self.write(move |connection| take_asked(connection, id)).await
+    }
+
+    async fn version(&self) -> Result<u64> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match watcher.take() {
+            Some(connection) => connection,
+            None => connection::reader(&self.path)?,
+        };
+        let version: i64 = connection.query_row("pragma data_version", [], |row| row.get(0))?;
+        *watcher = Some(connection);
+        Ok(u64::try_from(version).unwrap_or(0))
     }
 }

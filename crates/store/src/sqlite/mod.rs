@@ -53,10 +53,10 @@ use self::writer::Writer;
 use crate::error::{Error, Result};
 use crate::search::Search;
 use crate::types::{
-    Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Grant, Health, ListFilter,
-    OpeningCount, RecallRequest, Recalled, Repaired, Span, StoreUrl, Usage,
+    Append, Appended, Begun, Dump, Grant, Health, ListFilter, OpeningCount, RecallRequest,
+    Recalled, Repaired, Span, StoreUrl, Usage,
 };
-use crate::{Claims, Finding, Sessions, Talks, Upkeep};
+use crate::{Finding, Sessions, Talks, Upkeep};
 
 /// Readers that are kept open.
 const READERS: usize = 8;
@@ -397,102 +397,6 @@ impl Upkeep for SqliteStore {
 
     async fn usage(&self) -> Result<Usage> {
         self.read(|connection| upkeep::usage(connection, &self.path))
-    }
-}
-
-#[async_trait]
-impl Claims for SqliteStore {
-    async fn claim(&self, id: SessionId) -> Result<Option<Claim>> {
-        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
-        let Some(lock) = claims::lock(&self.path, &claims::lock_name(no, None))? else {
-            return Ok(None);
-        };
-        let epoch = self.write(move |connection| claims::begin_epoch(connection, id)).await?;
-        Ok(Some(Claim { epoch, _lock: Box::new(lock) }))
-    }
-
-    async fn drive(&self, id: SessionId, conversation: &str) -> Result<Option<Drive>> {
-        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
-        let name = claims::lock_name(no, Some(conversation));
-        let Some(lock) = claims::lock(&self.path, &name)? else { return Ok(None) };
-        if self.read(|connection| claims::has_unanswered(connection, id, conversation))? {
-            let conversation = conversation.to_owned();
-            self.write(move |connection| claims::forget_prompts(connection, id, &conversation))
-                .await?;
-        }
-        Ok(Some(Drive { _lock: Box::new(lock) }))
-    }
-
-    async fn ask_prompt(
-        &self,
-        id: SessionId,
-        conversation: &str,
-        prompt: &str,
-        at: Timestamp,
-    ) -> Result<u64> {
-        let (conversation, prompt) = (conversation.to_owned(), prompt.to_owned());
-        self.write(move |connection| claims::ask_prompt(connection, id, &conversation, &prompt, at))
-            .await
-    }
-
-    async fn take_prompt(
-        &self,
-        id: SessionId,
-        conversation: &str,
-    ) -> Result<Option<(u64, String)>> {
-        if !self.read(|connection| claims::has_prompts(connection, id, conversation))? {
-            return Ok(None);
-        }
-        let conversation = conversation.to_owned();
-        self.write(move |connection| claims::take_prompt(connection, id, &conversation)).await
-    }
-
-    async fn answer(&self, asked: u64, answer: &str, at: Timestamp) -> Result<()> {
-        let answer = answer.to_owned();
-        self.write(move |connection| claims::answer(connection, asked, &answer, at)).await
-    }
-
-    async fn asked(&self, asked: u64) -> Result<Asked> {
-        self.read(|connection| claims::asked(connection, asked))
-    }
-
-    async fn withdraw(&self, asked: u64) -> Result<bool> {
-        self.write(move |connection| claims::withdraw(connection, asked)).await
-    }
-
-    async fn forget_asked(&self, before: Timestamp) -> Result<()> {
-        if !self.read(|connection| claims::has_old(connection, before))? {
-            return Ok(());
-        }
-        self.write(move |connection| claims::forget_old(connection, before)).await
-    }
-
-    async fn is_claimed(&self, id: SessionId) -> Result<bool> {
-        let no = self.read(|connection| Ok(rows::session_by_id(connection, id)?.no))?;
-        claims::is_driven(&self.path, no)
-    }
-
-    async fn ask(&self, id: SessionId, command: Command, at: Timestamp) -> Result<u64> {
-        self.write(move |connection| claims::ask(connection, id, command, at)).await
-    }
-
-    async fn asked_since(&self, id: SessionId, after: u64) -> Result<Vec<(u64, Command)>> {
-        self.read(|connection| claims::asked_since(connection, id, after))
-    }
-
-    async fn take_asked(&self, id: SessionId) -> Result<Vec<Command>> {
-        self.write(move |connection| claims::take_asked(connection, id)).await
-    }
-
-    async fn version(&self) -> Result<u64> {
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match watcher.take() {
-            Some(connection) => connection,
-            None => connection::reader(&self.path)?,
-        };
-        let version: i64 = connection.query_row("pragma data_version", [], |row| row.get(0))?;
-        *watcher = Some(connection);
-        Ok(u64::try_from(version).unwrap_or(0))
     }
 }
 

@@ -3,7 +3,7 @@
 use rethread_domain::SessionId;
 use rethread_domain::message::{Extras, NewMessage};
 use rethread_domain::workflow::{
-    Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
+    Budgets, Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
 };
 use rethread_store::{Span, StoreUrl};
 use rethread_testkit::{TestStore, Texts, at, tool};
@@ -57,7 +57,7 @@ fn events(task: &str, session: SessionId) -> Vec<Event> {
         Event::TaskEnded(ended),
         Event::PauseAsked { trigger: Trigger::TaskComplete, reason, now: false },
         Event::Paused(mark),
-        Event::Resumed { from, agent: None, diverged: Vec::new() },
+        Event::Resumed { from, agent: None, diverged: Vec::new(), budgets: Budgets::default() },
     ]
 }
 

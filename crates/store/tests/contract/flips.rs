@@ -8,10 +8,12 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use rethread_domain::access::{Pass, Role as AccessRole, Token, TokenId};
 use rethread_domain::message::{Extras, NewMessage, Usage};
-use rethread_domain::search::{Filter, Query};
+use rethread_domain::search::Filter;
 use rethread_domain::workflow::{Event, TaskSpec, WorkflowId};
 use rethread_domain::{Fact, SessionId};
-use rethread_store::{Grant, ListFilter, Span, Store, StoreUrl, UsageFilter, WorkflowFilter, open};
+use rethread_store::{
+    Grant, ListFilter, Search, Span, Store, StoreUrl, UsageFilter, WorkflowFilter, open,
+};
 use rethread_testkit::{TestStore, Texts, assistant, at, tool, try_context, user};
 
 use crate::talks::{beginning, ending, text};
@@ -140,7 +142,8 @@ async fn shown(store: &Arc<dyn Store>, known: &Known) -> Shown {
     }
     shown_of_sessions(store, known, &mut all).await;
     for query in QUERIES {
-        let hits = store.search(&Query::parse(query), &Filter::default(), 20).await;
+        let hits =
+            store.search(&Search::new(query, Filter::default(), 20)).await.map(|found| found.hits);
         all.insert(format!("search {query}"), told(hits));
     }
     let filter = WorkflowFilter { limit: 10, ..WorkflowFilter::default() };

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use rethread_bench::{Dice, fill, millis, open, program, say, start, text};
 use rethread_domain::SessionId;
-use rethread_engine::{ContextOptions, Engine};
+use rethread_domain::search::Filter;
+use rethread_engine::{ContextOptions, Engine, Search};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinHandle;
@@ -364,11 +365,7 @@ fn filled(folder: &Path) -> Result<(Engine, Vec<SessionId>)> {
         fill(&store, session, 0, if number == 0 { LONG } else { MESSAGES })?;
         sessions.push(session);
     }
-    futures::executor::block_on(engine.search(
-        "warm",
-        &rethread_domain::search::Filter::default(),
-        1,
-    ))?;
+    futures::executor::block_on(engine.search(Search::new("warm", Filter::default(), 1)))?;
     Ok((engine, sessions))
 }
 

@@ -106,7 +106,7 @@ impl History {
 
     async fn take(&mut self, step: Step) {
         match step {
-            Step::Turn(turn) => self.turn(*turn).await,
+            Step::Turn(turn) => Box::pin(self.turn(*turn)).await,
             Step::End { conversation } => {
                 if let Some(open) = self.open.remove(&conversation) {
                     open.talk.end().await.unwrap();
@@ -295,7 +295,7 @@ impl History {
 async fn live(home: &Home, abilities: [&'static str; 2], steps: Vec<Step>) {
     let mut history = History::new(home, abilities);
     for step in steps {
-        history.take(step).await;
+        Box::pin(history.take(step)).await;
     }
     history.crash();
     history.tidy().await;

@@ -208,8 +208,8 @@ struct Results {
     is_admin: bool,
     /// Where there is no session at all.
     begin: Option<Begin>,
-    /// The search was cut short.
-    is_partial: bool,
+    /// What to do where only a part was searched.
+    partial: Option<&'static str>,
 }
 
 #[derive(Template)]
@@ -233,7 +233,7 @@ async fn found(app: &App, caller: &Caller, asked: &Asked, stop: Stop) -> Result<
         is_filtered: asked.is_filtered(),
         is_admin: caller.is_admin(),
         begin: None,
-        is_partial: false,
+        partial: None,
     };
     if results.q.is_empty() {
         (results.rows, results.older) = listed(app, caller, asked).await?;
@@ -241,8 +241,9 @@ async fn found(app: &App, caller: &Caller, asked: &Asked, stop: Stop) -> Result<
             results.begin = Begin::of(app)?;
         }
     } else {
-        (results.finds, results.older, results.is_partial) =
-            sought(app, caller, asked, stop).await?;
+        let is_partial;
+        (results.finds, results.older, is_partial) = sought(app, caller, asked, stop).await?;
+        results.partial = is_partial.then_some("give more words or filters");
     }
     Ok(results)
 }
