@@ -328,9 +328,16 @@ impl Engine {
         Ok(Checked { health, usage })
     }
 
-    /// Mends records that are damaged: from a backup, from the log, or by setting them aside.
+    /// Mends records that are damaged: from their folders, from a backup, from the log, or by setting them aside.
     pub async fn repair(&self, backup: Option<&Path>) -> Result<Repaired> {
-        Ok(self.store.repair(backup, self.clock.now()).await?)
+        let mut mended = self.mend_from_folders().await?;
+        let mut repaired = self.store.repair(backup, self.clock.now()).await?;
+        if !mended.is_empty() && repaired.is_empty() {
+            // What was damaged may be missing in the index.
+            self.store.rebuild().await?;
+        }
+        mended.append(&mut repaired.restored);
+        Ok(Repaired { restored: mended, ..repaired })
     }
 
     pub async fn rebuild(&self) -> Result<()> {

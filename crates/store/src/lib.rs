@@ -228,6 +228,9 @@ pub trait Upkeep: Send + Sync + 'static {
     /// Compares everything that is derived with the log.
     async fn check(&self) -> Result<Health>;
 
+    /// Puts texts that were kept elsewhere in place of damaged ones, where the checksum says that they are the same.
+    async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>>;
+
     /// Mends records that do not match their checksums: from a backup where one is given and has them, from the log, or by
     /// setting them aside with a mark in their place.
     async fn repair(&self, backup: Option<&Path>, at: jiff::Timestamp) -> Result<Repaired>;

@@ -147,8 +147,8 @@ fn render(checked: &Checked, app: &App) -> String {
     }
     if !checked.health.records.is_empty() {
         out.push_str(
-            "`rethread doctor --repair --from BACKUP` brings damaged records back from a backup; without one they are made \
-             anew from the log or set aside.\n",
+            "`rethread doctor --repair` brings damaged records back from the session's folder or, with `--from BACKUP`, from a \
+             backup; otherwise they are made anew from the log or set aside.\n",
         );
     }
     if !checked.health.drift.is_empty() {

@@ -86,3 +86,29 @@ fn damage_in_a_fresh_clone_is_told_by_list_doctor_and_repair_and_nothing_is_drop
         assert!(!env.data(["list"]).contains("forged"));
     }
 }
+
+#[test]
+fn a_text_that_rots_in_the_store_is_not_shown_and_comes_back_from_its_folder() {
+    let env = workspace();
+    let id = env.record(["--title", "Talk"], &[user("the first thing"), user("the second thing")]);
+    let store = env.path("store/sessions.db");
+    let mut bytes = fs::read(&store).unwrap();
+    let text = b"the second thing";
+    let places: Vec<usize> =
+        (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    for at in &places {
+        bytes[at + 4] ^= 1;
+    }
+    assert!(!places.is_empty());
+    fs::write(&store, bytes).unwrap();
+    for command in [["show", &id], ["context", &id], ["export", &id]] {
+        let told = env.run(command);
+        assert!(!told.text().contains("recond"), "{told}");
+        assert!(told.text().contains("damaged"), "{told}");
+    }
+    assert!(env.run(["doctor"]).text().contains("message 2"), "{}", env.run(["doctor"]));
+    let repaired = env.run(["doctor", "--repair"]).succeeded();
+    assert!(repaired.text().contains("Restored"), "{repaired}");
+    assert!(env.data(["show", &id]).contains("the second thing"));
+    env.assert_sound();
+}

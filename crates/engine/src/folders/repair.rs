@@ -1,12 +1,12 @@
 //! Checking folders, and writing those anew that are damaged. What was damaged is kept aside.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rethread_domain::SessionId;
-use rethread_store::{Home, Housed};
+use rethread_store::{Home, Housed, Record};
 use rethread_workspace::{Entry, Item, Line, Seen, Workspace};
 
 use super::arrive::roots_of;
@@ -106,6 +106,30 @@ impl Engine {
             Some(id) if !roots.is_empty() && !roots.contains(&id) => Ok(locked.set_card_aside()?),
             _ => Ok(None),
         }
+    }
+
+    /// Messages whose text is damaged in the store get it back from the session's folder, where it is the same.
+    pub(crate) async fn mend_from_folders(&self) -> Result<Vec<Record>> {
+        let damaged = self.store.check().await?.records;
+        let sessions: BTreeSet<SessionId> = damaged
+            .iter()
+            .filter(|record| record.kind == "message")
+            .filter_map(|record| record.of.as_deref()?.parse().ok())
+            .collect();
+        let mut mended = Vec::new();
+        for id in sessions {
+            // A folder that cannot be read does not keep the others from being mended.
+            let Ok(Some(home)) = self.store.home(id).await else { continue };
+            let Ok(Some(place)) = self.enter(id, home).await else { continue };
+            let mut texts = Vec::new();
+            place.locked.read(0, &mut |item| {
+                if let Item::Line { line, .. } = item {
+                    texts.push(line.content);
+                }
+            })?;
+            mended.extend(self.store.mend(id, texts).await?);
+        }
+        Ok(mended)
     }
 
     async fn check_folder(&self, id: SessionId, home: Home, repair: bool) -> Result<FolderHealth> {

@@ -20,8 +20,8 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
     Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
-    RecallRequest, Recalled, Repaired, Reserved, Reserving, Result, Search, Sessions, Span, Store,
-    Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter,
+    RecallRequest, Recalled, Record, Repaired, Reserved, Reserving, Result, Search, Sessions, Span,
+    Store, Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter,
     WorkflowRow, Workflows,
 };
 use tokio::sync::Notify;
@@ -197,6 +197,7 @@ watched! { Upkeep {
     fn take_in(&self, dump: Dump) -> Session;
     fn backup(&self, to: &Path) -> ();
     fn check(&self) -> Health;
+    fn mend(&self, id: SessionId, texts: Vec<String>) -> Vec<Record>;
     fn repair(&self, backup: Option<&Path>, at: Timestamp) -> Repaired;
     fn rebuild(&self) -> ();
     fn compact(&self) -> ();

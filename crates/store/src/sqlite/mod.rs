@@ -13,6 +13,7 @@ mod feed;
 mod folders;
 mod gone;
 mod index;
+mod mend;
 mod openings;
 mod read;
 mod rebuild;
@@ -54,7 +55,7 @@ use crate::error::{Error, Result};
 use crate::search::Search;
 use crate::types::{
     Append, Appended, Begun, Dump, Grant, Health, ListFilter, OpeningCount, RecallRequest,
-    Recalled, Repaired, Span, StoreUrl, Usage,
+    Recalled, Record, Repaired, Span, StoreUrl, Usage,
 };
 use crate::{Finding, Sessions, Talks, Upkeep};
 
@@ -370,6 +371,10 @@ impl Upkeep for SqliteStore {
         let mut reader = connection::reader(&self.path)?;
         let state = reader.transaction()?;
         upkeep::check(&state)
+    }
+
+    async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>> {
+        self.write(move |connection| mend::mend(connection, id, &texts)).await
     }
 
     async fn repair(&self, backup: Option<&Path>, at: Timestamp) -> Result<Repaired> {

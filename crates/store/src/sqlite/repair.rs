@@ -9,10 +9,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use serde_json::json;
 
+use super::mend::sum_of;
 use super::records::{Bad, Kept, columns_of};
 use super::rows::{self, key, seq_of};
 use super::scope::{Scope, Segment};
-use super::sums::{self, Sum, TABLES, Table};
+use super::sums::{self, TABLES, Table};
 use super::{blob, connection, damage, facts, rebuild, schema};
 use crate::error::{Error, Result};
 use crate::types::{Record, Repaired, Span};
@@ -162,11 +163,7 @@ fn bring_back(connection: &Connection, backup: &Connection, bad: &Bad) -> Result
         return bring_back_missing(connection, backup, bad);
     };
     let Some(other) = from_backup(backup, bad)? else { return Ok(false) };
-    let mut sum = Sum::default();
-    for value in &other {
-        sum.add(value.value());
-    }
-    let fits = own.last().and_then(Kept::number) == Some(sum.value());
+    let fits = own.last().and_then(Kept::number) == Some(sum_of(&other));
     if !fits && own[..own.len() - 1] != other[..] {
         return Ok(false);
     }
@@ -212,7 +209,7 @@ fn from_backup(backup: &Connection, bad: &Bad) -> Result<Option<Vec<Kept>>> {
 }
 
 /// Writes a row anew: all that its checksum is made of.
-fn write(connection: &Connection, bad: &Bad, values: &[Kept]) -> Result<()> {
+pub(super) fn write(connection: &Connection, bad: &Bad, values: &[Kept]) -> Result<()> {
     let columns = bad.table.columns;
     let set: Vec<String> =
         columns.iter().enumerate().map(|(n, column)| format!("{column} = ?{}", n + 1)).collect();
@@ -422,13 +419,9 @@ fn bring_back_aside(connection: &Connection, backup: Option<&Connection>) -> Res
         let bad = Bad { table, key: vec![Kept::Other(Value::Integer(id))] };
         let Some(values) = from_backup(backup, &bad)? else { continue };
         let row: serde_json::Value = serde_json::from_slice(&row).unwrap_or_default();
-        let mut sum = Sum::default();
-        for value in &values {
-            sum.add(value.value());
-        }
         let is_same =
             table.columns.iter().zip(&values).all(|(column, value)| row[column] == value.json());
-        if row["sum"] == sum.value() || is_same {
+        if row["sum"] == sum_of(&values) || is_same {
             write(connection, &bad, &values)?;
             connection.execute("delete from quarantine where no = ?1", [no])?;
             restored.push(bad.record(connection));
