@@ -226,10 +226,11 @@ fn a_model_that_is_set_after_the_agent_died_is_used_by_the_next() {
 fn a_model_that_there_is_not_is_an_error_and_leaves_no_session() {
     let env = world(&["--resume"]);
     env.fails(&["run", "ref", "hello", "--model", "huge"], "unsupported");
-    assert_eq!(env.json(["list"]), serde_json::json!([]));
-    // In the settings of an entry it is no reason not to talk.
+    // The same where the settings of an entry name it.
     env.agent_with("ref", &["--resume"], "model = \"huge\"");
-    assert_eq!(env.ask(&["run", "ref", "mode?"]).0, "mode code model small");
+    let refused = env.fails(&["run", "ref", "hello"], "unsupported");
+    assert!(refused["message"].as_str().unwrap().contains("it has: small, large"), "{refused}");
+    assert_eq!(env.json(["list"]), serde_json::json!([]));
     env.agent_with("ref", &["--resume"], "model = \"large\"\nmode = \"plan\"");
     assert_eq!(env.ask(&["run", "ref", "mode?"]).0, "mode plan model large");
     env.assert_nothing_runs();

@@ -130,7 +130,9 @@ fn logs_follow_a_workflow_until_it_rests() {
     let records: Vec<Value> =
         told.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records[0]["what"], "created");
-    assert_eq!(records.last().unwrap()["what"], "completed");
+    // Its last snapshot is taken after its end, and may come too late for whoever follows.
+    let last = records.iter().rfind(|record| record["what"] != "closed").unwrap();
+    assert_eq!(last["what"], "completed");
     let events = records.iter().filter(|record| record["what"] != "said");
     let numbers: Vec<u64> = events.map(|record| record["no"].as_u64().unwrap()).collect();
     let all: Vec<u64> = (1..=numbers.len() as u64).collect();
