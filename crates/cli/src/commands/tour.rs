@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// An agent, what it can do, and how it has to be opened again.
 const AGENTS: &[(&str, &[&str], &str)] = &[
-    ("resumer", &["--resume", "--load"], "resumed"),
+    ("resumer", &["--resume"], "resumed"),
     ("loader", &["--load"], "loaded"),
     ("forgetful", &[], "retold"),
 ];
@@ -116,10 +116,10 @@ impl Tour {
         let engine =
             Engine::new(rethread_store::open(&StoreUrl::Sqlite(self.store())).await?, Clock::Wall);
         let mut rounds = Vec::new();
-        for (number, (agent, flags, expected)) in (1..).zip(AGENTS) {
-            let can = match flags.len() {
-                2 => "takes up its own session",
-                1 => "reads its own session back",
+        for (number, (agent, _, expected)) in (1..).zip(AGENTS) {
+            let can = match expected {
+                "resumed" => "takes up its own session",
+                "loaded" => "reads its own session back",
                 _ => "forgets everything when it ends",
             };
             self.step(&format!("{number}. {agent}: an agent that {can}"))?;
@@ -243,7 +243,9 @@ impl Tour {
             command.extend(["--chunk-delay-ms".into(), "1".into()]);
             command.extend(flags.iter().map(|&flag| flag.to_owned()));
             let command = serde_json::to_string(&command)?;
-            text.push_str(&format!("[agents.{name}]\ncommand = {command}\n"));
+            text.push_str(&format!(
+                "[agents.{name}]\ncommand = {command}\nquirks = {{ keeps_request = true }}\nhold = {{ ask = {{}}, deny = {{}} }}\n"
+            ));
         }
         crate::config::replace(&folder.join("config.toml"), &text)
     }

@@ -412,8 +412,11 @@ fn what_people_add_is_taken_in_once() {
     other.run(["init"]).succeeded();
     let folder = other.path("project/conversations/2023-05-01/001-chat-x/.session");
     fs::create_dir_all(&folder).unwrap();
-    let mine = only(&env).join(".session/session.json");
-    fs::copy(mine, folder.join("session.json")).unwrap();
+    // Its description is that of a log which ended otherwise: without how it ended, nothing is missing.
+    let mine = fs::read_to_string(only(&env).join(".session/session.json")).unwrap();
+    let mut card: serde_json::Value = serde_json::from_str(&mine).unwrap();
+    card.as_object_mut().unwrap().remove("last").unwrap();
+    fs::write(folder.join("session.json"), format!("{card:#}\n")).unwrap();
     fs::write(folder.join("messages.jsonl"), by_hand.repeat(2)).unwrap();
     other.run(["list"]).succeeded();
     other.run(["list"]).succeeded();
