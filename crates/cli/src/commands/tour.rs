@@ -117,7 +117,7 @@ impl Tour {
             Engine::new(rethread_store::open(&StoreUrl::Sqlite(self.store())).await?, Clock::Wall);
         let mut rounds = Vec::new();
         for (number, (agent, _, expected)) in (1..).zip(AGENTS) {
-            let can = match expected {
+            let can = match *expected {
                 "resumed" => "takes up its own session",
                 "loaded" => "reads its own session back",
                 _ => "forgets everything when it ends",

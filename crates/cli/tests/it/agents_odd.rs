@@ -59,18 +59,6 @@ fn what_is_nested_deeply_in_a_turn_that_is_cut_off_does_not_close_the_store() {
     }
 }
 
-/// Changes the store behind the program's back.
-fn change_store(env: &TestEnv, sql: &str) {
-    let script = "import sqlite3, sys\nstore = sqlite3.connect(sys.argv[1])\n\
-                  store.create_function('checksum', -1, lambda *values: 0)\n\
-                  store.executescript(sys.argv[2])\nstore.close()";
-    let status = std::process::Command::new("python3")
-        .args(["-c", script, env.store().to_str().unwrap(), sql])
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
 #[test]
 fn a_turn_that_cannot_be_read_is_told_of_and_in_nobodys_way() {
     let env = world();
@@ -81,8 +69,7 @@ fn a_turn_that_cannot_be_read_is_told_of_and_in_nobodys_way() {
     chat.hear_word("sent");
     chat.kill();
     // An update that cannot be read is kept as text.
-    change_store(
-        &env,
+    env.change_store(
         "update stream set what = '{\"is\":\"text\",' where what like '%deep_update%'",
     );
     let listed = env.run(["list"]).succeeded();
@@ -98,7 +85,7 @@ fn a_turn_that_cannot_be_read_is_told_of_and_in_nobodys_way() {
     chat.type_line("deep: update 3 hang");
     chat.hear_word("sent");
     chat.kill();
-    change_store(&env, "update underway set what = '{'");
+    env.change_store("update underway set what = '{'");
     let listed = env.run(["list"]).succeeded();
     assert!(listed.stderr.contains("cannot be read"), "{listed}");
     assert_eq!(env.ask(&["resume", &other, "say: still here"]).0, "still here");

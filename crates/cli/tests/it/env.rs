@@ -245,6 +245,14 @@ impl TestEnv {
         messages
     }
 
+    /// Changes the store behind the program's back.
+    #[track_caller]
+    pub(crate) fn change_store(&self, sql: &str) {
+        let mut command = Command::new("python3");
+        command.args(["-c", include_str!("change_store.py")]).arg(self.store()).arg(sql);
+        assert!(command.status().expect("this test needs python3").success());
+    }
+
     /// The store is in order, and can be read from end to end.
     #[track_caller]
     pub(crate) fn assert_sound(&self) {

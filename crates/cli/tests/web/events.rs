@@ -75,7 +75,7 @@ impl Site {
     /// Fills the log with events of anna's.
     fn fill(&self, count: u32) {
         let session = self.record("filled", &["x"]);
-        self.change_store(&format!(
+        self.env.change_store(&format!(
             "with recursive n(i) as (select 1 union all select i + 1 from n where i < {count})
              insert into feed (at, user, kind, session, workflow, first, last)
              select 0, 'anna', 'MESSAGES_APPENDED', '{session}', null, i, i from n"

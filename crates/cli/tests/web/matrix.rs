@@ -17,7 +17,7 @@ fn wrong_credentials(site: &Site) -> Vec<(&'static str, Vec<(&'static str, Strin
     // The newest come first.
     let id = |n: usize| known[n]["id"].as_str().unwrap().to_owned();
     site.env.run(["token", "revoke", &id(0)]).succeeded();
-    site.change_store(&format!("update token set expires_at = 1 where id = '{}'", id(1)));
+    site.env.change_store(&format!("update token set expires_at = 1 where id = '{}'", id(1)));
     let good = &site.token;
     let (browser, link) = (site.cookie(), site.code());
     vec![

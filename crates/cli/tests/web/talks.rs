@@ -227,7 +227,7 @@ fn a_page_reads_of_how_it_was_opened_only_what_it_shows() {
         assert_eq!(opened(&page(&query)), count, "{query}");
     }
     // The first ones cannot be read any more: whoever shows later ones does not notice.
-    site.change_store("update fact set what = '{\"what\":\"attached\" no more' where after < 10 and what like '%attached%'");
+    site.env.change_store("update fact set what = '{\"what\":\"attached\" no more' where after < 10 and what like '%attached%'");
     assert_eq!(opened(&page("")), 1);
     assert_eq!(opened(&page("?at=63")), 1);
 }

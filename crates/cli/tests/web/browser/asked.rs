@@ -43,9 +43,9 @@ fn a_question_is_answered_on_the_page_with_the_keyboard() {
         labels,
         [
             "Allow\nyes, this once",
-            "Always allow\nyes, from now on in this project",
+            "Always allow exactly this in this project\nyes, from now on in this project",
             "Reject\nno, this once",
-            "Always reject\nno, from now on in this project"
+            "Always refuse exactly this in this project\nno, from now on in this project"
         ]
     );
     let named = "const form = document.querySelector('#questions [role=group]'); \
