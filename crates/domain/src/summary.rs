@@ -104,17 +104,10 @@ impl Point {
     }
 }
 
-/// What holds now must not be left out because something heavier was said in similar words before. Decisions come in
-/// the places that decisions have by weight, but the newest of them first.
+/// What holds now must not be left out because something heavier was said in similar words before.
 fn newest_decision_first(points: &mut Vec<Point>) {
-    let places: Vec<usize> =
-        (0..points.len()).filter(|place| is_decision(&points[*place])).collect();
-    let mut decisions: Vec<Point> = places.iter().map(|place| points[*place].clone()).collect();
-    decisions.sort_by_key(|point| std::cmp::Reverse(point.seq));
-    for (place, decision) in places.into_iter().zip(decisions) {
-        points[place] = decision;
-    }
-    if let Some(newest) = points.iter().position(is_decision) {
+    let decisions = points.iter().enumerate().filter(|(_, point)| is_decision(point));
+    if let Some((newest, _)) = decisions.max_by_key(|(_, point)| point.seq) {
         let newest = points.remove(newest);
         points.insert(0, newest);
     }

@@ -121,10 +121,10 @@ parameters = {{ "path.id" = {{ dictionary = "workflows", probability = 0.7 }}, "
 include-path-regex = "/tokens/\\{{id\\}}"
 parameters = {{ "path.id" = {{ dictionary = "tokens", probability = 0.5 }} }}
 
-# A text of the right form may still name a folder, a plan or an agent that is not there; a file of sessions, and which
-# of two days is the first, cannot be told by a schema.
+# A text of the right form may still name a folder, a plan or an agent that is not there; a file of sessions, where a search
+# goes on, and which of two days is the first, cannot be told by a schema.
 [[operations]]
-include-path-regex = "/(sessions|workflows|import|usage|prompts|fork|resume)$"
+include-path-regex = "/(sessions|workflows|import|usage|prompts|fork|resume|search)$"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "403", "404", "409", "422", "429"]
 "#,
         sessions = ids("sessions"),

@@ -1,3 +1,5 @@
+//! What is read from the requests of real agents.
+
 use serde_json::{Value, json};
 
 use super::*;

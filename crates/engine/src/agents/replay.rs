@@ -52,7 +52,8 @@ impl Engine {
         if upto != held.upto {
             held = held.moved(&messages, upto);
         }
-        Ok(Some(Seen { held, more: found.more, is_certain: true }))
+        let more = unrecorded(found.more, &messages, holding);
+        Ok(Some(Seen { held, more, is_certain: true }))
     }
 
     /// Takes in what was said in the agent's own program, once.
@@ -90,6 +91,22 @@ impl Engine {
         attached.held.answered(&written, own.map(|own| own.messages));
         Ok(())
     }
+}
+
+/// What was said in the agent's own program. A request of ours can be there as well without being counted as held, where its
+/// turn failed: it is in the conversation already.
+fn unrecorded(more: Vec<Said>, messages: &[Message], holding: &Holding) -> Vec<Said> {
+    let ours = messages.iter().filter(|one| one.role == Role::User && one.seq > holding.upto);
+    let ours: Vec<&str> = ours.map(|message| message.body.head().trim()).collect();
+    let mut is_ours = false;
+    more.into_iter()
+        .filter(|said| {
+            if said.is_user {
+                is_ours = ours.iter().any(|text| !text.is_empty() && said.text.contains(text));
+            }
+            !is_ours
+        })
+        .collect()
 }
 
 fn is_taken_in(message: &Message, native: &str) -> bool {

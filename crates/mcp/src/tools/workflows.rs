@@ -261,6 +261,10 @@ mod tests {
 
         let args = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
         start(&office, Ok(args)).await.unwrap();
+        let begun = office.workflow(None, &[]).await.unwrap().id;
+        while !engine.workflow(begun).await.unwrap().is_running() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let pausing = pause(&office, Ok(PauseArgs::default()));
         let (paused, ()) = tokio::join!(pausing, async { program.turns.add_permits(1) });
         paused.unwrap();

@@ -46,9 +46,12 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
 
     let started: Started = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
     let id = begin(&app, &caller, None, started).await.unwrap().id;
-    program.turns.add_permits(1);
+    while !engine.workflow(id).await.unwrap().is_running() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let given = id.to_string();
     let mut status = ask_pause(&app, &caller, &given, Paused::default()).await.unwrap().status;
+    program.turns.add_permits(1);
     while status == Status::InProgress {
         tokio::time::sleep(Duration::from_millis(5)).await;
         status = engine.workflow(id).await.unwrap().status;

@@ -124,7 +124,21 @@ pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>>
         LazyLock::new(|| format!("select {FACT}, sum from fact where session = ?1 order by n"));
     let mut statement = connection.prepare_cached(&SQL)?;
     let found = read(statement.query([no])?)?;
-    Ok(found.into_iter().map(|(_, record)| record).collect())
+    let mut facts: Vec<FactRecord> = Vec::with_capacity(found.len());
+    for (n, record) in found {
+        // They are numbered without gaps: one that is not there has been lost.
+        while facts.len() + 1 < n as usize && facts.len() < MOST_MARKS {
+            facts.push(unread(facts.last()));
+        }
+        facts.push(record);
+    }
+    Ok(facts)
+}
+
+/// What stands in place of a fact that is damaged: it came after the one before it.
+fn unread(before: Option<&FactRecord>) -> FactRecord {
+    let (after, at) = before.map_or((0, Timestamp::UNIX_EPOCH), |record| (record.after, record.at));
+    FactRecord { after, at, fact: Fact::Unknown(damage::unread_entry("fact")) }
 }
 
 /// How a session was opened, of what came after these messages.
@@ -162,6 +176,8 @@ fn first_after(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<u3
     Ok(from)
 }
 
+/// A number of a fact that is damaged may be any: so many marks are made for it at most.
+const MOST_MARKS: usize = 10_000;
 const FACT: &str = "session, n, after, at, what";
 const FACT_COLUMNS: usize = 5;
 
@@ -172,11 +188,7 @@ fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
         let known = if sums::is_intact(row, FACT_COLUMNS) { read_one(row) } else { None };
         let next = facts.last().map_or(1, |(n, _)| n + 1);
         facts.push(known.unwrap_or_else(|| {
-            let (after, at) = facts
-                .last()
-                .map_or((0, Timestamp::UNIX_EPOCH), |(_, record)| (record.after, record.at));
-            let fact = Fact::Unknown(damage::unread_entry("fact"));
-            (row.get(1).unwrap_or(next), FactRecord { after, at, fact })
+            (row.get(1).unwrap_or(next), unread(facts.last().map(|(_, record)| record)))
         }));
     }
     Ok(facts)

@@ -323,6 +323,12 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
     if bad.table.name == "message" && bad.read(connection, &names)?.is_none() {
         add_mark(connection, bad)?;
     }
+    if bad.table.name == "fact" && bad.read(connection, &names)?.is_none() {
+        connection.execute(
+            "insert into fact (session, n, after, at, what) values (?1, ?2, 0, 0, '')",
+            params_from_iter(&bad.key),
+        )?;
+    }
     let Some(values) = bad.read(connection, &names)? else { return Ok(()) };
     let row: serde_json::Map<String, serde_json::Value> =
         names.iter().cloned().zip(values.iter().map(Kept::json)).collect();

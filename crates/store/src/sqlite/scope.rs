@@ -205,6 +205,11 @@ impl<'a> Names<'a> {
             let which = (self.session, row.conversation);
             let found =
                 damage::conversations(self.connection, self.session, &mut statement, which)?;
+            if found.is_empty() {
+                // Its row is not where it was: the log says what it is called.
+                let log = damage::log_of(self.connection, self.session)?.conversations;
+                self.known.extend(log.into_values().filter(|one| one.n == row.conversation));
+            }
             self.known.extend(found);
         }
         if let Some(known) = self.known.iter().find(|known| known.n == row.conversation) {

@@ -12,8 +12,11 @@ const WRITTEN: &str = r#"{
   "id": "0192f000-0000-7000-8000-000000000001",
   "kind": "brainstorm",
   "title": "API design",
+  "title_set": null,
   "status": "paused",
+  "status_set": null,
   "summary": null,
+  "summary_upto": null,
   "command": "/workspace.brainstorm",
   "prompt_hash": "abc",
   "model": null,
@@ -21,6 +24,7 @@ const WRITTEN: &str = r#"{
   "agent": "codex",
   "created": "2026-11-16T04:05:06Z",
   "last_active": "2026-11-16T05:05:06Z",
+  "last": null,
   "version": 1
 }
 "#;
@@ -45,7 +49,7 @@ fn a_card_is_written_one_field_a_line_and_reads_back() {
     assert_eq!(locked.write_card(&card()).unwrap(), stamp, "it was written again");
     let other = Card { status: "completed".into(), ..card() };
     assert_ne!(locked.write_card(&other).unwrap(), stamp);
-    assert_eq!(locked.card_stamp().unwrap().unwrap().size, 368);
+    assert_eq!(locked.card_stamp().unwrap().unwrap().size, 451);
 }
 
 #[test]

@@ -197,7 +197,6 @@ fn html_that_nobody_ends_hides_no_task() {
 fn a_misspelt_field_is_told_with_its_line_and_what_was_meant() {
     for (name, meant) in [
         ("verfy", "verify"),
-        ("Verifies", "verify"),
         ("depends", "depends on"),
         ("dependson", "depends on"),
         ("depend_on", "depends on"),
