@@ -43,7 +43,8 @@ fn the_log_is_read_part_by_part() {
     let (mut parts, mut lines) = (1, Vec::new());
     loop {
         let part = browser.texts("#log li[id^=e]");
-        assert!(part.len() <= 100, "{}", part.len());
+        // What happens meanwhile is added to the newest part.
+        assert!(parts == 1 || part.len() <= 100, "{}", part.len());
         lines.extend(part);
         if !browser.has("#log .older a[rel=next]") {
             break;
