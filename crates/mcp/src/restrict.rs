@@ -1,23 +1,10 @@
 //! Which tools an invoked agent may use, by the names that clients know them by.
 
+use rethread_domain::consent::KINDS;
 use rethread_domain::quote::one_line;
 use rethread_engine::agents::Rules;
 
 use crate::error::Failure;
-
-/// The kinds of tools that the Agent Client Protocol knows.
-const KINDS: &[&str] = &[
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
 
 /// What agents call their tools, with the kind that these are of.
 const NAMES: &[(&str, &str)] = &[

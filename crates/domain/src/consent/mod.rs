@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-pub use read::{Request, is_line, line, read};
+pub use read::{KINDS, Request, is_line, line, read};
 
 /// Stands before what a lasting answer is about. Answers from before it were bound to a title.
 pub const EXACTLY: &str = "exactly ";

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{CONTENT, Intent};
 
-/// The protocol's kinds of tools.
-const KINDS: &[&str] = &[
+/// The kinds of tools that the Agent Client Protocol knows.
+pub const KINDS: &[&str] = &[
     "read",
     "edit",
     "delete",
