@@ -366,3 +366,27 @@ pub(crate) fn basket() -> Vec<Value> {
     })
     .collect()
 }
+
+/// Runs a test of this program once more, with the path of a disk of its own, of so many MB, in a variable.
+#[track_caller]
+pub(crate) fn on_small_disk(test: &str, variable: &str, megabytes: u32) {
+    let disk = tempfile::tempdir().unwrap();
+    let script = format!(
+        r#"mount -t tmpfs -o size={megabytes}m,mode=700 tmpfs "$1" && exec "$2" --exact "$3" --nocapture"#
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script, "sh"])
+        .arg(disk.path())
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .env(variable, disk.path())
+        .output()
+        .expect("this test needs unshare, of util-linux");
+    let told = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "this test needs root, for a small disk:\n{told}");
+    assert!(told.contains("1 passed"), "{told}");
+}

@@ -17,24 +17,7 @@ fn a_server_that_cannot_write_is_not_ready() {
     if let Some(disk) = std::env::var_os(INSIDE) {
         return look(Path::new(&disk));
     }
-    let disk = tempfile::tempdir().unwrap();
-    let script =
-        r#"mount -t tmpfs -o size=8m,mode=700 tmpfs "$1" && exec "$2" --exact "$3" --nocapture"#;
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", script, "sh"])
-        .arg(disk.path())
-        .arg(std::env::current_exe().unwrap())
-        .arg(NAME)
-        .env(INSIDE, disk.path())
-        .output()
-        .expect("this test needs unshare, of util-linux");
-    let told = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(output.status.success(), "this test needs root, for a small disk:\n{told}");
-    assert!(told.contains("1 passed"), "{told}");
+    crate::env::on_small_disk(NAME, INSIDE, 8);
 }
 
 fn look(disk: &Path) {
