@@ -12,7 +12,6 @@ use futures::future::BoxFuture;
 use rethread_acp::{Entry, ToolServer};
 use rethread_domain::Session;
 use rethread_domain::opening::Settings;
-use rethread_domain::workflow::{Command, WorkflowId};
 use rethread_engine::Error;
 use rethread_engine::agents::{Consent, Rules, Trouble};
 use rethread_engine::program::{
@@ -20,6 +19,7 @@ use rethread_engine::program::{
 };
 use rethread_engine::workflows::{Checker, Extractor};
 use rethread_store::StoreUrl;
+use rethread_workflow::{Command, WorkflowId};
 
 use crate::cli::App;
 use crate::commands::{project, refuse_excluded, workflow};

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rethread_engine::Summariser;
 use rethread_engine::workflows::{Extractor, NoAnswer};
-use rethread_model::{Endpoint, Error, Request};
+use rethread_outbound::model::{Endpoint, Error, Request};
 use serde_json::Value;
 
 use crate::output;

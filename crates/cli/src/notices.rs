@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_domain::workflow::Notice;
 use rethread_engine::Clock;
 use rethread_engine::program::Herald;
-use rethread_notify::{Courier, Hook, Patience};
+use rethread_outbound::webhook::{Courier, Hook, Patience};
+use rethread_workflow::Notice;
 
 use crate::config::Config;
 

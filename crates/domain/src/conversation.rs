@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Seq;
 use crate::message::{NewMessage, Role};
-use crate::retell;
 use crate::summary::{self, Summary};
 
 /// The conversation of messages that name none.
@@ -26,15 +25,16 @@ impl TitleFrom {
     pub const ALL: [Self; 4] = [Self::Nobody, Self::Request, Self::Agent, Self::Person];
 }
 
-/// Prices of the lines by which a context speaks of a conversation.
+/// Prices of the lines by which a context speaks of a conversation: `None` for what has changed since `retell` counted
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelPrices {
     /// Its name as a heading over messages.
-    pub name: u32,
+    pub name: Option<u32>,
     /// Name and title as a heading in the list of conversations.
-    pub heading: u32,
+    pub heading: Option<u32>,
     /// One for each line.
-    pub summary: Vec<u32>,
+    pub summary: Option<Vec<u32>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ pub struct Conversation {
 
 impl Conversation {
     pub fn open(n: u32, name: &str, at: Timestamp) -> Self {
-        let mut conversation = Self {
+        Self {
             n,
             name: name.to_owned(),
             title: None,
@@ -73,9 +73,7 @@ impl Conversation {
             running: None,
             summary: None,
             prices: LabelPrices::default(),
-        };
-        conversation.reprice();
-        conversation
+        }
     }
 
     pub(crate) fn hear(&mut self, message: &NewMessage, seq: Seq, tokens: u64) {
@@ -85,7 +83,7 @@ impl Conversation {
         self.last_seq = seq;
         if self.title.is_none() && message.role == Role::User {
             self.title = summary::title(&message.content);
-            self.reprice();
+            self.prices.heading = None;
         }
     }
 
@@ -100,12 +98,7 @@ impl Conversation {
     }
 
     pub fn summarise(&mut self, summary: &Summary) {
-        self.prices.summary = retell::summary_prices(&summary.text);
+        self.prices.summary = None;
         self.summary = Some(summary.clone());
-    }
-
-    pub fn reprice(&mut self) {
-        self.prices.name = retell::name_price(self);
-        self.prices.heading = retell::heading_price(self);
     }
 }

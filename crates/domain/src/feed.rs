@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::fact::Fact;
-use crate::id::SessionId;
+use crate::id::{SessionId, WorkflowId};
 use crate::session::{Session, Status};
-use crate::workflow::{Event, Outcome, Workflow, WorkflowId};
 
 /// One line of the feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,61 +122,12 @@ impl Kind {
         }
     }
 
-    /// What an event of a workflow tells.
-    pub const fn of_event(event: &Event) -> Self {
-        match event {
-            Event::Created(_) => Self::WorkflowCreated,
-            Event::Began { .. } => Self::WorkflowStarted,
-            Event::TaskBegan { .. } => Self::TaskStarted,
-            Event::TaskEnded(ended) => match ended.outcome {
-                Outcome::Completed => Self::TaskCompleted,
-                Outcome::Failed { .. } => Self::TaskFailed,
-                Outcome::Interrupted { .. } | Outcome::Refused { .. } => Self::WorkflowChanged,
-            },
-            Event::Warned { .. } => Self::CapacityWarning,
-            Event::PauseAsked { .. } => Self::WorkflowPausing,
-            Event::Paused(_) => Self::WorkflowPaused,
-            Event::Resumed { .. } => Self::WorkflowResumed,
-            Event::Blocked => Self::WorkflowBlocked,
-            Event::Completed => Self::WorkflowCompleted,
-            Event::Failed { .. } => Self::WorkflowFailed,
-            Event::Cancelled { .. } => Self::WorkflowCancelled,
-            Event::Planned { .. }
-            | Event::TaskMoved { .. }
-            | Event::Reviewed(_)
-            | Event::Addressed { .. }
-            | Event::TaskSkipped { .. }
-            | Event::TaskRetried { .. }
-            | Event::Decided(_)
-            | Event::Erred(_)
-            | Event::Parked { .. }
-            | Event::Asked(_)
-            | Event::Answered { .. }
-            | Event::Unblocked
-            | Event::TaskMarked { .. }
-            | Event::Rewound { .. }
-            | Event::Spent { .. }
-            | Event::Closed(_)
-            | Event::Unknown(_) => Self::WorkflowChanged,
-        }
-    }
-
     /// The kind of this word. One of a newer version says at least what to look at again.
     pub fn read(word: &str) -> Self {
         word.parse().unwrap_or_else(|_| match word.split('_').next() {
             Some("WORKFLOW" | "TASK" | "CAPACITY") => Self::WorkflowChanged,
             _ => Self::SessionChanged,
         })
-    }
-}
-
-/// The session that an event of a workflow is about, which has been applied.
-pub fn session_of(event: &Event, workflow: &Workflow) -> Option<SessionId> {
-    match event {
-        Event::TaskBegan { session, .. } | Event::TaskMoved { session, .. } => Some(*session),
-        Event::TaskEnded(ended) => workflow.task(&ended.task)?.sessions.last().copied(),
-        Event::Warned { task, .. } => workflow.task(task)?.sessions.last().copied(),
-        _ => None,
     }
 }
 
@@ -213,7 +163,6 @@ mod tests {
     use super::*;
     use crate::conversation::TitleFrom;
     use crate::session::Beginning;
-    use crate::workflow::{Ended, Used};
 
     fn session(status: Status) -> Session {
         let beginning: Beginning =
@@ -267,19 +216,5 @@ mod tests {
         session.apply(&titled(TitleFrom::Person), Timestamp::UNIX_EPOCH);
         assert_eq!(Kind::of_fact(&titled(TitleFrom::Agent), &session), Kind::SessionChanged);
         assert_eq!(Kind::of_fact(&titled(TitleFrom::Person), &session), Kind::SessionRenamed);
-    }
-
-    #[test]
-    fn the_end_of_a_task_is_told_by_its_outcome() {
-        let why = || "no".to_owned();
-        for (outcome, kind) in [
-            (Outcome::Completed, Kind::TaskCompleted),
-            (Outcome::Failed { why: why() }, Kind::TaskFailed),
-            (Outcome::Interrupted { why: why() }, Kind::WorkflowChanged),
-        ] {
-            let used = Used::default();
-            let ended = Ended { task: "one".into(), attempt: 1, outcome, used, tests: None };
-            assert_eq!(Kind::of_event(&Event::TaskEnded(ended)), kind);
-        }
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! Whatever comes from outside passes through here before it becomes a key, a path or an argument.
 
+mod workflow;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use workflow::{SnapshotId, WorkflowId};
 
 /// The number of a message in its session: 1, 2, 3, without gaps.
 pub type Seq = u32;

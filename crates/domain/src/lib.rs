@@ -16,7 +16,6 @@ pub mod opening;
 pub mod price;
 pub mod quote;
 pub mod rank;
-pub mod redact;
 pub mod replay;
 pub mod retell;
 pub mod search;
@@ -26,7 +25,6 @@ pub mod terms;
 pub mod tokens;
 pub mod turn;
 mod words;
-pub mod workflow;
 
 pub use conversation::Conversation;
 pub use id::{Seq, SessionId};

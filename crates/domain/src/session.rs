@@ -10,7 +10,6 @@ use crate::conversation::{Conversation, TitleFrom};
 pub use crate::fact::{Fact, FactRecord};
 use crate::id::{Seq, SessionId};
 use crate::message::{NewMessage, Role};
-use crate::retell;
 use crate::summary;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -131,13 +130,13 @@ pub struct Counters {
     pub cost_nano: i64,
 }
 
-/// Prices of the lines that a context begins with.
+/// Prices of the lines that a context begins with: `None` for what has changed since `retell` counted it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeadPrices {
-    pub head: u32,
-    pub title: u32,
+    pub head: Option<u32>,
+    pub title: Option<u32>,
     /// One for each line.
-    pub summary: Vec<u32>,
+    pub summary: Option<Vec<u32>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -187,7 +186,7 @@ impl Session {
     pub fn start(id: SessionId, beginning: Beginning, at: Timestamp) -> Self {
         let title_from =
             if beginning.title.is_some() { TitleFrom::Agent } else { TitleFrom::Nobody };
-        let mut session = Self {
+        Self {
             id,
             user: beginning.user,
             project: beginning.project,
@@ -214,10 +213,7 @@ impl Session {
             current: None,
             turn: 0,
             prices: HeadPrices::default(),
-        };
-        session.prices.head = retell::head_price(&session);
-        session.reprice_title();
-        session
+        }
     }
 
     /// What it was started with: the first fact of its log.
@@ -292,16 +288,16 @@ impl Session {
             Fact::Titled { title, from } if *from >= self.title_from => {
                 self.title = Some(title.clone());
                 self.title_from = *from;
-                self.reprice_title();
+                self.prices.title = None;
             }
             Fact::Summarised { conversation: None, summary } => {
-                self.prices.summary = retell::summary_prices(&summary.text);
+                self.prices.summary = None;
                 self.summary = (!summary.text.is_empty()).then(|| summary.text.clone());
             }
             Fact::Repository(repository) => self.repository = Some(repository.clone()),
             Fact::Rehomed { project } => {
                 self.project.clone_from(project);
-                self.prices.head = retell::head_price(self);
+                self.prices.head = None;
             }
             Fact::Commanded { command, prompt_hash } => {
                 self.command = Some(command.clone());
@@ -353,7 +349,7 @@ impl Session {
         if named {
             // The agent of a session is the first that speaks in it, unless it was started with one.
             self.agent.clone_from(&run_of);
-            self.prices.head = retell::head_price(self);
+            self.prices.head = None;
         }
         conversation.hear(message, self.last_seq, tokens);
         let titled = self.title_from == TitleFrom::Nobody && message.role == Role::User;
@@ -361,7 +357,7 @@ impl Session {
             self.title = summary::title(&message.content);
             self.title_from =
                 if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
-            self.reprice_title();
+            self.prices.title = None;
         }
         Heard { run_of, redescribed: titled || named }
     }
@@ -383,10 +379,6 @@ impl Session {
                 conversation.running.clone()
             }
         }
-    }
-
-    pub fn reprice_title(&mut self) {
-        self.prices.title = self.title.as_deref().map_or(0, retell::title_price);
     }
 }
 

@@ -116,7 +116,7 @@ fn newest_decision_first(points: &mut Vec<Point>) {
 /// The first points that say something else than those before them.
 ///
 /// A question says much the same as its answer: a decision stands only for another decision, and for nothing else.
-pub(crate) fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
+pub fn unlike_each_other(points: Vec<Point>) -> Vec<Point> {
     let mut chosen: Vec<(Point, bool, HashSet<String>)> = Vec::new();
     for point in points {
         if chosen.len() == POINTS {
@@ -212,7 +212,7 @@ fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
 }
 
 /// The sentences of a text, without what is code or a table, and without the marks before them.
-pub(crate) fn sentences_of(text: &str) -> Vec<&str> {
+pub fn sentences_of(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_code = false;
     for line in text.lines() {

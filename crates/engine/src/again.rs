@@ -1,9 +1,9 @@
 //! Doing what may have been done before: keys, and what is made under an id that is given.
 
 use rethread_domain::session::Beginning;
-use rethread_domain::workflow::{Charter, TaskSpec, Workflow, WorkflowId};
 use rethread_domain::{Seq, Session, SessionId};
 use rethread_store::{self as store, Reserved, UsageDay, UsageFilter};
+use rethread_workflow::{Charter, TaskSpec, Workflow, WorkflowId};
 use uuid::Uuid;
 
 use crate::{Engine, Error, Result};

@@ -2,8 +2,8 @@
 
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
-use rethread_domain::workflow::WorkflowId;
 use rethread_store as store;
+use rethread_workflow::WorkflowId;
 
 use crate::Error;
 

@@ -5,9 +5,9 @@ use rethread_domain::access::TokenId;
 use rethread_domain::context::NotPositive;
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
-use rethread_domain::workflow::{self, WorkflowId};
 use rethread_domain::{SessionId, opening};
 use rethread_store as store;
+use rethread_workflow::{self as workflow, WorkflowId};
 
 use crate::agents::Trouble;
 use crate::entry::BadEntry;

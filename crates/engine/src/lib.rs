@@ -25,7 +25,7 @@ pub mod workflows;
 
 use std::sync::{Arc, Mutex};
 
-use rethread_domain::redact::Redactor;
+use rethread_redact::Redactor;
 use rethread_store::Store;
 pub use rethread_store::{
     FeedPage, ListFilter, Order, Reserved, Search, Span, Stop, UsageDay, UsageFilter,

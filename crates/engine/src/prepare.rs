@@ -34,7 +34,7 @@ impl Engine {
             message.extras.tool_calls.iter_mut().for_each(|calls| self.mask_json(calls));
             message.extras.other.values_mut().for_each(|value| self.mask_json(value));
         } else {
-            let mark = |found: rethread_domain::redact::Found| Secret {
+            let mark = |found: rethread_redact::Found| Secret {
                 from: found.at.start,
                 to: found.at.end,
                 what: found.what,
@@ -116,12 +116,12 @@ impl Engine {
         let id = recalled.session.id;
         if let Some(title) = self.masked_title(recalled.session.title.as_ref()) {
             recalled.session.title = Some(title);
-            recalled.session.reprice_title();
+            recalled.session.prices.title = None;
         }
         for conversation in recalled.conversations.iter_mut().chain(&mut recalled.others) {
             if let Some(title) = self.masked_title(conversation.title.as_ref()) {
                 conversation.title = Some(title);
-                conversation.reprice();
+                conversation.prices.heading = None;
             }
         }
         let related = recalled.related.iter_mut().map(|related| &mut related.message);

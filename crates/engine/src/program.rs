@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use rethread_domain::Session;
 use rethread_domain::context;
 use rethread_domain::opening::{Policy, Settings};
-use rethread_domain::workflow::{Command, Limits, Notice, WorkflowId};
+use rethread_workflow::{Command, Limits, Notice, WorkflowId};
 
 pub use crate::agents::choose::Choice;
 use crate::agents::{Consent, Holds, Launcher, Rules};

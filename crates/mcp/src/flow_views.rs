@@ -2,7 +2,7 @@
 
 use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, safe};
-use rethread_domain::workflow::{
+use rethread_workflow::{
     Decision, ErrorRecord, Feedback, GitState, Measure, Question, Snapshot, Source, Status, Task,
     TaskState, TestState, Used, Workflow,
 };

@@ -1,6 +1,6 @@
 //! Which workflow a caller means, and what it may do with it.
 
-use rethread_domain::workflow::{Status, Workflow, WorkflowId};
+use rethread_workflow::{Status, Workflow, WorkflowId};
 
 use crate::error::Failure;
 use crate::server::Office;

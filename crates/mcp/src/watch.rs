@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rethread_domain::opening::Opening;
 use rethread_domain::quote::cut_line;
-use rethread_domain::redact::Redactor;
 use rethread_domain::turn::{Permission, Tool, Update};
 use rethread_engine::Clock;
+use rethread_redact::Redactor;
 use tokio_util::sync::CancellationToken;
 
 use crate::restrict::Restriction;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rethread_domain::Session;
 use rethread_domain::id::SessionRef;
-use rethread_domain::workflow::Workflow;
 use rethread_engine::Engine;
 use rethread_engine::program::Program;
+use rethread_workflow::Workflow;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;

@@ -3,7 +3,7 @@
 use rethread_domain::SessionId;
 use rethread_domain::access::TokenId;
 use rethread_domain::session::Refusal;
-use rethread_domain::workflow::{Status, WorkflowId};
+use rethread_workflow::{Status, WorkflowId};
 
 use crate::sqlite::sums::DAMAGE;
 

@@ -23,8 +23,8 @@ use rethread_domain::opening::Holding;
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use uuid::Uuid;
 
 pub use access::{Reserved, UsageDay, UsageFilter};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rethread_domain::redact::Redactor;
 use rethread_domain::search::{Cursor, Filter, Query};
+use rethread_redact::Redactor;
 
 /// What one search may cost, in steps of about a tenth of a microsecond.
 const MOST_WORK: u64 = 6_000_000;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use rethread_domain::workflow::{Status, Workflow, WorkflowId};
+use rethread_workflow::{Status, Workflow, WorkflowId};
 use serde::Serialize;
 
 use crate::types::Epoch;

@@ -9,7 +9,6 @@ use futures::channel::mpsc;
 use futures::future::{BoxFuture, FutureExt as _};
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{Command, WorkflowId};
 use rethread_domain::{Session, context};
 use rethread_engine::agents::{
     Abilities, Agent, Block, Consent, Desk, Door, Ended, Launcher, Nobody, Opened, Rules, Trouble,
@@ -19,6 +18,7 @@ use rethread_engine::program::{
 };
 use rethread_engine::workflows::{Checker, Extractor, Ran};
 use rethread_engine::{Engine, Pruning};
+use rethread_workflow::{Command, WorkflowId};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 

@@ -13,12 +13,12 @@ use async_trait::async_trait;
 use rethread_acp::Shell;
 use rethread_bench::{Dice, Times, millis, open, options, program, ratio, say, text};
 use rethread_domain::Session;
-use rethread_domain::workflow::{
-    Budgets, Charter, Command, Event, Issue, Limits, Status, TaskSpec, Workflow, WorkflowId,
-};
 use rethread_engine::Engine;
 use rethread_engine::agents::{OpenOptions, Talk};
 use rethread_engine::workflows::{Checker, Crew, Extractor, Report};
+use rethread_workflow::{
+    Budgets, Charter, Command, Event, Issue, Limits, Status, TaskSpec, Workflow, WorkflowId,
+};
 use rusqlite::Connection;
 
 const TASKS: usize = 250;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rethread_bench::{Dice, ratio, say};
-use rethread_domain::redact::{Known, Redactor};
+use rethread_redact::{Known, Redactor};
 
 const MEGABYTE: usize = 1 << 20;
 

@@ -20,9 +20,9 @@ use rethread_acp::Entry;
 use rethread_domain::context::Limits;
 use rethread_domain::id;
 use rethread_domain::opening::Policy;
-use rethread_domain::redact::Redactor;
 use rethread_engine::Pruning;
 use rethread_engine::agents::Consent;
+use rethread_redact::Redactor;
 use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -253,23 +253,23 @@ impl Config {
     }
 
     /// The model, if there is one.
-    pub(crate) fn endpoint(&self) -> anyhow::Result<Option<rethread_model::Endpoint>> {
+    pub(crate) fn endpoint(&self) -> anyhow::Result<Option<rethread_outbound::model::Endpoint>> {
         let Model { dialect, url, name, key_variable, timeout_seconds, attempts } = &self.model;
         if url.is_empty() {
             return Ok(None);
         }
         let key = Some(key_variable.as_str()).filter(|name| !name.is_empty()).and_then(variable);
-        let settings = rethread_model::Settings {
-            key: key.map(rethread_model::Key::from),
+        let settings = rethread_outbound::model::Settings {
+            key: key.map(rethread_outbound::model::Key::from),
             timeout: Duration::from_secs(*timeout_seconds),
             attempts: *attempts,
-            ..rethread_model::Settings::new(dialect.parse()?, url, name)
+            ..rethread_outbound::model::Settings::new(dialect.parse()?, url, name)
         };
-        Ok(Some(rethread_model::Endpoint::new(settings)?))
+        Ok(Some(rethread_outbound::model::Endpoint::new(settings)?))
     }
 
     /// The webhooks that are told of workflows.
-    pub(crate) fn hooks(&self) -> anyhow::Result<Vec<rethread_notify::Hook>> {
+    pub(crate) fn hooks(&self) -> anyhow::Result<Vec<rethread_outbound::webhook::Hook>> {
         let set = self.notify.iter().filter_map(|(name, hook)| hook.ready(name).transpose());
         set.collect()
     }

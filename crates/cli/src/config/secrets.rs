@@ -1,6 +1,6 @@
 //! The secrets that we know because they were given to us: by the environment, and by the settings.
 
-use rethread_domain::redact::{Known, Redactor};
+use rethread_redact::{Known, Redactor};
 
 use super::Config;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use rethread_domain::workflow::{Limits, OnFull};
-use rethread_notify::{Format, Key};
+use rethread_outbound::webhook::{Format, Key};
+use rethread_workflow::{Limits, OnFull};
 use serde::{Deserialize, Serialize};
 
 use super::variable;
@@ -98,7 +98,10 @@ pub(crate) struct Hook {
 
 impl Hook {
     /// Ready to be called; `None` where its variable is not set.
-    pub(super) fn ready(&self, name: &str) -> anyhow::Result<Option<rethread_notify::Hook>> {
+    pub(super) fn ready(
+        &self,
+        name: &str,
+    ) -> anyhow::Result<Option<rethread_outbound::webhook::Hook>> {
         let format: Format = match self.format.as_str() {
             "" | "json" => Format::Json,
             "slack" => Format::Slack,
@@ -115,7 +118,7 @@ impl Hook {
         let secret = Some(self.secret_variable.as_str()).filter(|from| !from.is_empty());
         let secret = secret.and_then(variable).map(Key::from);
         let about = || format!("notify.{name}");
-        let mut hook = rethread_notify::Hook::new(&url, format).with_context(about)?;
+        let mut hook = rethread_outbound::webhook::Hook::new(&url, format).with_context(about)?;
         hook.secret = secret;
         for event in &self.on {
             hook.on.push(event.parse().with_context(about)?);

@@ -1,8 +1,8 @@
 //! What the trouble with workflows asks of the user.
 
-use rethread_domain::workflow::{Refusal, Status};
 use rethread_engine::Error;
 use rethread_store as store;
+use rethread_workflow::{Refusal, Status};
 
 use super::{BAD_INPUT, REFUSED, Report};
 

@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use crate::conversation::Conversation;
 use crate::message::Role;
 use crate::number;
-use crate::quote::{one_line, quoted};
+use crate::quote::one_line;
 use crate::session::{Session, Status};
-use crate::tokens;
 
 /// A fixed line and its tokens.
 #[derive(Debug, Clone, Copy)]
@@ -154,30 +153,10 @@ pub(super) fn heading(conversation: &Conversation) -> String {
     }
 }
 
-pub fn head_price(session: &Session) -> u32 {
-    tokens::count(&head(session))
-}
-
-pub fn title_price(text: &str) -> u32 {
-    tokens::count(&title(text))
-}
-
-pub fn name_price(conversation: &Conversation) -> u32 {
-    tokens::count(&name(&conversation.name))
-}
-
-pub fn heading_price(conversation: &Conversation) -> u32 {
-    tokens::count(&heading(conversation))
-}
-
-/// The price of each line of a summary: each is a quotation of its own, so any of them can be left out.
-pub fn summary_prices(text: &str) -> Vec<u32> {
-    text.lines().map(|line| tokens::count(&quoted(line))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens;
 
     fn check(name: &str, text: &str, price: u32) {
         assert_eq!(tokens::count(text), price, "{name}: {text:?}");

@@ -6,6 +6,7 @@
 
 mod lines;
 mod page;
+mod prices;
 mod related;
 mod shorten;
 #[cfg(test)]
@@ -20,9 +21,12 @@ use crate::session::Session;
 /// What stands before a recent message costs this much by itself.
 pub const CHEAPEST_MESSAGE: u32 = lines::RECENT_ROLE;
 
-pub use lines::{head_price, heading_price, name_price, summary_prices, title_price};
 use page::Page;
 pub use page::{whole_frame, whole_price};
+pub use prices::{
+    head_price, heading_price, name_price, own_summary_prices, price_conversation, price_session,
+    summary_prices, title_price,
+};
 
 /// What there is to tell.
 #[derive(Debug, Clone, Copy)]

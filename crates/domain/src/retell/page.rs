@@ -1,6 +1,9 @@
 //! A context being filled: what was chosen so far, and what is left of the budget.
 
 use super::lines::{self, Line};
+use super::prices::{
+    head_price, heading_price, name_price, own_summary_prices, summary_prices, title_price,
+};
 use super::related::Choice;
 use super::shorten::{self, Form, Offer};
 use super::{Frame, Story, Telling};
@@ -19,7 +22,7 @@ pub fn whole_frame(conversation: &Conversation) -> u32 {
     lines::MISSED.price
         + lines::NEXT.price
         + lines::RECENT.price
-        + conversation.prices.name
+        + name_price(conversation)
         + lines::left_out_price(u32::MAX, u32::MAX)
         + LEAST_MESSAGE
 }
@@ -112,8 +115,8 @@ impl<'a> Page<'a> {
 
     pub(super) fn take_header(&mut self) {
         let session = self.story.session;
-        let price = session.prices.head
-            + session.prices.title
+        let price = head_price(session)
+            + title_price(session)
             + lines::status(session.status).price
             + lines::times(session).1;
         self.header = price <= self.left / 2 && self.take(price);
@@ -124,7 +127,7 @@ impl<'a> Page<'a> {
         let mut room = allowed.min(self.left);
         for conversation in self.story.conversations.iter().skip(self.listed.len()) {
             let title = if self.listed.is_empty() { lines::CONVERSATIONS.price } else { 0 };
-            let price = title + conversation.prices.heading + lines::statistics(conversation).1;
+            let price = title + heading_price(conversation) + lines::statistics(conversation).1;
             if !self.take_within(price, &mut room) {
                 break;
             }
@@ -133,8 +136,8 @@ impl<'a> Page<'a> {
         if let Some(text) =
             self.story.session.summary.as_deref().filter(|_| self.summary.is_empty())
         {
-            let prices = &self.story.session.prices.summary;
-            let lines = choose_lines(text, prices, room.saturating_sub(lines::SUMMARY.price));
+            let prices = summary_prices(self.story.session);
+            let lines = choose_lines(text, &prices, room.saturating_sub(lines::SUMMARY.price));
             let price = lines::SUMMARY.price + lines.iter().map(|at| prices[*at]).sum::<u32>();
             if !lines.is_empty() && self.take_within(price, &mut room) {
                 self.summary = lines;
@@ -145,8 +148,8 @@ impl<'a> Page<'a> {
             let Some(summary) = conversation.summary.as_ref().filter(|_| chosen.is_empty()) else {
                 continue;
             };
-            let prices = &conversation.prices.summary;
-            let lines = choose_lines(&summary.text, prices, room);
+            let prices = own_summary_prices(conversation);
+            let lines = choose_lines(&summary.text, &prices, room);
             let price = lines.iter().map(|at| prices[*at]).sum();
             if self.take_within(price, &mut room) {
                 self.listed[index].1 = lines;
@@ -158,10 +161,11 @@ impl<'a> Page<'a> {
     pub(super) fn take_own_summary(&mut self, allowed: u32) {
         let Some(own) = self.story.conversations.first() else { return };
         let Some(summary) = &own.summary else { return };
-        let frame = lines::CONVERSATIONS.price + own.prices.heading + lines::statistics(own).1;
+        let frame = lines::CONVERSATIONS.price + heading_price(own) + lines::statistics(own).1;
         let room = allowed.min(self.left).saturating_sub(frame);
-        let chosen = choose_lines(&summary.text, &own.prices.summary, room);
-        let price = chosen.iter().map(|at| own.prices.summary[*at]).sum::<u32>();
+        let prices = own_summary_prices(own);
+        let chosen = choose_lines(&summary.text, &prices, room);
+        let price = chosen.iter().map(|at| prices[*at]).sum::<u32>();
         if !chosen.is_empty() && self.take(frame + price) {
             self.listed.push((own, chosen));
         }
@@ -272,7 +276,7 @@ impl<'a> Page<'a> {
         }
         let known = self.story.conversations.iter().chain(self.story.others);
         match known.into_iter().find(|conversation| conversation.name == name) {
-            Some(conversation) => conversation.prices.name,
+            Some(conversation) => name_price(conversation),
             None => {
                 self.exact = false;
                 tokens::at_most(&lines::name(name))

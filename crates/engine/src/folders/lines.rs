@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use rethread_domain::id::{self, Invalid};
 use rethread_domain::message::{Extras, NewMessage};
 use rethread_domain::price::Price;
-use rethread_domain::redact::Redactor;
 use rethread_domain::{Message, Role, Seq, Session, SessionId};
+use rethread_redact::Redactor;
 use rethread_workspace::{Line, digest};
 use serde_json::{Map, Value};
 

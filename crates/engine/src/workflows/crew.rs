@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rethread_domain::Session;
-use rethread_domain::workflow::Charter;
+use rethread_workflow::Charter;
 use serde_json::Value;
 
 use super::port::Checker;

@@ -9,11 +9,11 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{
+use rethread_store::{self as store, WorkflowClaim};
+use rethread_workflow::{
     Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Used,
     Verify, Workflow, WorkflowId, limit_hit,
 };
-use rethread_store::{self as store, WorkflowClaim};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 

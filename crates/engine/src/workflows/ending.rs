@@ -1,9 +1,10 @@
 //! What becomes of work that ended: events, the snapshot of a pause, the last one.
 
-use rethread_domain::workflow::{
+use rethread_domain::SessionId;
+use rethread_workflow as workflow;
+use rethread_workflow::{
     Command, Mark, Refusal, SnapshotId, TaskSpec, TaskState, Trigger, Workflow,
 };
-use rethread_domain::{SessionId, workflow};
 
 use super::drive::Driver;
 use super::task::Done;

@@ -1,9 +1,9 @@
 //! Decisions and errors of a session: by a model where there is one and it answers well, by rules otherwise.
 
-use rethread_domain::workflow::Event;
-use rethread_domain::workflow::extract::{self, Extracted};
 use rethread_domain::{Message, Role, SessionId};
 use rethread_store::{Order, Span};
+use rethread_workflow::Event;
+use rethread_workflow::extract::{self, Extracted};
 
 use super::crew::{Crew, NoAnswer};
 use crate::{Engine, Result};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rethread_domain::Session;
-use rethread_domain::workflow::Charter;
+use rethread_workflow::Charter;
 
 use super::crew::{Crew, Extractor};
 use super::order::consent_of;

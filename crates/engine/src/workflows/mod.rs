@@ -25,11 +25,11 @@ mod usage;
 mod view;
 
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{
+use rethread_store::{self as store, Grant, Span};
+use rethread_workflow::{
     Charter, Command, Event, EventRecord, Question, Refusal, Snapshot, SnapshotId, Status,
     TaskSpec, Workflow, WorkflowId,
 };
-use rethread_store::{self as store, Grant, Span};
 
 pub use rethread_store::{WorkflowFilter, WorkflowRow};
 

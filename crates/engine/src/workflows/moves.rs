@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rethread_domain::workflow::{
+use rethread_store::WorkflowFilter;
+use rethread_workflow::{
     Budgets, Command, GitState, Snapshot, SnapshotId, Status, Trigger, Workflow, WorkflowId,
 };
-use rethread_store::WorkflowFilter;
 use tokio::sync::mpsc;
 
 use super::crew::Crew;

@@ -1,6 +1,6 @@
 //! Telling others of workflows. What was told is noted in the store: nobody is told twice because a process died.
 
-use rethread_domain::workflow::{Notice, NoticeKind, Workflow, WorkflowId};
+use rethread_workflow::{Notice, NoticeKind, Workflow, WorkflowId};
 
 use super::drive::Report;
 use crate::Engine;

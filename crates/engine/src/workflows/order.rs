@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::plan::Plan;
-use rethread_domain::workflow::{
-    Charter, Command, Issue, Limits, TaskSpec, Verify, Workflow, WorkflowId,
-};
+use rethread_workflow::plan::Plan;
+use rethread_workflow::{Charter, Command, Issue, Limits, TaskSpec, Verify, Workflow, WorkflowId};
 
 use super::plan::read_plan;
 use crate::Engine;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rethread_domain::workflow::plan::{self, Plan, Problem};
-use rethread_domain::workflow::{Snapshot, Task, TaskSpec, TaskState, Workflow};
+use rethread_workflow::plan::{self, Plan, Problem};
+use rethread_workflow::{Snapshot, Task, TaskSpec, TaskState, Workflow};
 use rethread_workspace::text;
 
 /// Why a plan cannot be used.

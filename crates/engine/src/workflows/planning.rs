@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rethread_domain::SessionId;
 use rethread_domain::session::Beginning;
-use rethread_domain::workflow::{TaskSpec, Used, Workflow, brief, plan};
+use rethread_workflow::{TaskSpec, Used, Workflow, brief, plan};
 use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;

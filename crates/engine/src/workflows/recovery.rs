@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rethread_domain::session::Move;
-use rethread_domain::workflow::{Command, Ended, Outcome, Status, Task};
+use rethread_workflow::{Command, Ended, Outcome, Status, Task};
 
 use super::drive::Driver;
 use super::usage::Watch;

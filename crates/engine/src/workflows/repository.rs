@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{GitDelta, GitState, Snapshot, Task, TaskState, Workflow};
+use rethread_workflow::{GitDelta, GitState, Snapshot, Task, TaskState, Workflow};
 use rethread_workspace as workspace;
 
 /// Files that are named in a line about a difference.

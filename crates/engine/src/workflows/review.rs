@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use rethread_domain::Session;
 use rethread_domain::session::{Beginning, Move};
-use rethread_domain::workflow::{Feedback, brief, extract};
-use rethread_domain::{Session, workflow};
+use rethread_workflow as workflow;
+use rethread_workflow::{Feedback, brief, extract};
 use rethread_workspace as workspace;
 
 use super::task::{Attempt, Stopped};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use rethread_domain::Session;
 use rethread_domain::session::Move;
-use rethread_domain::workflow::{
+use rethread_workflow::{
     BriefLimits, Ended, Event, Expect, Feedback, Measure, OnFull, Outcome, Phase, Snapshot, Task,
     TestState, Trigger, Verify, Workflow, brief, verdict,
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{Measure, Used, WINDOW};
+use rethread_workflow::{Measure, Used, WINDOW};
 
 /// Watches one session of an agent.
 #[derive(Debug, Default)]

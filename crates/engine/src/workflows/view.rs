@@ -1,7 +1,7 @@
 //! A workflow as programs see it: one form for every door.
 
 use jiff::Timestamp;
-use rethread_domain::workflow::{
+use rethread_workflow::{
     Issue, Question, Snapshot, SnapshotId, Status, Task, TaskState, TestState, Trigger, Used,
     Workflow, WorkflowId,
 };

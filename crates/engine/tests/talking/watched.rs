@@ -15,7 +15,6 @@ use rethread_domain::opening::Holding;
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
@@ -24,6 +23,7 @@ use rethread_store::{
     Store, Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter,
     WorkflowRow, Workflows,
 };
+use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use tokio::sync::Notify;
 use uuid::Uuid;
 

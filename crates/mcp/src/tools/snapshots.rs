@@ -1,9 +1,9 @@
 //! What was decided, what went wrong, what reviewers said and what changed, at any snapshot of a workflow.
 
-use rethread_domain::workflow::{
+use rethread_engine::Error;
+use rethread_workflow::{
     Decision, ErrorRecord, Feedback, GitState, Resolution, Snapshot, Status, Workflow,
 };
-use rethread_engine::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Status, Workflow};
 use rethread_engine::workflows::{Order, PLAN, Resuming};
+use rethread_workflow::{Status, Workflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

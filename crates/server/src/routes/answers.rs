@@ -1,6 +1,6 @@
 //! What a person says to a workflow; and that nobody approves a command that they were not shown.
 
-use rethread_domain::workflow::{Command, Question, Workflow};
+use rethread_workflow::{Command, Question, Workflow};
 
 use super::workflows::reason;
 use crate::access::Caller;

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::workflow::{Snapshot, SnapshotSum, Workflow};
 use rethread_engine::workflows::Comparison;
+use rethread_workflow::{Snapshot, SnapshotSum, Workflow};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;

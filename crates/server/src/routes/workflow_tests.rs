@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rethread_domain::access::{Pass, Role};
-use rethread_domain::workflow::Status;
 use rethread_engine::{Clock, Engine, NewToken, Pruning};
 use rethread_testkit::{TestProgram, TestStore};
+use rethread_workflow::Status;
 
 use super::workflows::{Paused, Resume, Started, ask_pause, begin, go_on};
 use crate::access::Caller;

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use rethread_domain::redact::Redactor;
 use rethread_domain::turn::Update;
+use rethread_redact::Redactor;
 use serde_json::Value;
 
 use super::held;

@@ -13,7 +13,7 @@ pub(crate) use session::{
 };
 pub(crate) use turn::{QuestionView, TurnView};
 
-use rethread_domain::redact::Redactor;
+use rethread_redact::Redactor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use utoipa::ToSchema;

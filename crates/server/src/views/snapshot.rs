@@ -1,10 +1,10 @@
 //! Snapshots and their parts, as programs see them.
 
 use jiff::Timestamp;
-use rethread_domain::workflow::{
+use rethread_engine::workflows::Comparison;
+use rethread_workflow::{
     Decision, ErrorRecord, Feedback, GitState, Snapshot, SnapshotSum, Source, TaskState, TestState,
 };
-use rethread_engine::workflows::Comparison;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -328,8 +328,8 @@ impl From<Comparison> for ComparisonView {
 #[cfg(test)]
 mod tests {
     use rethread_domain::SessionId;
-    use rethread_domain::redact::Redactor;
-    use rethread_domain::workflow::{SnapshotId, Source};
+    use rethread_redact::Redactor;
+    use rethread_workflow::{SnapshotId, Source};
 
     use super::*;
     use crate::views::masked;

@@ -1,8 +1,8 @@
 //! Turns with agents and what agents ask in them, as programs see them.
 
 use jiff::Timestamp;
-use rethread_domain::redact::Redactor;
 use rethread_engine::agents::Question;
+use rethread_redact::Redactor;
 use serde::Serialize;
 use utoipa::ToSchema;
 

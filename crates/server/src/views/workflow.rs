@@ -1,14 +1,13 @@
 //! Workflows and their tasks, as programs see them.
 
 use jiff::Timestamp;
-use rethread_domain::feed::Kind;
 use rethread_domain::quote::safe;
-use rethread_domain::redact::Redactor;
-use rethread_domain::workflow::{
+use rethread_engine::workflows::WorkflowRow;
+use rethread_redact::Redactor;
+use rethread_workflow::{
     Event, EventRecord, Issue, Measure, Question, Status, Task, TaskState, TestState, Used, Verify,
     Workflow,
 };
-use rethread_engine::workflows::WorkflowRow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -367,7 +366,7 @@ impl From<&EventRecord> for LogLine {
         Self {
             no: record.no,
             at: record.at,
-            kind: Kind::of_event(&record.event).as_str().to_owned(),
+            kind: record.event.feed_kind().as_str().to_owned(),
             text: record.event.told(),
             task: task.cloned(),
             session_id: session.map(ToString::to_string),

@@ -10,7 +10,7 @@ use rethread_domain::feed::Kind;
 use rethread_domain::message::{DAMAGED, NewMessage};
 use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
-use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
+use rethread_domain::{Conversation, Fact, Seq, Session, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::append::count_run;
@@ -354,7 +354,7 @@ impl Fold {
         self.session.current = origin.session.current;
         self.session.turn = origin.session.turn;
         self.session.agent.clone_from(&origin.session.agent);
-        self.session.prices.head = retell::head_price(&self.session);
+        self.session.prices.head = None;
         self.conversations = names.iter().map(|one| (one.n, one.clone())).collect();
         self.runs = super::read::agent_runs(connection, origin.no, u32::MAX)?
             .into_iter()

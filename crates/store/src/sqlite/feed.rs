@@ -4,8 +4,8 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::Session;
-use rethread_domain::feed::{self, FeedEvent, Kind};
-use rethread_domain::workflow::{Event, Workflow};
+use rethread_domain::feed::{FeedEvent, Kind};
+use rethread_workflow::{Event, Workflow};
 use rusqlite::{Connection, Row};
 
 use super::{SqliteStore, rows, sums};
@@ -119,8 +119,8 @@ pub(super) struct Lines(Vec<(Kind, Option<String>, u32, u32)>);
 impl Lines {
     /// Adds event `no`, which has been applied. Several that only ask for another look are one line.
     pub(super) fn add(&mut self, workflow: &Workflow, event: &Event, no: u32) {
-        let kind = Kind::of_event(event);
-        let session = feed::session_of(event, workflow).map(|id| id.to_string());
+        let kind = event.feed_kind();
+        let session = rethread_workflow::session_of(event, workflow).map(|id| id.to_string());
         match self.0.last_mut() {
             Some((Kind::WorkflowChanged, None, _, last))
                 if kind == Kind::WorkflowChanged && session.is_none() =>

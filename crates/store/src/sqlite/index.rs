@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use jiff::tz::TimeZone;
 use rethread_domain::rank::Places;
-use rethread_domain::redact::Redactor;
 use rethread_domain::{Message, Role, Seq, number, terms};
+use rethread_redact::Redactor;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection;

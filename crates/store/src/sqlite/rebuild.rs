@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rethread_domain::feed::Kind;
 use rethread_domain::opening::Holding;
 use rethread_domain::session::FactRecord;
-use rethread_domain::{Conversation, Fact, Seq, Session};
+use rethread_domain::{Conversation, Fact, Seq, Session, retell};
 use rusqlite::Connection;
 
 use super::facts::{self, Fold};
@@ -55,6 +55,8 @@ pub(super) fn fold(connection: &Connection, row: &SessionRow) -> Result<Fold> {
         Ok(true)
     })?;
     facts.for_each(|record| fold.apply(&record.fact, record.at));
+    retell::price_session(&mut fold.session);
+    fold.conversations.values_mut().for_each(retell::price_conversation);
     Ok(fold)
 }
 

@@ -7,7 +7,7 @@ use rethread_domain::conversation::{LabelPrices, TitleFrom};
 use rethread_domain::message::{Body, Extras};
 use rethread_domain::price::{Cuts, Price, decode_numbers, encode_numbers};
 use rethread_domain::session::{Counters, HeadPrices, Origin, Repository};
-use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status};
+use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status, retell};
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -186,9 +186,9 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             current: row.get(32)?,
             turn: row.get(33)?,
             prices: HeadPrices {
-                head: row.get(35)?,
-                title: row.get(36)?,
-                summary: numbers(row, 37)?,
+                head: Some(row.get(35)?),
+                title: Some(row.get(36)?),
+                summary: Some(numbers(row, 37)?),
             },
         },
     })
@@ -257,9 +257,9 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
             ":cost": session.counters.cost_nano,
             ":current": session.current,
             ":turn": session.turn,
-            ":head_price": session.prices.head,
-            ":title_price": session.prices.title,
-            ":summary_prices": blob_or_null(&session.prices.summary),
+            ":head_price": retell::head_price(session),
+            ":title_price": retell::title_price(session),
+            ":summary_prices": blob_or_null(&retell::summary_prices(session)),
         })?;
     Ok(())
 }
@@ -361,9 +361,9 @@ fn read_conversation(row: &Row<'_>) -> SqlResult<Conversation> {
             None => None,
         },
         prices: LabelPrices {
-            name: row.get(11)?,
-            heading: row.get(12)?,
-            summary: numbers(row, 13)?,
+            name: Some(row.get(11)?),
+            heading: Some(row.get(12)?),
+            summary: Some(numbers(row, 13)?),
         },
     })
 }
@@ -401,9 +401,9 @@ pub(super) fn write_conversation(
             conversation.turn,
             conversation.running,
             summary,
-            conversation.prices.name,
-            conversation.prices.heading,
-            blob_or_null(&conversation.prices.summary),
+            retell::name_price(conversation),
+            retell::heading_price(conversation),
+            blob_or_null(&retell::own_summary_prices(conversation)),
         ])?;
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use rethread_domain::SessionId;
 use rethread_domain::message::{Extras, NewMessage};
-use rethread_domain::workflow::{
-    Budgets, Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
-};
 use rethread_store::{Span, StoreUrl};
 use rethread_testkit::{TestStore, Texts, at, tool};
+use rethread_workflow::{
+    Budgets, Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
+};
 use rusqlite::Connection;
 use serde_json::json;
 

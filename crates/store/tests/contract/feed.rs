@@ -6,10 +6,10 @@ use std::path::Path;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::{FeedEvent, Kind};
 use rethread_domain::message::NewMessage;
-use rethread_domain::workflow::{Ended, Event, Outcome, TaskSpec, Used, WorkflowId};
 use rethread_domain::{Fact, SessionId, Status};
 use rethread_store::{Append, FeedPage, Store, StoreUrl, open};
 use rethread_testkit::{TestStore, assistant, at, beginning, user};
+use rethread_workflow::{Ended, Event, Outcome, TaskSpec, Used, WorkflowId};
 
 use crate::on_each;
 use crate::talks::{beginning as turn_begins, ending};

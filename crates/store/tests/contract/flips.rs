@@ -9,12 +9,12 @@ use futures::executor::block_on;
 use rethread_domain::access::{Pass, Role as AccessRole, Token, TokenId};
 use rethread_domain::message::{Extras, NewMessage, Usage};
 use rethread_domain::search::Filter;
-use rethread_domain::workflow::{Event, TaskSpec, WorkflowId};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::{
     Grant, ListFilter, Search, Span, Store, StoreUrl, UsageFilter, WorkflowFilter, open,
 };
 use rethread_testkit::{TestStore, Texts, assistant, at, tool, try_context, user};
+use rethread_workflow::{Event, TaskSpec, WorkflowId};
 
 use crate::talks::{beginning, ending, text};
 use crate::workflows::charter;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use futures::future::join_all;
-use rethread_domain::workflow::WorkflowId;
 use rethread_store::{Error, Store, WorkflowClaim};
 use rethread_testkit::{TestStore, at};
+use rethread_workflow::WorkflowId;
 
 use crate::on_each;
 use crate::workflows::{create, told};

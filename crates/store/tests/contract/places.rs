@@ -1,10 +1,10 @@
 //! Lists that go on from a place: nothing twice, nothing left out, whatever shares a time.
 
 use rethread_domain::session::Beginning;
-use rethread_domain::workflow::{Event, WorkflowId};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::{ListFilter, WorkflowFilter};
 use rethread_testkit::{TestStore, at, beginning};
+use rethread_workflow::{Event, WorkflowId};
 
 use crate::on_each;
 use crate::workflows::charter;

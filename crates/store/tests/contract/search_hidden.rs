@@ -3,9 +3,9 @@
 use rethread_domain::Fact;
 use rethread_domain::context::Limits;
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::redact::{Known, Redactor};
 use rethread_domain::search::{Filter, Found};
 use rethread_domain::summary::{Author, Summary};
+use rethread_redact::{Known, Redactor};
 use rethread_store::{RecallRequest, Search};
 use rethread_testkit::{TestStore, user};
 

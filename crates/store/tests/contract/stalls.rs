@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use futures::executor::block_on;
-use rethread_domain::workflow::WorkflowId;
 use rethread_store::{Error, StoreUrl, open};
 use rethread_testkit::{TestStore, at};
+use rethread_workflow::WorkflowId;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::workflows::{create, told};

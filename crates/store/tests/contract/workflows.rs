@@ -1,11 +1,11 @@
 //! Workflows: events and what sums them up.
 
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{
-    Charter, Ended, Event, Issue, Limits, Outcome, Status, TaskSpec, Used, Workflow, WorkflowId,
-};
 use rethread_store::{Error, Order, Span, Store, StoreUrl, WorkflowFilter, WorkflowRow};
 use rethread_testkit::{TestStore, at};
+use rethread_workflow::{
+    Charter, Ended, Event, Issue, Limits, Outcome, Status, TaskSpec, Used, Workflow, WorkflowId,
+};
 
 use crate::on_each;
 

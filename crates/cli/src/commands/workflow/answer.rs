@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rethread_domain::quote::safe;
-use rethread_domain::workflow::{Command, Status, Trigger, Workflow, WorkflowId};
 use rethread_engine::workflows::{WorkflowView, consent_of};
+use rethread_workflow::{Command, Status, Trigger, Workflow, WorkflowId};
 use serde_json::json;
 
 use super::{Which, detached, drive, told};

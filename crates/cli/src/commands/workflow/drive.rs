@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_domain::workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
 use rethread_engine::workflows::{Report, Resuming, WorkflowView};
+use rethread_workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 
 use super::told;
 use super::view::View;

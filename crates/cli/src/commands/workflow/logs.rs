@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Event, EventRecord, Status, WorkflowId};
 use rethread_domain::{Seq, SessionId};
 use rethread_store::Span;
+use rethread_workflow::{Event, EventRecord, Status, WorkflowId};
 use serde_json::json;
 
 use super::{Which, told};

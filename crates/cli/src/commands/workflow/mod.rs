@@ -13,7 +13,7 @@ mod view;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rethread_domain::workflow::{Status, WorkflowId};
+use rethread_workflow::{Status, WorkflowId};
 
 pub(crate) use drive::wish;
 use drive::{detached, drive};

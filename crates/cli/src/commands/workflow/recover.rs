@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use rethread_domain::workflow::WorkflowId;
 use rethread_engine::Error;
 use rethread_engine::workflows::WorkflowView;
+use rethread_workflow::WorkflowId;
 
 use super::{drive, told};
 use crate::cli::App;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Command, GitState, Status, TaskState, Workflow, WorkflowId};
 use rethread_engine::workflows::{Resuming, Resumption};
+use rethread_workflow::{Command, GitState, Status, TaskState, Workflow, WorkflowId};
 
 use super::drive::Budget;
 use super::{Which, detached, drive};

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{self, BriefLimits, Snapshot, SnapshotId, WorkflowId, brief};
 use rethread_engine::workflows::{Comparison, SnapshotRow, WorkflowView};
 use rethread_store::WorkflowFilter;
+use rethread_workflow::{self as workflow, BriefLimits, Snapshot, SnapshotId, WorkflowId, brief};
 
 use super::{Which, told};
 use crate::cli::App;

@@ -36,7 +36,7 @@ States are written back into the file. The fields:
 
 /// A plan, and every field that the parser takes.
 fn example() -> String {
-    format!("{EXAMPLE}{}", rethread_domain::workflow::plan::fields())
+    format!("{EXAMPLE}{}", rethread_workflow::plan::fields())
 }
 
 /// Begin to work on a plan

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, one_line, safe};
-use rethread_domain::workflow::{
+use rethread_engine::workflows::Comparison;
+use rethread_workflow::{
     Event, Measure, Question, Resolution, Snapshot, Status, Task, TaskState, Used, Workflow,
 };
-use rethread_engine::workflows::Comparison;
 
 use crate::cli::App;
 use crate::output::{self, table, time};

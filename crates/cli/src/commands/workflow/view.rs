@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::Update;
-use rethread_domain::workflow::{Event, Outcome, TaskState, Workflow};
 use rethread_engine::workflows::Report;
+use rethread_workflow::{Event, Outcome, TaskState, Workflow};
 
 use super::told;
 use crate::output;

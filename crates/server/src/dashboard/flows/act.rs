@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rethread_domain::workflow::Status;
+use rethread_workflow::Status;
 use serde::Deserialize;
 
 use super::list;

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::workflow::Status;
+use rethread_workflow::Status;
 use serde::Deserialize;
 
 use super::start::Start;

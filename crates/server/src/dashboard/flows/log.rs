@@ -4,8 +4,8 @@
 use askama::Template;
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{Event, EventRecord, Workflow};
 use rethread_engine::{Order, Span};
+use rethread_workflow::{Event, EventRecord, Workflow};
 
 use super::{speech, told};
 use crate::access::Caller;

@@ -1,7 +1,7 @@
 //! The runs of a workflow, a card each: from its beginning or a resume up to a pause or its end.
 
 use jiff::Timestamp;
-use rethread_domain::workflow::{SnapshotSum, Status, TaskState, Workflow};
+use rethread_workflow::{SnapshotSum, Status, TaskState, Workflow};
 
 use super::told::{self, plain};
 use crate::dashboard::words::{self, Moment};

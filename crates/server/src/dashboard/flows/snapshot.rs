@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use rethread_domain::workflow::Workflow;
+use rethread_workflow::Workflow;
 
 use super::list::titled;
 use super::show::may_resume;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rethread_domain::workflow::Workflow;
+use rethread_workflow::Workflow;
 
 use super::rows::Found;
 use crate::workflows::WorkflowRow;

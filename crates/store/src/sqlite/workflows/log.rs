@@ -5,7 +5,7 @@ use std::mem::discriminant;
 
 use jiff::Timestamp;
 use rethread_domain::message::DAMAGED;
-use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
+use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use rusqlite::{Connection, Row};
 
 use super::rows::{self, Found};

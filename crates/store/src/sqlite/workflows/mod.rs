@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
+use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 
 pub(super) use self::cache::Cache;
 pub(super) use self::log::{drift, rebuild};

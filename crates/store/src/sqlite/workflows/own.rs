@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rethread_domain::workflow::WorkflowId;
+use rethread_workflow::WorkflowId;
 use rusqlite::Connection;
 
 use super::rows;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{Status, WorkflowId};
+use rethread_workflow::{Status, WorkflowId};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 

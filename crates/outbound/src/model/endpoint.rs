@@ -1,0 +1,163 @@
+//! Requests over HTTP, tried again where that may help.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::http::retry_after;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Response, Url};
+use serde_json::Value;
+
+use crate::model::presentable::presentable;
+use crate::model::{Answer, Error, Request, Settings};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const LARGEST_ANSWER: usize = 1024 * 1024;
+/// How much of a refusal is read: enough for any message.
+const LARGEST_REFUSAL: usize = 64 * 1024;
+
+/// A model that can be asked. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct Endpoint {
+    settings: Settings,
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+}
+
+/// Why one attempt failed, and how long the server asks to wait.
+struct Failure {
+    error: Error,
+    retry_after: Option<Duration>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, retry_after: None }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Endpoint").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let url = settings.checked_url()?;
+        let headers = settings
+            .dialect
+            .headers(settings.key.as_ref())
+            .map_err(|_| Error::BadSettings("the key does not fit into a header".to_owned()))?;
+        let client = client(&url, settings.timeout).map_err(|error| {
+            Error::BadSettings(presentable(&reason(&error), settings.key.as_ref()))
+        })?;
+        Ok(Self { settings, url, headers, client })
+    }
+
+    /// Asks, and waits for the answer. Trouble that may pass is met by asking again, as often as the settings allow;
+    /// the last trouble is returned.
+    pub async fn complete(&self, request: &Request) -> Result<Answer, Error> {
+        let body = self.settings.dialect.body(&self.url, &self.settings, request);
+        let mut failed = 0;
+        loop {
+            let failure = match self.attempt(&body, request).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            failed += 1;
+            if failed >= self.settings.attempts || !failure.error.is_for_now() {
+                return Err(failure.error);
+            }
+            tokio::time::sleep(self.settings.backoff.wait(failed, failure.retry_after)).await;
+        }
+    }
+
+    async fn attempt(&self, body: &Value, request: &Request) -> Result<Answer, Failure> {
+        let sent =
+            self.client.post(self.url.clone()).headers(self.headers.clone()).json(body).send();
+        let mut response = sent.await.map_err(|error| self.broken(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let body = self.whole_body(&mut response).await?;
+        let answer = self.settings.dialect.answer(&body, request);
+        Ok(answer.map_err(|why| Error::Unintelligible(self.presentable(&why)))?)
+    }
+
+    /// Reads a body that must not be too large.
+    async fn whole_body(&self, response: &mut Response) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(&error))? {
+            if body.len() + chunk.len() > LARGEST_ANSWER {
+                return Err(Error::TooLarge { limit: LARGEST_ANSWER });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// Reads what the server has to say for itself; its status counts even if the rest does not arrive.
+    async fn refusal(&self, mut response: Response) -> Failure {
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        let mut body = Vec::new();
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = LARGEST_REFUSAL - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == LARGEST_REFUSAL {
+                break;
+            }
+        }
+        let mut message = self.presentable(&message(&body));
+        if message.is_empty() {
+            status.canonical_reason().unwrap_or("no reason given").clone_into(&mut message);
+        }
+        Failure { error: Error::Refused { status: status.as_u16(), message }, retry_after }
+    }
+
+    /// Names what broke between us and the server.
+    fn broken(&self, error: &reqwest::Error) -> Error {
+        if error.is_timeout() && !error.is_connect() {
+            return Error::TimedOut { after: self.settings.timeout };
+        }
+        let at = self.presentable(&self.url.origin().ascii_serialization());
+        Error::Unreachable { at, reason: self.presentable(&reason(error)) }
+    }
+
+    fn presentable(&self, text: &str) -> String {
+        presentable(text, self.settings.key.as_ref())
+    }
+}
+
+fn client(url: &Url, timeout: Duration) -> reqwest::Result<Client> {
+    let builder = || -> ClientBuilder {
+        Client::builder()
+            .user_agent(concat!("rethread/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(timeout)
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+    };
+    let built = builder().build();
+    if built.is_err() && url.scheme() == "http" {
+        // A machine without root certificates, as many containers are: a local model needs none.
+        return builder().tls_certs_only([]).build();
+    }
+    built
+}
+
+fn reason(error: &reqwest::Error) -> String {
+    crate::http::reason(error).unwrap_or_else(|| "the request could not be sent".to_owned())
+}
+
+/// Returns the message in a refusal, wherever servers put it, or else the whole text.
+fn message(body: &[u8]) -> String {
+    let found = serde_json::from_slice::<Value>(body).ok().and_then(|value| {
+        let places = ["/error/message", "/error", "/message"];
+        places.iter().find_map(|place| Some(value.pointer(place)?.as_str()?.to_owned()))
+    });
+    found.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+}

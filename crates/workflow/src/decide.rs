@@ -1,0 +1,411 @@
+//! What follows from a wish: the only place where a move of a workflow is decided.
+
+use super::due::budget_hit;
+use super::event::{Budgets, Ended, Event, Outcome, Question};
+use super::record::Used;
+use super::snapshot::{Mark, Trigger};
+use super::state::{Status, Workflow};
+use super::task::{TaskSpec, TaskState};
+use rethread_domain::id::SessionId;
+use rethread_domain::id::{SnapshotId, WorkflowId};
+use rethread_domain::quote::safe;
+
+/// What somebody wants of a workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Start {
+        branch: Option<String>,
+        commit: Option<String>,
+    },
+    /// The plan was written by the agent: a person has to approve it.
+    Propose(Vec<TaskSpec>),
+    /// The plan's file was changed by hand.
+    Replan(Vec<TaskSpec>),
+    BeginTask {
+        task: String,
+        session: SessionId,
+        agent: String,
+    },
+    EndTask(Ended),
+    /// Something else that became true while a task ran.
+    Note(Box<Event>),
+    /// A question came up before a task could begin.
+    Ask(Question),
+    Pause {
+        trigger: Trigger,
+        reason: String,
+        now: bool,
+    },
+    /// The boundary is reached, and this is the snapshot.
+    Settle(Mark),
+    Resume {
+        from: SnapshotId,
+        agent: Option<String>,
+        diverged: Vec<String>,
+        /// Tasks that are done and were not at that snapshot: they are to be done again.
+        rewind: Vec<String>,
+        budgets: Budgets,
+    },
+    /// States that a person wrote into the plan while nobody ran it.
+    Mark(Vec<(String, TaskState)>),
+    /// Something was used for work that belongs to no attempt that counts.
+    Spend {
+        on: String,
+        used: Used,
+    },
+    /// It is over, and this is the last snapshot.
+    Close(Mark),
+    /// Whoever ran it is gone.
+    Recover,
+    Approve,
+    Reject {
+        why: Option<String>,
+    },
+    Retry {
+        task: String,
+        permissions: Option<String>,
+    },
+    Skip {
+        task: String,
+    },
+    Cancel {
+        why: String,
+    },
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("workflow {0} is already {1}")]
+    Already(WorkflowId, Status),
+    #[error("workflow {0} is {1}: nothing can be done with it any more")]
+    Over(WorkflowId, Status),
+    #[error("workflow {0} is {1}, not {2}")]
+    Not(WorkflowId, Status, Status),
+    #[error("workflow {id} waits for a person: {about}")]
+    Waits { id: WorkflowId, about: String },
+    #[error("workflow {0} waits for nothing")]
+    WaitsForNothing(WorkflowId),
+    #[error("workflow {0} has no task {1:?}")]
+    NoTask(WorkflowId, String),
+    #[error("task {task} is {}: it cannot be {wanted}", .state.as_str())]
+    Task { task: String, state: TaskState, wanted: &'static str },
+    #[error("attempt {attempt} at task {task} is over")]
+    Stale { task: String, attempt: u32 },
+    #[error("workflow {0} still has running tasks")]
+    Running(WorkflowId),
+    #[error("workflow {0} has a plan already")]
+    HasPlan(WorkflowId),
+    #[error("workflow {0} has used up what it may take: {1}")]
+    Spent(WorkflowId, String),
+}
+
+impl Question {
+    /// What it asks. Two that differ are told differently; nothing in it plays tricks on who reads it.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Plan => "is the plan good?".to_owned(),
+            Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
+            Self::TaskRefused { task, refused } => safe(&format!(
+                "task {task} ended, but its agent was not allowed to do this: {}; does it count as done?",
+                refused.join("; ")
+            )),
+            Self::TaskRemoved { task } => {
+                safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
+            }
+            Self::Command { command } => {
+                format!("may this command of the plan run: {}", spelled_out(command))
+            }
+        }
+    }
+}
+
+impl Workflow {
+    /// What happens when somebody wants this. Events that follow from others come with them.
+    pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
+        if self.status.is_final() {
+            if let Some(event) = afterwards(command) {
+                return Ok(vec![event]);
+            }
+            let wants_same =
+                matches!(command, Command::Cancel { .. }) && self.status == Status::Cancelled;
+            return Err(if wants_same {
+                Refusal::Already(self.id, self.status)
+            } else {
+                Refusal::Over(self.id, self.status)
+            });
+        }
+        let events = match command {
+            Command::Start { branch, commit } => {
+                self.has_to_be(Status::Pending)?;
+                vec![Event::Began { branch: branch.clone(), commit: commit.clone() }]
+            }
+            Command::Propose(tasks) => {
+                self.has_to_be(Status::InProgress)?;
+                if !self.tasks.is_empty() {
+                    return Err(Refusal::HasPlan(self.id));
+                }
+                vec![Event::Planned { tasks: tasks.clone() }, Event::Asked(Question::Plan)]
+            }
+            Command::Replan(tasks) => self.replanned(tasks),
+            Command::BeginTask { task, session, agent } => {
+                self.begin_task(task, *session, agent)?
+            }
+            Command::EndTask(ended) => {
+                self.is_current(&ended.task, ended.attempt)?;
+                end_events(ended)
+            }
+            Command::Note(event) => vec![(**event).clone()],
+            Command::Ask(question) => {
+                self.has_to_be(Status::InProgress)?;
+                vec![Event::Asked(question.clone())]
+            }
+            Command::Pause { trigger, reason, now } => self.ask_to_pause(*trigger, reason, *now)?,
+            Command::Settle(mark) => {
+                self.has_to_be(Status::InProgress)?;
+                if self.is_running() {
+                    return Err(Refusal::Running(self.id));
+                }
+                vec![Event::Paused(mark.clone())]
+            }
+            Command::Resume { .. } => self.resumed(command)?,
+            Command::Mark(states) => marked(states),
+            Command::Spend { on, used } => vec![Event::Spent { on: on.clone(), used: *used }],
+            Command::Close(_) => Vec::new(),
+            Command::Recover => self.recovered(),
+            Command::Approve => self.answered(true, None)?,
+            Command::Reject { why } => self.answered(false, why.clone())?,
+            Command::Retry { task, permissions } => self.retried(task, permissions.as_ref())?,
+            Command::Skip { task } => self.skipped(task)?,
+            Command::Cancel { why } => vec![Event::Cancelled { why: why.clone() }],
+        };
+        Ok(self.with_consequences(events))
+    }
+
+    fn resumed(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
+        self.has_to_be(Status::Paused)?;
+        let Command::Resume { from, agent, diverged, rewind, budgets } = command else {
+            return Ok(Vec::new());
+        };
+        let raised = self.charter.limits.raised(*budgets);
+        if let Some(why) = budget_hit(self, &raised) {
+            return Err(Refusal::Spent(self.id, why));
+        }
+        let (agent, diverged, tasks) = (agent.clone(), diverged.clone(), rewind.clone());
+        let rewound = Event::Rewound { to: *from, tasks };
+        let resumed = Event::Resumed { from: *from, agent, diverged, budgets: *budgets };
+        Ok(Some(rewound).filter(|_| !rewind.is_empty()).into_iter().chain([resumed]).collect())
+    }
+
+    fn has_to_be(&self, status: Status) -> Result<(), Refusal> {
+        if self.status == status {
+            return Ok(());
+        }
+        Err(match self.status {
+            Status::Blocked => self.waits(),
+            now if now == Status::InProgress && status == Status::Paused => {
+                Refusal::Already(self.id, now)
+            }
+            now => Refusal::Not(self.id, now, status),
+        })
+    }
+
+    fn waits(&self) -> Refusal {
+        let about: Vec<String> = self.questions.iter().map(Question::told).collect();
+        Refusal::Waits { id: self.id, about: about.join("; ") }
+    }
+
+    fn known(&self, id: &str) -> Result<&super::task::Task, Refusal> {
+        self.task(id).ok_or_else(|| Refusal::NoTask(self.id, id.to_owned()))
+    }
+
+    fn is_current(&self, task: &str, attempt: u32) -> Result<(), Refusal> {
+        let known = self.known(task)?;
+        if known.state() == TaskState::InProgress && known.attempts == attempt {
+            return Ok(());
+        }
+        Err(Refusal::Stale { task: task.to_owned(), attempt })
+    }
+
+    fn begin_task(&self, id: &str, session: SessionId, agent: &str) -> Result<Vec<Event>, Refusal> {
+        self.has_to_be(Status::InProgress)?;
+        let task = self.known(id)?;
+        if self.pausing.is_some() || !self.questions.is_empty() {
+            return Err(Refusal::Waits {
+                id: self.id,
+                about: "no task begins any more".to_owned(),
+            });
+        }
+        if !self.ready().iter().any(|ready| ready.spec.id == id) {
+            let (task, state) = (id.to_owned(), task.state());
+            return Err(Refusal::Task { task, state, wanted: "begun" });
+        }
+        if self.room() == 0 {
+            return Err(Refusal::Running(self.id));
+        }
+        let (task, attempt) = (id.to_owned(), task.attempts + 1);
+        Ok(vec![Event::TaskBegan { task, attempt, session, agent: agent.to_owned() }])
+    }
+
+    fn replanned(&self, tasks: &[TaskSpec]) -> Vec<Event> {
+        let is_gone = |id: &String| !tasks.iter().any(|spec| spec.id == *id);
+        let mut events = vec![Event::Planned { tasks: tasks.to_vec() }];
+        let running = self.running().map(|task| &task.spec.id);
+        events.extend(
+            running
+                .filter(|id| is_gone(id))
+                .map(|id| Event::Asked(Question::TaskRemoved { task: id.clone() })),
+        );
+        events
+    }
+
+    fn ask_to_pause(
+        &self,
+        trigger: Trigger,
+        reason: &str,
+        now: bool,
+    ) -> Result<Vec<Event>, Refusal> {
+        if self.status == Status::Paused {
+            return Err(Refusal::Already(self.id, self.status));
+        }
+        self.has_to_be(Status::InProgress)?;
+        // Asked twice, it is the same pause, unless it is in more of a hurry.
+        if self.pausing.as_ref().is_some_and(|pausing| pausing.now || !now) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::PauseAsked { trigger, reason: reason.to_owned(), now }])
+    }
+
+    /// What ran did not end; where it was to pause, it still is.
+    fn recovered(&self) -> Vec<Event> {
+        if self.status != Status::InProgress {
+            return Vec::new();
+        }
+        let why = "whoever ran it was gone".to_owned();
+        let mut events: Vec<Event> = self
+            .running()
+            .map(|task| {
+                Event::TaskEnded(Ended {
+                    task: task.spec.id.clone(),
+                    attempt: task.attempts,
+                    outcome: Outcome::Interrupted { why: why.clone() },
+                    used: Used::default(),
+                    tests: None,
+                })
+            })
+            .collect();
+        if self.pausing.is_none() {
+            events.push(Event::PauseAsked { trigger: Trigger::Crash, reason: why, now: true });
+        }
+        events
+    }
+
+    fn answered(&self, yes: bool, why: Option<String>) -> Result<Vec<Event>, Refusal> {
+        let Some(question) = self.questions.first() else {
+            return Err(Refusal::WaitsForNothing(self.id));
+        };
+        Ok(match question {
+            Question::TaskFailed { task, .. } if yes => {
+                let (task, state) = (task.clone(), TaskState::Failed);
+                return Err(Refusal::Task { task, state, wanted: "approved; retry or skip it" });
+            }
+            Question::TaskRefused { .. } if !yes => {
+                vec![Event::Failed { why: why.unwrap_or_else(|| question.told()) }]
+            }
+            Question::TaskFailed { why: reason, .. } => {
+                vec![Event::Failed { why: why.unwrap_or_else(|| reason.clone()) }]
+            }
+            Question::Command { command } if !yes => {
+                let why = why.unwrap_or_else(|| format!("the command was rejected: {command}"));
+                vec![Event::Failed { why }]
+            }
+            question => vec![Event::Answered { question: question.clone(), yes, why }],
+        })
+    }
+
+    fn retried(&self, id: &str, permissions: Option<&String>) -> Result<Vec<Event>, Refusal> {
+        let task = self.known(id)?;
+        match task.state() {
+            TaskState::Failed | TaskState::Skipped | TaskState::Blocked => {
+                let (task, permissions) = (id.to_owned(), permissions.cloned());
+                Ok(vec![Event::TaskRetried { task, permissions }])
+            }
+            state => Err(Refusal::Task { task: id.to_owned(), state, wanted: "retried" }),
+        }
+    }
+
+    fn skipped(&self, id: &str) -> Result<Vec<Event>, Refusal> {
+        let task = self.known(id)?;
+        match task.state() {
+            TaskState::Failed | TaskState::Pending | TaskState::Blocked => {
+                Ok(vec![Event::TaskSkipped { task: id.to_owned() }])
+            }
+            state => Err(Refusal::Task { task: id.to_owned(), state, wanted: "skipped" }),
+        }
+    }
+
+    /// With what follows of itself: blocked while a person is waited for, completed when all is done.
+    fn with_consequences(&self, mut events: Vec<Event>) -> Vec<Event> {
+        let mut after = self.clone();
+        for event in &events {
+            after.apply(event, self.updated_at);
+        }
+        let has_questions = !after.questions.is_empty();
+        let is_done = !after.tasks.is_empty() && after.remaining() == 0;
+        match after.status {
+            Status::InProgress if after.is_running() => (),
+            Status::InProgress if has_questions => events.push(Event::Blocked),
+            Status::InProgress if is_done => events.push(Event::Completed),
+            Status::Blocked if !has_questions => {
+                events.push(Event::Unblocked);
+                if is_done {
+                    events.push(Event::Completed);
+                }
+            }
+            _ => (),
+        }
+        events
+    }
+}
+
+/// What may still be written down of a workflow that is over: what its last tasks found and used, and a snapshot.
+fn afterwards(command: &Command) -> Option<Event> {
+    match command {
+        Command::Note(event) => match event.as_ref() {
+            Event::Decided(_) | Event::Erred(_) | Event::Reviewed(_) => Some((**event).clone()),
+            _ => None,
+        },
+        Command::Spend { on, used } => Some(Event::Spent { on: on.clone(), used: *used }),
+        Command::Close(mark) => Some(Event::Closed(mark.clone())),
+        _ => None,
+    }
+}
+
+fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
+    let event = |(task, state): &(String, TaskState)| {
+        let (task, state) = (task.clone(), *state);
+        Event::TaskMarked { task, state }
+    };
+    states.iter().map(event).collect()
+}
+
+/// A command, whole. Its line ends stay lines, but are not mixed up: forms send ends of their own.
+fn spelled_out(command: &str) -> String {
+    safe(command).replace('\r', "\u{241b}d;")
+}
+
+/// A task that failed, or was refused something, asks what is to be done.
+fn end_events(ended: &Ended) -> Vec<Event> {
+    let mut events = vec![Event::TaskEnded(ended.clone())];
+    let task = ended.task.clone();
+    match &ended.outcome {
+        Outcome::Failed { why } => {
+            events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
+        }
+        Outcome::Refused { what } => {
+            events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
+        }
+        Outcome::Completed | Outcome::Interrupted { .. } => (),
+    }
+    events
+}

@@ -1,0 +1,283 @@
+//! Everything that can happen to a workflow.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Decision, ErrorRecord, Feedback, TestState, Used};
+use super::snapshot::{Mark, Trigger};
+use super::task::{TaskSpec, TaskState};
+use rethread_domain::id::SessionId;
+use rethread_domain::id::SnapshotId;
+
+/// What is to be done, in its author's words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issue {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// What happens to a task whose session is full.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFull {
+    /// The workflow pauses at the end of the task.
+    #[default]
+    Pause,
+    /// The task goes on in a fresh session that is told the story so far.
+    Continue,
+}
+
+/// How far one run may go before it pauses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Tasks that run side by side.
+    pub jobs: u32,
+    /// Pause after so many tasks.
+    pub tasks: Option<u32>,
+    pub seconds: Option<u64>,
+    pub tokens: Option<u64>,
+    pub cost_usd: Option<f64>,
+    /// How full a context may be, from 0 to 1, before the workflow pauses.
+    pub context: f64,
+    /// How full it may be before that is told.
+    pub warn: f64,
+    pub on_full: OnFull,
+    /// How long a task may go on after a pause was asked for.
+    pub boundary_seconds: u64,
+    /// How long one task may take, its check included.
+    pub task_seconds: u64,
+    /// How often an agent is shown what its check or its review says, to mend it.
+    pub rounds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            jobs: 1,
+            tasks: None,
+            seconds: None,
+            tokens: None,
+            cost_usd: None,
+            context: 0.85,
+            warn: 0.70,
+            on_full: OnFull::Pause,
+            boundary_seconds: 300,
+            task_seconds: 4 * 3_600,
+            rounds: 1,
+        }
+    }
+}
+
+/// What a workflow may take in total, over all of its runs; what is not given stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budgets {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Budgets {
+    pub const fn is_empty(&self) -> bool {
+        self.tokens.is_none() && self.cost_usd.is_none()
+    }
+}
+
+impl Limits {
+    /// The same with these budgets.
+    pub(super) fn raised(&self, budgets: Budgets) -> Self {
+        let tokens = budgets.tokens.or(self.tokens);
+        Self { tokens, cost_usd: budgets.cost_usd.or(self.cost_usd), ..self.clone() }
+    }
+}
+
+/// What a workflow is made with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Charter {
+    pub user: String,
+    /// The folder it works in.
+    pub worktree: String,
+    /// The plan's file; without one, the agent writes it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PathBuf>,
+    pub title: String,
+    pub issue: Issue,
+    pub agent: String,
+    /// What its agents may do without being asked: `ask`, `allow` or `deny`; otherwise as the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What a person is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum Question {
+    /// Is the plan that the agent wrote good?
+    Plan,
+    /// Retry, skip or give up?
+    TaskFailed { task: String, why: String },
+    /// Its agent was refused this, and nothing shows that the work is done all the same: does it count?
+    TaskRefused { task: String, refused: Vec<String> },
+    /// It was taken out of the plan while it ran: does its outcome count?
+    TaskRemoved { task: String },
+    /// May this command of the plan run?
+    Command { command: String },
+}
+
+/// How an attempt at a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Failed {
+        why: String,
+    },
+    /// Its agent came to its end, but was refused this, and no check or review says that the work is done.
+    Refused {
+        what: Vec<String>,
+    },
+    /// Stopped before it was done: it is run again.
+    Interrupted {
+        why: String,
+    },
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    pub task: String,
+    pub attempt: u32,
+    pub outcome: Outcome,
+    #[serde(default)]
+    pub used: Used,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestState>,
+}
+
+/// Everything that can happen to a workflow. As JSON, its parts stand by themselves: a decision has a `what` and an
+/// `at` of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", content = "with", rename_all = "snake_case")]
+pub enum Event {
+    Created(Charter),
+    /// The plan as it is from now on. What is known of tasks that stay is kept.
+    Planned {
+        tasks: Vec<TaskSpec>,
+    },
+    /// The first run begins.
+    Began {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+    },
+    TaskBegan {
+        task: String,
+        attempt: u32,
+        session: SessionId,
+        agent: String,
+    },
+    /// The attempt goes on in another session.
+    TaskMoved {
+        task: String,
+        attempt: u32,
+        session: SessionId,
+    },
+    Reviewed(Feedback),
+    /// What a reviewer wanted was done.
+    Addressed {
+        feedback: String,
+    },
+    TaskEnded(Ended),
+    TaskSkipped {
+        task: String,
+    },
+    TaskRetried {
+        task: String,
+        /// What agents may do from now on without being asked, where that changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<String>,
+    },
+    /// A person wrote another state of a task into the plan while nobody ran it.
+    TaskMarked {
+        task: String,
+        state: TaskState,
+    },
+    /// These tasks are to be done again: they were not done at the snapshot that is gone back to.
+    Rewound {
+        to: SnapshotId,
+        tasks: Vec<String>,
+    },
+    /// What was taken by work that belongs to no attempt that counts: planning, and what was cancelled.
+    Spent {
+        on: String,
+        used: Used,
+    },
+    Decided(Decision),
+    Erred(ErrorRecord),
+    /// A context is nearly full: told once in a run.
+    Warned {
+        task: String,
+        context_use: f64,
+    },
+    PauseAsked {
+        trigger: Trigger,
+        reason: String,
+        now: bool,
+    },
+    /// A boundary was reached: this is the snapshot.
+    Paused(Mark),
+    /// The workflow is over: this is its last snapshot.
+    Closed(Mark),
+    Resumed {
+        from: SnapshotId,
+        /// Another agent goes on with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// How the repository differs from the snapshot.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        diverged: Vec<String>,
+        /// Budgets that are other than before.
+        #[serde(default, skip_serializing_if = "Budgets::is_empty")]
+        budgets: Budgets,
+    },
+    /// A usage limit was hit that is lifted then.
+    Parked {
+        until: Timestamp,
+    },
+    Asked(Question),
+    Answered {
+        question: Question,
+        yes: bool,
+        why: Option<String>,
+    },
+    Blocked,
+    Unblocked,
+    Completed,
+    Failed {
+        why: String,
+    },
+    Cancelled {
+        why: String,
+    },
+    /// Written by a newer version: kept as it came.
+    #[serde(untagged)]
+    Unknown(serde_json::Map<String, serde_json::Value>),
+}
+
+/// An event with its place: the `no`th of its workflow, from 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventRecord {
+    pub no: u32,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub event: Event,
+}

@@ -1,0 +1,39 @@
+//! Long work: a plan of tasks that survives the sessions it is done in.
+//!
+//! [`Workflow`] is a fold of [`Event`]s. What somebody wants is a [`Command`]; `decide` answers with the events that
+//! follow, or with a [`Refusal`]; what is to be done next is read from the state as [`Effect`]s. Nothing here runs
+//! anything, reads a clock or knows where events are kept.
+
+pub mod brief;
+mod decide;
+mod due;
+mod event;
+pub mod extract;
+mod feed;
+mod notice;
+pub mod plan;
+mod record;
+mod snapshot;
+mod state;
+mod task;
+#[cfg(test)]
+mod tests;
+mod told;
+pub mod verdict;
+
+pub use brief::BriefLimits;
+pub use decide::{Command, Refusal};
+pub use due::{Effect, budget_hit, expected_use, limit_hit};
+pub use event::{
+    Budgets, Charter, Ended, Event, EventRecord, Issue, Limits, OnFull, Outcome, Question,
+};
+pub use feed::session_of;
+pub use notice::{Notice, NoticeKind, UnknownNotice};
+pub use record::{
+    Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
+    Source, TestState, Used, WINDOW,
+};
+pub use rethread_domain::id::{SnapshotId, WorkflowId};
+pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
+pub use state::{Pausing, Status, Workflow};
+pub use task::{Expect, Task, TaskSpec, TaskState, Verify};

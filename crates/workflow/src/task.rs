@@ -1,0 +1,128 @@
+//! A task of a plan: what the plan says of it, and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{TestState, Used};
+use rethread_domain::id::SessionId;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    #[default]
+    Pending,
+    InProgress,
+    Blocked,
+    Completed,
+    Failed,
+    Skipped,
+}
+
+impl TaskState {
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Blocked,
+        Self::Completed,
+        Self::Failed,
+        Self::Skipped,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Blocked => "blocked",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// Whether what depends on it may begin.
+    pub const fn is_done(self) -> bool {
+        matches!(self, Self::Completed | Self::Skipped)
+    }
+}
+
+/// How a task is checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// A command of the user's own settings, by its name.
+    Named(String),
+    /// A command line in the plan itself: it runs only once the user has approved this very text.
+    Text(String),
+}
+
+/// What the check of a task has to give for the task to count as done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    #[default]
+    Green,
+    /// It writes tests that fail until a later task: those are expected to.
+    Red,
+}
+
+/// What a plan says of one task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    pub id: String,
+    pub title: String,
+    /// What is to be done, in the plan's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
+    #[serde(default)]
+    pub expect: Expect,
+    /// The agent that reviews it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// As the plan says; only of weight when the workflow is made.
+    #[serde(default)]
+    pub state: TaskState,
+}
+
+/// A task, and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    #[serde(flatten)]
+    pub spec: TaskSpec,
+    /// How often it was begun.
+    pub attempts: u32,
+    /// The sessions it was worked on in, the latest last.
+    pub sessions: Vec<SessionId>,
+    /// It was begun and not ended: it comes first.
+    pub was_interrupted: bool,
+    /// Why it failed, or what was left of it.
+    pub note: Option<String>,
+    pub used: Used,
+    pub tests: Option<TestState>,
+}
+
+impl Task {
+    /// A task that nobody has begun here: what its plan calls running or failed is still to be done.
+    pub fn new(mut spec: TaskSpec) -> Self {
+        if !spec.state.is_done() {
+            spec.state = TaskState::Pending;
+        }
+        Self {
+            spec,
+            attempts: 0,
+            sessions: Vec::new(),
+            was_interrupted: false,
+            note: None,
+            used: Used::default(),
+            tests: None,
+        }
+    }
+
+    pub const fn state(&self) -> TaskState {
+        self.spec.state
+    }
+}
