@@ -9,7 +9,8 @@ use toml::{Table, Value};
 
 /// Each crate of ours, with those of ours it may use.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("domain", &[]),
+    ("tokens", &[]),
+    ("domain", &["tokens"]),
     ("redact", &[]),
     ("workflow", &["domain"]),
     ("store", &["domain", "redact", "workflow"]),
@@ -48,7 +49,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("zstd", &["store"]),
     ("blake3", &["store", "workspace"]),
     ("crc32fast", &["store"]),
-    ("bpe-openai", &["domain"]),
+    ("tiktoken-rs", &["tokens"]),
     ("rust-stemmers", &["domain"]),
     ("aho-corasick", &["redact"]),
     ("pulldown-cmark", &["workflow", "server"]),
