@@ -197,10 +197,15 @@ pub fn check_user(text: &str) -> Result<(), Invalid> {
     )
 }
 
+/// Whether nobody would see anything of a text: it is white space and control characters.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|char| char.is_whitespace() || char.is_control())
+}
+
 /// Checks the text of a title.
 pub fn check_title(text: &str) -> Result<(), Invalid> {
-    let good = !text.trim().is_empty() && text.len() <= 500 && !text.contains('\0');
-    require(good, "title", text, "1 to 500 bytes of text")
+    let good = !is_blank(text) && text.len() <= 500 && !text.contains('\0');
+    require(good, "title", text, "1 to 500 bytes of text, with a visible character")
 }
 
 fn require(
@@ -222,6 +227,16 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_that_nobody_would_see_is_none() {
+        for blank in ["", " ", "\n\t", "\u{4}", " \u{85}\u{7f}", "\u{3000}"] {
+            assert!(check_title(blank).is_err(), "{blank:?}");
+        }
+        for good in ["x", " x ", "\u{4}x", "漢字"] {
+            assert_eq!(check_title(good), Ok(()), "{good:?}");
+        }
+    }
 
     const HOSTILE: &[&str] = &[
         "",

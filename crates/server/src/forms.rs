@@ -24,9 +24,9 @@ const KIND: Form = Form("^[a-z][a-z0-9-]*$", 32);
 /// The name of an agent or a model: no two dots follow each other.
 const AGENT: Form = Form("^[A-Za-z0-9](\\.?[A-Za-z0-9_:@+/ ()\\[\\]-])*\\.?$", 128);
 const MESSAGE: Form = Form("^[A-Za-z0-9_](\\.?[A-Za-z0-9_:@+=/#-])*\\.?$", 256);
-/// Something that is no white space, and no NUL.
-const TITLE: Form = Form("^[^\\u0000]*[^\\s\\u0000-\\u001f\\u0085][^\\u0000]*$", 500);
-const SAID: Form = Form("[^\\s\\u0000-\\u001f\\u0085]", 1 << 20);
+/// Something that can be seen, and no NUL.
+const TITLE: Form = Form("^[^\\u0000]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000]*$", 500);
+const SAID: Form = Form("[^\\s\\u0000-\\u001f\\u007f-\\u009f]", 1 << 20);
 /// One line, without marks that nobody sees.
 const NAME: Form = Form(
     "^[^-.\\s\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]\

@@ -25,7 +25,7 @@ fn an_empty_title_is_refused() {
     exit: 2
     --- stdout
     --- stderr
-    error: not a usable title: " " (allowed: 1 to 500 bytes of text)
+    error: not a usable title: " " (allowed: 1 to 500 bytes of text, with a visible character)
     hint: give one that has only what is allowed
     "#);
 }

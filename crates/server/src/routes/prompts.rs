@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rethread_domain::id::is_blank;
 use rethread_engine::agents::{TurnRequest, WhenBusy};
 use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
@@ -84,7 +85,7 @@ pub(crate) async fn begin(
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
-    if prompt.prompt.trim().is_empty() || prompt.prompt.len() > LONGEST {
+    if is_blank(&prompt.prompt) || prompt.prompt.len() > LONGEST {
         let what =
             format!("the prompt has {} bytes; 1 to {LONGEST} are allowed", prompt.prompt.len());
         return Err(Problem::new("bad_input", what));
