@@ -10,7 +10,7 @@ use rethread_domain::feed::Kind;
 use rethread_domain::message::{DAMAGED, NewMessage};
 use rethread_domain::opening::Holding;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
-use rethread_domain::{Conversation, Fact, Seq, Session, SessionId};
+use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::append::count_run;
@@ -31,7 +31,8 @@ pub(super) fn start(
     beginning: Beginning,
     at: Timestamp,
 ) -> Result<Session> {
-    let session = Session::start(id, beginning.clone(), at);
+    let mut session = Session::start(id, beginning.clone(), at);
+    retell::price_session(&mut session);
     let no = rows::insert_session(connection, &session, 0)?;
     insert(connection, no, &session, &Fact::Started(beginning), at)?;
     feed::tell_fact(connection, &session, Kind::SessionStarted, at)?;
@@ -63,6 +64,7 @@ pub(super) fn add(
     at: Timestamp,
 ) -> Result<()> {
     row.session.apply(fact, at);
+    retell::price_session(&mut row.session);
     talks::note(connection, row.no, fact)?;
     openings::count(connection, &row.session.user, fact)?;
     insert(connection, row.no, &row.session, fact, at)
