@@ -317,10 +317,14 @@ fn by_trouble(agent: &str, trouble: &Trouble, is_recorded: bool) -> Report {
         Trouble::TurnTooLarge(_) => {
             "what was said so far is kept; the setting talk.max_turn_bytes allows more".to_owned()
         }
-        Trouble::Nonsense { .. } | Trouble::Refused { .. } if is_recorded => format!(
-            "{kept}; try again, or go on with another agent: `rethread continue --with AGENT`"
-        ),
-        Trouble::Nonsense { .. } | Trouble::Refused { .. } => {
+        Trouble::Nonsense { .. } | Trouble::LimitReached { .. } | Trouble::Refused { .. }
+            if is_recorded =>
+        {
+            format!(
+                "{kept}; try again, or go on with another agent: `rethread continue --with AGENT`"
+            )
+        }
+        Trouble::Nonsense { .. } | Trouble::LimitReached { .. } | Trouble::Refused { .. } => {
             format!("{kept}; try again, or with another agent")
         }
         Trouble::SessionGone(_) => {

@@ -170,6 +170,7 @@ fn by_trouble(trouble: &Trouble) -> &'static str {
         Trouble::NotTaken { .. } => "do without, or use another agent",
         Trouble::SessionGone(_)
         | Trouble::Nonsense { .. }
+        | Trouble::LimitReached { .. }
         | Trouble::Refused { .. }
         | Trouble::Ended { .. }
         | Trouble::Cancelled => {

@@ -11,7 +11,7 @@
 //! | `wait for: PATH` | goes on when there is such a file; relative to the folder of the session |
 //! | `context: USED SIZE [USD]` | says at the end that its context is this full, and what it cost |
 //! | `no usage` | says at the end nothing of what it took |
-//! | `refuse: TEXT` | answers the prompt with an error |
+//! | `refuse: TEXT`, `refuse: JSON` | answers the prompt with an error: of this message, or of these fields |
 //! | `stop: REASON` | ends the turn for this reason |
 
 use std::path::Path;

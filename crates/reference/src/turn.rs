@@ -282,7 +282,7 @@ impl Turn {
             }));
         }
         let answer = match self.ending.refusal.take() {
-            Some(refusal) => Err(Error::new(-32603, &refusal)),
+            Some(refusal) => Err(Error::told(&refusal)),
             None => saved.map_err(Error::internal),
         };
         let answer = answer.map(|()| json!({ "stopReason": reason, "usage": usage }));

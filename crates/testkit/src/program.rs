@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::SinkExt as _;
 use futures::channel::mpsc;
 use futures::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::turn::Update;
 use rethread_domain::workflow::{Command, WorkflowId};
@@ -177,6 +178,10 @@ impl Agent for Calm {
 
     async fn open(&mut self, _: Door<'_>) -> Result<Opened, Trouble> {
         Ok(Opened { native: "calm".to_owned(), ..Opened::default() })
+    }
+
+    async fn changed_at(&mut self, _: &str) -> Option<Timestamp> {
+        None
     }
 
     async fn set(&mut self, _: &Settings) -> Result<(), Trouble> {

@@ -35,7 +35,8 @@ pub use rethread_store::{WorkflowFilter, WorkflowRow};
 
 pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;
-pub use limit::limit_in;
+pub(crate) use limit::{is_sensible, lifted_in};
+pub use limit::{limit_in, says_limit};
 pub use moves::{Resumed, Resuming, Resumption};
 pub use order::{Order, Ordered, PLAN, consent_of};
 pub use plan::{PlanError, read_plan};

@@ -18,7 +18,7 @@ use super::drive::Report;
 use super::limit::limit_in;
 use super::port::Over;
 use super::usage::Watch;
-use crate::agents::{Answer, OpenOptions, Talk};
+use crate::agents::{Answer, OpenOptions, Talk, USAGE_LIMIT};
 use crate::{Engine, Error};
 
 /// What an agent is told that goes on where another session was full.
@@ -75,12 +75,15 @@ impl Attempt {
 
     pub(super) fn failed(&self, error: &Error) -> Stopped {
         let text = error.to_string();
+        let trigger = Trigger::Exhaustion;
+        if let Error::Unanswered { outcome: USAGE_LIMIT, resets_at, .. } = error {
+            return Stopped::Parked { trigger, why: text, until: *resets_at };
+        }
         match limit_in(&text, self.engine.clock.now()) {
-            Some(until) => Stopped::Parked {
-                trigger: Trigger::Exhaustion,
-                why: format!("a usage limit is reached: {text}"),
-                until,
-            },
+            Some(until) => {
+                let why = format!("a usage limit is reached: {text}");
+                Stopped::Parked { trigger, why, until }
+            }
             None => Stopped::Failed(text),
         }
     }
@@ -285,6 +288,9 @@ impl Attempt {
 
     fn judged(&self, outcome: crate::Result<Answer>) -> Result<Answer, Stopped> {
         let answer = outcome.map_err(|error| self.failed(&error))?;
+        if let Some(failure) = answer.failure() {
+            return Err(self.failed(&failure));
+        }
         match answer.stop.as_str() {
             "end_turn" => Ok(answer),
             "cancelled" => {

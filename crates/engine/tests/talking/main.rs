@@ -4,6 +4,7 @@
 mod histories;
 mod holding;
 mod idle;
+mod natively;
 mod opening;
 mod runner;
 mod scripted;

@@ -445,11 +445,14 @@ fn read_message(row: &Row<'_>) -> SqlResult<MessageRow> {
     let head_bytes: Option<usize> = row.get(8)?;
     let blob: Option<i64> = row.get(9)?;
     let extras = match row.get_ref(10)?.as_str_or_null()? {
-        Some(kept) => {
-            let json = extras::decode(kept, &body)
-                .ok_or_else(|| damaged(10, "what comes with a message".to_owned()))?;
-            serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?
-        }
+        Some(kept) => match extras::only_rules(kept) {
+            Some(extras) => extras,
+            None => {
+                let json = extras::decode(kept, &body)
+                    .ok_or_else(|| damaged(10, "what comes with a message".to_owned()))?;
+                serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?
+            }
+        },
         None => Extras::default(),
     };
     let body = match head_bytes {
