@@ -438,10 +438,10 @@ impl Talk {
     pub async fn end(mut self) -> Result<u64> {
         let session = self.options.session;
         let left = self.attached.as_ref().filter(|one| one.left_at.is_some() && self.messages > 0);
-        let left = left.map(|attached| attached.native.clone());
+        let left = left.map(holding);
         self.leave().await;
-        if let Some(native) = left {
-            self.facts.extend(self.engine.left(&self.options, &native).await?);
+        if let Some(left) = left {
+            self.facts.extend(self.engine.left(session, left).await?);
         }
         if !self.facts.is_empty() {
             let now = Some(self.engine.clock.now());
