@@ -146,6 +146,7 @@ fn holding() -> Holding {
             options: [("effort".to_owned(), "high".to_owned())].into(),
         },
         spent_usd: Some(0.25),
+        left_at: None,
     }
 }
 

@@ -398,14 +398,16 @@ impl Talk {
         }
         match ended {
             Ok(_) => Ok(answer),
-            Err(trouble) => {
-                // What its own session has of the turn, nobody knows: it is opened anew before the next request.
-                self.leave().await;
-                match trouble {
-                    Trouble::LimitReached { .. } => Ok(answer),
-                    trouble => Err(self.options.error(trouble)),
-                }
-            }
+            Err(trouble) => self.broken_off(trouble, answer).await,
+        }
+    }
+
+    /// What its own session has of the turn, nobody knows: it is opened anew before the next request.
+    async fn broken_off(&mut self, trouble: Trouble, answer: Answer) -> Result<Answer> {
+        self.leave().await;
+        match trouble {
+            Trouble::LimitReached { .. } => Ok(answer),
+            trouble => Err(self.options.error(trouble)),
         }
     }
 

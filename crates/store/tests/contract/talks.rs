@@ -28,6 +28,7 @@ pub(crate) fn holding(conversation: &str, native: &str) -> Holding {
         in_doubt: None,
         settings: Settings { model: Some("large".to_owned()), ..Settings::default() },
         spent_usd: Some(0.1 + 0.2),
+        left_at: Some(at(1)),
     }
 }
 
