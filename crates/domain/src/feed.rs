@@ -86,6 +86,9 @@ kinds! {
     CapacityWarning = "CAPACITY_WARNING",
     /// Anything else that is worth another look; it may be gone.
     WorkflowChanged = "WORKFLOW_CHANGED",
+    /// The line that stood here is damaged or missing: nobody knows what changed, or whose it is. Whoever follows the feed
+    /// reads anew what they need.
+    Damaged = "DAMAGED",
 }
 
 impl Kind {

@@ -166,6 +166,8 @@
   };
 
   const concerns = (element, told) => {
+    // Nobody knows what changed there.
+    if (told.type === 'DAMAGED') return true;
     const [kind, id, ...more] = element.dataset.live.split(' ');
     if (kind === 'types') return id === told.type || more.includes(told.type);
     if (kind === 'sessions') return Boolean(told.session_id);
@@ -567,12 +569,13 @@
   const liveSession = () => {
     const id = body.dataset.session;
     onEvent((told) => {
-      if (told.session_id !== id) return;
-      if (told.type === 'MESSAGES_APPENDED' || told.type === 'CONVERSATION_OPENED') addNew();
+      const isDamaged = told.type === 'DAMAGED';
+      if (told.session_id !== id && !isDamaged) return;
+      if (isDamaged || told.type === 'MESSAGES_APPENDED' || told.type === 'CONVERSATION_OPENED') addNew();
       // A turn may have begun elsewhere.
       if (told.type === 'CONVERSATION_OPENED') showQuestions();
       // A text may have been purged.
-      if (told.type === 'SESSION_CHANGED') {
+      if (isDamaged || told.type === 'SESSION_CHANGED') {
         fetchText($('messages').dataset.talk).then((html) => replace($('messages'), html)).catch(() => {});
       }
     });

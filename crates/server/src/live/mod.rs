@@ -8,7 +8,7 @@ mod ws;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_domain::feed::FeedEvent;
+use rethread_domain::feed::{FeedEvent, Kind};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -43,7 +43,8 @@ fn beat() -> Interval {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) no: u64,
-    user: String,
+    /// Whose it is; nobody knows that of a line that is damaged.
+    user: Option<String>,
     pub(crate) kind: String,
     pub(crate) text: String,
 }
@@ -53,7 +54,7 @@ impl Told {
         let text = serde_json::to_string(&EventView::of(event)).unwrap_or_default();
         Arc::new(Self {
             no: event.no,
-            user: event.user.clone(),
+            user: (event.kind != Kind::Damaged).then(|| event.user.clone()),
             kind: event.kind.as_str().to_owned(),
             text,
         })
@@ -191,7 +192,7 @@ impl Follower {
                 Ok(told) if told.no <= self.after => (),
                 Ok(told) => {
                     self.after = told.no;
-                    if self.caller.may_see(&told.user) {
+                    if told.user.as_deref().is_none_or(|user| self.caller.may_see(user)) {
                         return Ok(told);
                     }
                 }

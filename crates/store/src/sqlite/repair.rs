@@ -368,7 +368,7 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
         }
         ("feed", Some(no)) => {
             connection.execute(
-                "update feed set user = '', kind = 'SESSION_CHANGED', session = null, workflow = null, first = 0,
+                "update feed set user = '', kind = 'DAMAGED', session = null, workflow = null, first = 0,
                     last = 0, at = 0, sum = null where no = ?1",
                 [no],
             )?;
