@@ -179,10 +179,15 @@ impl Cli {
             refuse_missing_folder(&url, &config)?;
         }
         let summariser = config.endpoint()?.map(crate::model::Model);
-        let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
+        let store = rethread_store::open(&url).await?;
+        if let Some(warning) = store.warning().await? {
+            output::note(format_args!("warning: {}", output::shown(&warning, false)));
+        }
+        let engine = Engine::new(store, Clock::Wall)
             .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
             .with_redactor(config.redactor(), config.redact.at_rest)
-            .with_workspace(workspace::find(&config));
+            .with_workspace(workspace::find(&config))
+            .with_output_streams(config.output_streams()?);
         let app = App { engine, config, url, json };
         if !matches!(command, Command::Doctor(_)) {
             app.tidy().await?;

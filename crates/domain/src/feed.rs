@@ -160,6 +160,7 @@ impl Kind {
             | Event::TaskMarked { .. }
             | Event::Rewound { .. }
             | Event::Spent { .. }
+            | Event::Purged { .. }
             | Event::Closed(_)
             | Event::Unknown(_) => Self::WorkflowChanged,
         }

@@ -16,6 +16,7 @@ mod idle;
 mod prepare;
 pub mod program;
 mod pruning;
+mod purge;
 mod recorder;
 mod repository;
 mod resume;
@@ -23,6 +24,7 @@ mod sessions;
 mod summaries;
 pub mod workflows;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rethread_domain::redact::Redactor;
@@ -37,6 +39,7 @@ pub use clock::Clock;
 pub use error::{Error, Result};
 pub use idle::Tidied;
 pub use pruning::{Pruned, Pruning};
+pub use purge::Purge;
 pub use recorder::{Recorder, Saved};
 pub use resume::{Context, ContextOptions, Preview};
 pub use sessions::Checked;
@@ -51,6 +54,8 @@ pub struct Engine {
     pub(crate) redactor: Redactor,
     pub(crate) masks_at_rest: bool,
     pub(crate) workspace: Option<Arc<Workspace>>,
+    /// Where sessions are kept as files that agents invoked, a folder for each.
+    pub(crate) output_streams: Option<PathBuf>,
     /// What is to be said of folders.
     pub(crate) notes: Arc<Mutex<folders::Followed>>,
 }
@@ -70,6 +75,7 @@ impl Engine {
             redactor: Redactor::new([]),
             masks_at_rest: false,
             workspace: None,
+            output_streams: None,
             notes: Arc::default(),
         }
     }
@@ -90,6 +96,12 @@ impl Engine {
     #[must_use]
     pub fn with_workspace(self, workspace: Option<Arc<Workspace>>) -> Self {
         Self { workspace, ..self }
+    }
+
+    /// The same, where sessions that agents invoke are kept as files in this folder.
+    #[must_use]
+    pub fn with_output_streams(self, root: PathBuf) -> Self {
+        Self { output_streams: Some(root), ..self }
     }
 
     pub fn redactor(&self) -> &Redactor {

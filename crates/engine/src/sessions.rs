@@ -9,12 +9,10 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
-use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, summary};
-use rethread_store::{
-    self as store, Command, Health, ListFilter, Order, Repaired, Search, Span, Usage,
-};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_store::{self as store, Command, Health, ListFilter, Repaired, Search, Span, Usage};
 
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Result, folders};
 
 /// How long a deleted session can be brought back.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -264,13 +262,24 @@ impl Engine {
             .change_alone(id, |session| refuse_deleted(session).map(|()| Fact::Deleted))
             .await?;
         self.remove_folder(&session, false).await;
+        self.forget_files_of(id);
         self.erase_old().await?;
         Ok(session)
     }
 
     /// Removes a session in which nothing was said.
     pub async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
-        Ok(self.store.erase_if_empty(id).await?)
+        self.store.erase_if_empty(id).await?;
+        if matches!(self.store.session(id).await, Err(store::Error::NotFound(_))) {
+            self.forget_files_of(id);
+        }
+        Ok(())
+    }
+
+    /// Removes the files that a session is kept in because an agent invoked it. What stays is said later.
+    fn forget_files_of(&self, id: SessionId) {
+        let troubles: Vec<String> = self.forget_files(id).into_iter().collect();
+        self.note(folders::Followed { troubles, ..folders::Followed::default() });
     }
 
     /// Removes a session for good, at once, with its folder. Folders that come by git do not bring it back.
@@ -278,6 +287,7 @@ impl Engine {
         let session = self.store.session(id).await?;
         self.bury(&session).await?;
         self.remove_folder(&session, true).await;
+        self.forget_files_of(id);
         Ok(self.store.erase(id).await?)
     }
 
@@ -300,18 +310,9 @@ impl Engine {
             let session = self.store.session(id).await?;
             self.bury(&session).await?;
             self.remove_folder(&session, true).await;
+            self.forget_files_of(id);
         }
         Ok(self.store.erase_deleted(before).await?)
-    }
-
-    /// Removes the text of one message everywhere; gives whether it has left the files already.
-    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<bool> {
-        let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
-        let said = self.store.heads(id, span).await?;
-        let purged = self.store.purge(id, seq, self.clock.now()).await?;
-        let title = said.first().and_then(|said| summary::title(said.body.head()));
-        self.purge_folders(id, title.as_deref()).await?;
-        Ok(purged)
     }
 
     pub async fn backup(&self, to: &Path) -> Result<()> {

@@ -221,9 +221,6 @@ impl Run {
         if self.is_new {
             // Nothing was said: nothing stays.
             drop(self.office.engine.erase_if_empty(self.session.id).await);
-            if self.office.engine.session(self.session.id).await.is_err() {
-                drop(self.office.streams.forget(self.session.id));
-            }
         }
         outcome
     }

@@ -151,14 +151,6 @@ impl Streams {
         engine.redactor().redact_json(&mut summary);
         replace(&folder.join(SUMMARY), &format!("{summary:#}\n"))
     }
-
-    /// Removes what is kept of a session here.
-    pub fn forget(&self, id: SessionId) -> std::io::Result<()> {
-        match std::fs::remove_dir_all(self.folder(id)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Follows a turn, as long as it is kept.

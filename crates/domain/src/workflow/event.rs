@@ -9,7 +9,7 @@ use super::id::SnapshotId;
 use super::record::{Decision, ErrorRecord, Feedback, TestState, Used};
 use super::snapshot::{Mark, Trigger};
 use super::task::{TaskSpec, TaskState};
-use crate::id::SessionId;
+use crate::id::{Seq, SessionId};
 
 /// What is to be done, in its author's words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -267,6 +267,11 @@ pub enum Event {
     },
     Cancelled {
         why: String,
+    },
+    /// A message was purged that events before this one had quoted: they were changed.
+    Purged {
+        session: SessionId,
+        message: Seq,
     },
     /// Written by a newer version: kept as it came.
     #[serde(untagged)]

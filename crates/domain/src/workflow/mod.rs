@@ -12,6 +12,7 @@ pub mod extract;
 mod id;
 mod notice;
 pub mod plan;
+mod quoted;
 mod record;
 mod snapshot;
 mod state;
@@ -29,6 +30,7 @@ pub use event::{
 };
 pub use id::{SnapshotId, WorkflowId};
 pub use notice::{Notice, NoticeKind, UnknownNotice};
+pub use quoted::Quoted;
 pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
     Source, TestState, Used, WINDOW,

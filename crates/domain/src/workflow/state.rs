@@ -295,7 +295,7 @@ impl Workflow {
             Event::Completed => self.finish(Status::Completed),
             Event::Failed { .. } => self.finish(Status::Failed),
             Event::Cancelled { .. } => self.finish(Status::Cancelled),
-            Event::Created(_) | Event::Unknown(_) => (),
+            Event::Created(_) | Event::Purged { .. } | Event::Unknown(_) => (),
             of_task => self.apply_to_task(of_task),
         }
     }

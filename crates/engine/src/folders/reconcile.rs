@@ -12,6 +12,7 @@ use rethread_workspace::{Card, Line, digest};
 use super::card::SetAt;
 use super::compare::{self, Arrival, Branch, Known, Origin};
 use super::look::Found;
+use super::returned::PutBack;
 use super::{FolderHealth, Followed, PAGE, Place, lines};
 use crate::{Engine, Error, Result};
 
@@ -41,6 +42,11 @@ impl Engine {
         let own = card.as_ref().filter(|card| card.id == first.id.to_string());
         let last = own.map_or(&[][..], |card| card.last.as_slice());
         let found = self.look(place, &first.id.to_string(), &known, last)?;
+        match self.put_in_order(place, &sessions, &found, followed).await? {
+            PutBack::Nothing => (),
+            PutBack::Done => return Box::pin(self.reconcile(place, followed)).await,
+            PutBack::Later => return Ok(()),
+        }
         let path = Path::new(&place.home.root).join(&place.home.path);
         let named = |trouble: &String| format!("{}: {trouble}", path.display());
         followed.troubles.extend(found.troubles.iter().map(named));
@@ -86,6 +92,23 @@ impl Engine {
         self.remember(place, &taken, has_trouble).await
     }
 
+    /// Gives sessions that share a folder one each, and puts lines that are back into their places.
+    async fn put_in_order(
+        &self,
+        place: &Place,
+        sessions: &[Session],
+        found: &Found,
+        followed: &mut Followed,
+    ) -> Result<PutBack> {
+        let workspace = self.workspace_of(&place.home)?;
+        if found.roots.len() > 1
+            && self.separate(&place.locked, &workspace, &place.path, followed).await?
+        {
+            return Ok(PutBack::Done);
+        }
+        self.put_all_back(place, sessions, &found.returned, followed).await
+    }
+
     /// What was purged elsewhere is purged here.
     async fn purge_too(
         &self,
@@ -95,7 +118,8 @@ impl Engine {
     ) -> Result<()> {
         for (branch, seq, at) in &found.purged {
             let Some(session) = sessions.get(*branch) else { continue };
-            self.store.purge(session.id, *seq, *at).await?;
+            let (_, left) = self.purge_at(session.id, *seq, *at).await?;
+            followed.troubles.extend(left);
             followed.purged.push((session.id, *seq));
         }
         Ok(())

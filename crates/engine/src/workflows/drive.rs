@@ -209,9 +209,13 @@ impl Driver<'_> {
     /// Takes in what others wrote.
     async fn look(&mut self) -> Result<()> {
         let records = self.engine.store.workflow_events(self.id(), self.workflow.events).await?;
+        let is_changed = records.iter().any(|one| matches!(one.event, Event::Purged { .. }));
         for record in records {
             self.workflow.apply(&record.event, record.at);
             (self.view)(&Report::Event(Box::new(record)));
+        }
+        if is_changed {
+            self.workflow = self.engine.store.workflow(self.id()).await?;
         }
         Ok(())
     }

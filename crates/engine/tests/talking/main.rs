@@ -5,6 +5,7 @@ mod histories;
 mod holding;
 mod idle;
 mod opening;
+mod purging;
 mod runner;
 mod scripted;
 mod summaries;

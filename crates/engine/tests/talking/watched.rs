@@ -196,7 +196,9 @@ watched! { Upkeep {
     fn erase_deleted(&self, before: Timestamp) -> u32;
     fn take_in(&self, dump: Dump) -> Session;
     fn backup(&self, to: &Path) -> ();
+    fn replace(&self, dump: Dump, expected: (Seq, u32)) -> bool;
     fn check(&self) -> Health;
+    fn warning(&self) -> Option<String>;
     fn mend(&self, id: SessionId, texts: Vec<String>) -> Vec<Record>;
     fn repair(&self, backup: Option<&Path>, at: Timestamp) -> Repaired;
     fn rebuild(&self) -> ();

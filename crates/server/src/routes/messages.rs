@@ -188,6 +188,9 @@ pub(crate) struct Purged {
     seq: u32,
     /// False while somebody reads an older state of the store: then it leaves the files when they have ended
     has_left_files: bool,
+    /// What still has the text because it is not ours (git's history, the agents' own sessions, backups), and how it is
+    /// removed there
+    remarks: Vec<String>,
 }
 
 /// Removes the text of one message everywhere, for good
@@ -199,8 +202,9 @@ async fn purge(
     At((id, seq)): At<(String, u32)>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
-    let has_left_files = app.engine.purge(session.id, seq).await?;
-    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files })
+    let purge = app.engine.purge(session.id, seq).await?;
+    let (has_left_files, remarks) = (purge.has_left_files, purge.remarks());
+    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files, remarks })
 }
 
 #[derive(Debug, Serialize, ToSchema)]

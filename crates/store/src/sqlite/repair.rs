@@ -71,9 +71,9 @@ fn unreadable(connection: &Connection, all: &mut Vec<Bad>) -> Result<()> {
                 Ok(true)
             })?;
         }
-        for (n, record) in (1i64..).zip(facts::facts(connection, no)?) {
+        for (n, record) in facts::numbered(connection, no)? {
             if facts::is_damaged(&record.fact) && !facts::is_set_aside(&record.fact) {
-                add("fact", vec![no, n]);
+                add("fact", vec![no, i64::from(n)]);
             }
         }
     }

@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_domain::SessionId;
 use rethread_engine::program::Program;
 use rethread_mcp::{HttpOptions, Limits, Office, Place, Streams, serve_http, serve_stdio};
 
@@ -115,9 +114,4 @@ async fn listen(office: Arc<Office>, address: SocketAddr, public: &[String]) -> 
     output::note(format_args!("Listening on http://{bound}/mcp"));
     output::note(format_args!("The token is in {}", file.display()));
     Ok(serve_http(office, HttpOptions { listener, hosts, origins, token }).await?)
-}
-
-/// Removes the files that an invoked session is kept in, beside the store.
-pub(crate) fn forget(app: &App, id: SessionId) -> anyhow::Result<()> {
-    Ok(Streams::new(app.config.output_streams()?).forget(id)?)
 }

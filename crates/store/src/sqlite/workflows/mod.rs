@@ -14,7 +14,7 @@ use rethread_domain::SessionId;
 use rethread_domain::workflow::{Event, EventRecord, Workflow, WorkflowId};
 
 pub(super) use self::cache::Cache;
-pub(super) use self::log::{drift, rebuild};
+pub(super) use self::log::{drift, purge, rebuild};
 use super::{SqliteStore, claims};
 use crate::Workflows;
 use crate::error::{Error, Result};

@@ -141,6 +141,13 @@ pub(super) fn find_or_none(connection: &Connection, id: WorkflowId) -> Result<Op
     found.map(|found| healed(connection, found)).transpose()
 }
 
+pub(super) fn find_by_no(connection: &Connection, no: i64) -> Result<Option<Found>> {
+    let mut statement =
+        connection.prepare(&format!("select {COLUMNS}, sum from workflow where no = ?1"))?;
+    let found = statement.query_row([no], read).optional()?;
+    found.map(|found| healed(connection, found)).transpose()
+}
+
 /// Every one, the oldest first.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Found>> {
     let mut statement =
