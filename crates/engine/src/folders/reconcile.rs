@@ -75,9 +75,7 @@ impl Engine {
                 first.id
             ));
         }
-        for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
-            self.move_to(session.id, Status::Archived, session.last_active_at).await?;
-        }
+        self.archive_again(&sessions).await?;
         for one in taken.iter().filter(|one| one.count > 0 || one.is_new) {
             if let Some(id) = one.id {
                 self.summarise_arrived(id, card.as_ref()).await?;
@@ -132,6 +130,14 @@ impl Engine {
             if session.status == Status::Archived && session.deleted_at.is_none() {
                 self.move_to(session.id, Status::Paused, session.last_active_at).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Branches that were archived are so again; of the session itself, its description says.
+    async fn archive_again(&self, sessions: &[Session]) -> Result<()> {
+        for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
+            self.move_to(session.id, Status::Archived, session.last_active_at).await?;
         }
         Ok(())
     }

@@ -157,8 +157,8 @@ pub(super) fn look(store: &Path) -> Result<Option<String>> {
     else {
         return Ok(None);
     };
-    let salt: String = damage.salt.iter().map(|byte| format!("{byte:02x}")).collect();
-    let aside = beside(store, &format!("{ASIDE}{salt}"));
+    let salt = u64::from_be_bytes(damage.salt);
+    let aside = beside(store, &format!("{ASIDE}{salt:016x}"));
     if !aside.exists() {
         keep(&log, &aside).map_err(|error| {
             Error::Damaged(format!(
