@@ -39,12 +39,14 @@ class Result:
     checks: int = 0
     problems: list = field(default_factory=list)
     notes: list = field(default_factory=list)
+    known: list = field(default_factory=list)       # what this agent cannot do, with the reason: not checked, and said so
 
     def add(self, other):
         """Takes in what other checks of the same agent found."""
         self.checks += other.checks
         self.problems += other.problems
         self.notes += other.notes
+        self.known += other.known
 
 
 @dataclass
@@ -113,6 +115,10 @@ class Scenario:
         if not holds:
             self.result.problems.append(f"{self.step}: {otherwise}")
         return holds
+
+    def cannot(self, reason):
+        """Something of this step cannot be had of this agent: told beside the result, never passed over in silence."""
+        self.result.known.append(f"{self.step}: {reason}")
 
     # ---- Rethread as a process -------------------------------------------------------------------------------
     def environment(self, config="config"):
@@ -218,6 +224,7 @@ class Scenario:
     def again(self, talk, agent, prompt=None):
         """A clean native resume; the story retold where the agent has no safe way back into its sessions."""
         if not agent.loads:
+            self.cannot("its own session is not taken up: session/load destroys a session in the minute of its creation")
             return self.retold(talk, agent, send, prompt)
         prompt = prompt or self.ask()
         answer, seen, before = self.turn(talk, agent, prompt, send(talk, prompt), NATIVE)
@@ -374,7 +381,10 @@ class Scenario:
             self.kept_by_echo(talk)
         self.step = "the other conversation again"
         self.again(other, self.agent)
-        if self.agent.model != "echo":      # an echo is never slow
+        if self.agent.model == "echo":
+            self.step = "an answer cut off"
+            self.cannot("an echo is never slow enough to be cut off; the same agent with the stub model is")
+        else:
             self.interrupted(agent_too=True)
             self.interrupted(agent_too=True, early=True)
             self.interrupted(agent_too=False)

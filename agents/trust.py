@@ -21,6 +21,7 @@ import smoke
 import world
 
 ERROR_SECONDS = 100             # for agents that try again and again when their model fails
+NO_SHELL = "it has no tool to run commands"
 QUIET = 25                      # seconds without a word on the terminal after which nothing more is expected
 CHOICE = re.compile(r"^\s*(\d+)\. (.*?)\s*$", re.M)
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -146,7 +147,7 @@ class Trust(checks.Scenario):
     def allowed(self):
         """`--permissions allow`: a command with arguments, quotes and a redirection is run as the model wrote it."""
         if not self.agent.shell:
-            return
+            return self.cannot(NO_SHELL)
         file = self.cwd / "allowed.txt"
         _, answer, said = self.ended("run", self.agent.entry, f"Please {checks.tag()}.\nrun: printf '%s-' one 'two three' > {file.name}",
                                      "--permissions", "allow")
@@ -156,7 +157,7 @@ class Trust(checks.Scenario):
     def bound(self):
         """Nothing is run that was not shown before; "always" holds for this command in other processes, and for no other."""
         if not self.agent.shell:
-            return
+            return self.cannot(NO_SHELL)
         one, two = self.cwd / "always-one.txt", self.cwd / "always-two.txt"
         first = self.asked(f"touch {one.name}", always)
         seen = any(f"touch {one.name}" in question for question in first.questions)
@@ -166,7 +167,7 @@ class Trust(checks.Scenario):
         else:
             self.expect(not one.exists(), "the command was run without asking")
             self.expect(first.code or self.agent.sandbox, f"nothing was asked, nothing was said: {first.shown[-300:]!r}")
-            return
+            return self.cannot("it asks for no command: it runs them where they can change nothing, or refuses to be run like this")
         if LASTING.search(first.answers[0]):
             one.unlink(missing_ok=True)
             again = self.asked(f"touch {one.name}", no)
@@ -186,6 +187,8 @@ class Trust(checks.Scenario):
             code, _, said = self.ended("run", self.agent.entry, prompt, "--permissions", "allow", *more, config=place)
             reached = self.agent.model != "echo" and any(prompt in request.text for request in self.stub.since(mark))
             self.expect(code not in (0, None) and not reached, f"a {what} that the agent does not have was taken ({code}): {said[-200:]!r}")
+            if not known:
+                self.cannot(f"it offers no {what} to choose from")
             self.expect(f"no-such-{what}" in said and known in said, f"the error does not name the {what}s there are ({known}): {said[-400:]!r}")
 
     # ---- nothing is lost or mixed -------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ class Trust(checks.Scenario):
     def in_between(self):
         """What was said to the agent itself, without Rethread, is in the record after the next turn."""
         if not self.agent.loads:
-            return
+            return self.cannot("nothing shows what its session holds: session/load destroys a session in the minute of its creation")
         talk = self.talk()
         self.say(talk, f"Note {checks.tag()}: my passkey is {talk.key}.")
         native = next(line["native"] for line in reversed(self.exported(talk)) if line.get("native"))
@@ -256,11 +259,12 @@ class Trust(checks.Scenario):
     def failed(self):
         """An error of the model, or an answer without a word: exit code 1 and a message."""
         if self.agent.model == "echo":
-            return
+            return self.cannot("an echo never fails; the same agent with the stub model does")
         for name, settings, prompt, words in (
                 ("an error of the model", {"fail_rate": 1.0, "fail_status": self.agent.fails_with}, f"Note {checks.tag()}: hello.", None),
                 ("an answer without a word", {}, f"Please {checks.tag()}.\nnothing: at all", r"nothing|empty|no.answer|without (an answer|a word)")):
             if words and self.agent.insists:
+                self.cannot("it asks its model for minutes when that says nothing")
                 continue
             mark = self.stub.mark()
             self.stub.set(**settings)

@@ -3,7 +3,12 @@
 //! The dear mistake is to take a time-out, a cancel or a missing login for a session that is gone: its history
 //! would be told again for nothing. So a session is gone only where the agent says so.
 
-use rethread_engine::agents::Trouble;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rethread_engine::agents::{Lifted, Trouble};
+use rethread_engine::workflows::says_limit;
+use serde_json::Value;
 
 use crate::frame::{self, Fields};
 use crate::presets::Quirks;
@@ -13,6 +18,8 @@ const NO_METHOD: i64 = -32601;
 const NOT_FOUND: i64 = -32002;
 const LOGIN: i64 = -32000;
 const INTERNAL: i64 = -32603;
+/// What HTTP calls it, which some pass on.
+const TOO_MANY: i64 = 429;
 
 /// What is shown of a message.
 const MOST_MESSAGE: usize = 2000;
@@ -77,6 +84,9 @@ pub(crate) fn classify(method: &str, error: &RpcError, quirks: Quirks) -> Troubl
     }
     if is_gone(method, error, &words, quirks) {
         return Trouble::SessionGone(told);
+    }
+    if error.code == TOO_MANY || says_limit(&words) {
+        return Trouble::LimitReached { message: told, lifted: lifted(&frame::tree(&error.data)) };
     }
     if error.code == LOGIN || wants_login(&words) {
         return Trouble::NeedsLogin(told);
@@ -150,6 +160,48 @@ fn wants_login(words: &str) -> bool {
         "api_key",
     ];
     SAYINGS.iter().any(|saying| words.contains(saying))
+}
+
+/// When a limit is lifted, by the data of an error: whoever made it, the names of such fields are much alike.
+fn lifted(data: &Value) -> Option<Lifted> {
+    match data {
+        Value::Object(fields) => {
+            let own = fields.iter().find_map(|(name, value)| by_name(name, value));
+            own.or_else(|| fields.values().find_map(lifted))
+        }
+        Value::Array(values) => values.iter().find_map(lifted),
+        _ => None,
+    }
+}
+
+fn by_name(name: &str, value: &Value) -> Option<Lifted> {
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let number = || {
+        let text = value.as_str().map(|text| text.trim_end_matches('s').parse().ok());
+        value.as_f64().or(text.flatten()).filter(|number: &f64| number.is_finite())
+    };
+    match name.to_lowercase().as_str() {
+        "retryafter" | "retryafterseconds" | "retrydelay" | "retryinseconds" | "resetsin"
+        | "resetsinseconds" | "resetinseconds" | "resetafterseconds" => {
+            Some(Lifted::After(Duration::try_from_secs_f64(number()?).ok()?))
+        }
+        "retryafterms" | "retrydelayms" | "resetsinms" | "resetinms" => {
+            Some(Lifted::After(Duration::try_from_secs_f64(number()? / 1e3).ok()?))
+        }
+        "resetsat" | "resetat" | "resettime" | "resettimestamp" | "ratelimitreset" | "retryat" => {
+            let text = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+            text.or_else(|| moment(number()?)).map(Lifted::At)
+        }
+        _ => None,
+    }
+}
+
+/// Seconds or milliseconds since 1970.
+fn moment(number: f64) -> Option<Timestamp> {
+    const FIRST_MILLISECOND: f64 = 1e11;
+    let seconds = if number < FIRST_MILLISECOND { number } else { number / 1e3 };
+    #[expect(clippy::cast_possible_truncation, reason = "what is no time is refused below")]
+    Timestamp::from_second(seconds as i64).ok()
 }
 
 #[cfg(test)]
@@ -298,6 +350,29 @@ mod tests {
             let quirks =
                 Quirks { opaque_not_found: message.contains("OpenCode"), ..Quirks::default() };
             assert_eq!(classify(method, &error, quirks).name(), *expected, "{method} {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_usage_limit_says_when_it_is_lifted() {
+        let at = |second| Some(Lifted::At(Timestamp::from_second(second).unwrap()));
+        let after = |ms| Some(Lifted::After(Duration::from_millis(ms)));
+        for (code, message, data, expected) in [
+            (429, "slow down", "", None),
+            (-32603, "Internal error", r#"{"type":"rate_limit_error"}"#, None),
+            (-32603, "Rate limit reached", r#"{"retry_after":90}"#, after(90_000)),
+            (429, "", r#"{"error":{"details":[{"retryDelay":"34.5s"}]}}"#, after(34_500)),
+            (429, "", r#"{"retryAfterMs":"1500"}"#, after(1_500)),
+            (429, "", r#"{"info":{"resetsAt":1794909600}}"#, at(1_794_909_600)),
+            (429, "", r#"{"reset_at":1794909600000}"#, at(1_794_909_600)),
+            (429, "", r#"{"resets_at":"2026-11-17T10:00:00Z"}"#, at(1_794_909_600)),
+            (429, "", r#"{"retry_after":-1,"resets_at":"soon"}"#, None),
+        ] {
+            let data = data.to_owned();
+            let error = RpcError { code, message: message.to_owned(), data };
+            let trouble = classify("session/prompt", &error, Quirks::default());
+            let Trouble::LimitReached { lifted, .. } = &trouble else { panic!("{trouble:?}") };
+            assert_eq!(*lifted, expected, "{error:?}");
         }
     }
 

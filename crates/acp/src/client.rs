@@ -13,12 +13,13 @@ use agent_client_protocol::v1::schema::{
 };
 use async_trait::async_trait;
 use futures::channel::mpsc;
+use jiff::Timestamp;
 use rethread_domain::quote;
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{Abilities, Agent, Block, Door, Ended, Opened, Settings, Trouble};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,10 @@ use crate::translate;
 const SHOWN_ERRORS: usize = 4 * 1024;
 /// How often is looked whether an agent still says something.
 const LONGEST_TICK: Duration = Duration::from_secs(10);
+/// How many pages of its list of sessions an agent is asked for, and how long each may take: what is not found there is
+/// looked at by a load.
+const MOST_PAGES: usize = 4;
+const LONGEST_LIST: Duration = Duration::from_secs(5);
 /// How long we wait to learn how an agent ended that speaks no more.
 const POST_MORTEM: Duration = Duration::from_secs(5);
 
@@ -286,6 +291,31 @@ impl Agent for AcpAgent {
         let replayed = opening.finish(&native);
         self.offers = Offers::read(&frame::tree(answer));
         Ok(Opened { native, replayed })
+    }
+
+    async fn changed_at(&mut self, native: &str) -> Option<Timestamp> {
+        if !self.abilities.list {
+            return None;
+        }
+        let mut cursor = Value::Null;
+        for _ in 0..MOST_PAGES {
+            let mut request = json!({ "cwd": self.folder });
+            if !cursor.is_null() {
+                request["cursor"] = cursor;
+            }
+            // One that is too slow is not needed any more; the agent is.
+            let answer = self.peer.call("session/list", request);
+            let answer = frame::tree(timeout(LONGEST_LIST, answer).await.ok()?.ok()?.get());
+            let own = answer["sessions"].as_array()?.iter().find(|one| one["sessionId"] == native);
+            if let Some(own) = own {
+                return own["updatedAt"].as_str()?.parse().ok();
+            }
+            cursor = answer["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        None
     }
 
     async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {

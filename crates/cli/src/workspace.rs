@@ -75,6 +75,18 @@ impl App {
                 id.short()
             ));
         }
+        for (id, folder) in &followed.separated {
+            output::note(format_args!(
+                "note: {} shared its folder with another session; it has one of its own now: {folder}",
+                id.short()
+            ));
+        }
+        for (id, count) in &followed.healed {
+            output::note(format_args!(
+                "note: {count} messages of {} that had been missing in its folder are back in their places",
+                id.short()
+            ));
+        }
         for trouble in &followed.troubles {
             output::note(format_args!("note: {}", output::shown(trouble, false)));
         }

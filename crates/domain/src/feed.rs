@@ -85,6 +85,9 @@ kinds! {
     CapacityWarning = "CAPACITY_WARNING",
     /// Anything else that is worth another look; it may be gone.
     WorkflowChanged = "WORKFLOW_CHANGED",
+    /// The line that stood here is damaged or missing: nobody knows what changed, or whose it is. Whoever follows the feed
+    /// reads anew what they need.
+    Damaged = "DAMAGED",
 }
 
 impl Kind {
@@ -92,7 +95,7 @@ impl Kind {
     pub fn of_fact(fact: &Fact, before: &Session) -> Self {
         match fact {
             Fact::Started(_) => Self::SessionStarted,
-            Fact::Moved { to } => Self::of_move(before.status, *to),
+            Fact::Moved { to } => Self::of_move(before.status(), *to),
             // A title that gives way to a person's renames nothing.
             Fact::Titled { from, .. } if *from >= before.title_from => Self::SessionRenamed,
             Fact::Attached(_) => Self::ConversationOpened,
@@ -168,7 +171,7 @@ mod tests {
         let beginning: Beginning =
             serde_json::from_str(r#"{"user":"anna","project":"/a","kind":"chat"}"#).unwrap();
         let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
-        session.status = status;
+        session.state = crate::session::State::new(status, Status::Active);
         session
     }
 

@@ -110,12 +110,20 @@ pub struct Extras {
     /// What in its text is a secret, as far as rules can tell: masked wherever it leaves.
     #[serde(default, rename = "$secrets", skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// The version of the rules that the text was searched by.
+    #[serde(default, rename = "$rules", skip_serializing_if = "is_unversioned")]
+    pub rules: u32,
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// The name under which marks of secrets are kept: no field from outside may have it.
-pub const SECRETS: &str = "$secrets";
+/// The names under which marks of secrets are kept: no field from outside may have them.
+pub const MARKS: [&str; 2] = ["$secrets", "$rules"];
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_unversioned(rules: &u32) -> bool {
+    *rules == 0
+}
 
 /// A secret in a text: where, and of what kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +140,7 @@ impl Extras {
             && self.tool_calls.is_none()
             && self.usage.is_none()
             && self.secrets.is_empty()
+            && self.rules == 0
             && self.other.is_empty()
     }
 }

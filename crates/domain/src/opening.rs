@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::Seq;
@@ -61,6 +62,9 @@ pub struct Holding {
     /// What the native session has cost, by the agent's own count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<f64>,
+    /// When the last turn in it ended: what changed later, somebody else did in the agent's own program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_at: Option<Timestamp>,
 }
 
 impl Holding {
@@ -76,7 +80,15 @@ impl Holding {
             in_doubt: None,
             settings: Settings::default(),
             spent_usd: None,
+            left_at: None,
         }
+    }
+
+    /// Whether nothing was said in the agent's own session since we left it. `changed_at` is when it last changed, by
+    /// the agent's own word.
+    pub fn is_as_we_left_it(&self, changed_at: Option<Timestamp>) -> bool {
+        let (Some(left_at), Some(changed_at)) = (self.left_at, changed_at) else { return false };
+        changed_at <= left_at
     }
 
     /// Whether there is a session of the agent's own.

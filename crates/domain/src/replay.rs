@@ -34,6 +34,8 @@ pub struct Match {
     pub newest: Seq,
     /// What the agent said after that request.
     pub answer: String,
+    /// Whether it has the request of the turn that was interrupted.
+    pub has_doubtful: bool,
     /// What was said there in its own program, and is not in the conversation: requests and answers by turns.
     pub more: Vec<Said>,
 }
@@ -60,10 +62,12 @@ pub fn compare(replayed: &[Said], ours: &[Request], expected: Expected) -> Optio
     // The newest of ours that is there.
     let (newest, at) =
         (0..ours.len()).rev().find_map(|n| Some((n, find(&known[n], said.len())?)))?;
-    let (mut found, mut before) = (1, at);
-    for text in known[..newest].iter().rev() {
+    let is_doubtful = |n: usize| Some(ours[n].seq) == expected.in_doubt;
+    let (mut found, mut before, mut has_doubtful) = (1, at, is_doubtful(newest));
+    for (n, text) in known[..newest].iter().enumerate().rev() {
         if let Some(at) = find(text, before) {
             (found, before) = (found + 1, at);
+            has_doubtful |= is_doubtful(n);
         }
     }
     let after: Vec<&Said> = replayed[at + 1..].iter().collect();
@@ -82,13 +86,15 @@ pub fn compare(replayed: &[Said], ours: &[Request], expected: Expected) -> Optio
     let answer = own.join("\n\n");
     if found == 1 {
         let differs = ours[newest].answer.as_deref().is_some_and(|ours| !is_like(ours, &answer));
-        let is_weak = is_missing || expected.reuses_ids && !more.is_empty();
+        let is_any =
+            expected.reuses_ids && !more.is_empty() && !is_unlike_others(&ours[newest], &answer);
+        let is_weak = is_missing || is_any;
         if is_weak || differs && Some(ours[newest].seq) != expected.in_doubt {
             return None;
         }
     }
     let is_other = is_missing && !more.is_empty();
-    (!is_other).then(|| Match { newest: ours[newest].seq, answer, more })
+    (!is_other).then(|| Match { newest: ours[newest].seq, answer, has_doubtful, more })
 }
 
 /// Requests with their answers; what agents tell themselves in the user's name has none.
@@ -129,6 +135,13 @@ fn has(replayed: &str, text: &str) -> bool {
         return replayed.contains(text);
     }
     replayed.strip_suffix(text).is_some_and(|rest| rest.is_empty() || rest.ends_with(' '))
+}
+
+/// Whether a request and its answer are there word by word, and long enough that no other conversation has the same.
+fn is_unlike_others(ours: &Request, replayed: &str) -> bool {
+    let answer = plain(ours.answer.as_deref().unwrap_or_default());
+    let compared: String = answer.chars().take(COMPARED).collect();
+    plain(&ours.text).len() >= SHORT && answer.len() >= SHORT && plain(replayed).contains(&compared)
 }
 
 /// Whether an answer can be the one that was replayed, as far as both are known.
@@ -185,6 +198,16 @@ mod tests {
         assert_eq!(compare(&other, &both[..1], Expected::default()), None, "another answer");
         let reused = Expected { reuses_ids: true, ..Expected::default() };
         assert_eq!(compare(&hello, &both[..1], reused), None, "one request proves little there");
+        let long = [("tell me what the shop sells", "It sells baskets, fences and paint.")];
+        let more = [user("paint the fence"), agent("Painted.")];
+        let same = [&[user(long[0].0), agent(long[0].1)], &more[..]].concat();
+        assert_eq!(
+            compare(&same, &ours(&long), reused).unwrap().more,
+            more,
+            "and sometimes enough"
+        );
+        let other = [&[user(long[0].0), agent("It sells baskets, and bread.")], &more[..]].concat();
+        assert_eq!(compare(&other, &ours(&long), reused), None);
         assert_eq!(compare(&[user("Where is the station?")], &both, Expected::default()), None);
         assert_eq!(compare(&[user("okay, look")], &ours(&[("ok", "")]), Expected::default()), None);
     }

@@ -420,9 +420,8 @@ impl Piece {
                 agent: Some(by.agent.to_owned()),
                 model: by.model.map(str::to_owned),
                 tool_calls,
-                usage: None,
-                secrets: Vec::new(),
                 other,
+                ..Extras::default()
             },
             price: Price::default(),
         }

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use rethread_domain::conversation;
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Extras, NewMessage, Role, SECRETS, Usage, nests_deeper};
+use rethread_domain::message::{Extras, MARKS, NewMessage, Role, Usage, nests_deeper};
 use rethread_domain::price::Price;
 use serde_json::{Map, Value};
 
 /// Fields of a message that are ours: none of them may come as an unknown one.
-pub(crate) const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage", SECRETS];
+pub(crate) const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage", MARKS[0], MARKS[1]];
 
 /// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,8 +91,10 @@ fn extras(mut fields: Map<String, Value>) -> Result<Extras, BadEntry> {
         None | Some(Value::Null) => None,
         Some(usage) => Some(self::usage(&usage)?),
     };
-    fields.shift_remove(SECRETS);
-    Ok(Extras { agent, model, tool_calls, usage, secrets: Vec::new(), other: fields })
+    for mark in MARKS {
+        fields.shift_remove(mark);
+    }
+    Ok(Extras { agent, model, tool_calls, usage, other: fields, ..Extras::default() })
 }
 
 pub(crate) fn usage(value: &Value) -> Result<Usage, BadEntry> {

@@ -5,24 +5,31 @@
 mod access;
 mod again;
 pub mod agents;
+mod changes;
 mod clock;
 mod code;
+pub mod codes;
 pub mod entry;
 mod error;
 pub mod exchange;
 mod feed;
 pub mod folders;
+mod hints;
 mod idle;
+mod logged;
 mod prepare;
 pub mod program;
 mod pruning;
+mod purge;
 mod recorder;
 mod repository;
 mod resume;
 mod sessions;
 mod summaries;
+pub mod views;
 pub mod workflows;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rethread_redact::Redactor;
@@ -32,11 +39,14 @@ pub use rethread_store::{
 };
 use rethread_workspace::Workspace;
 
-pub use access::NewToken;
+pub use access::{NewToken, random_digits};
+pub use changes::Changes;
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use idle::Tidied;
+pub use logged::Logged;
 pub use pruning::{Pruned, Pruning};
+pub use purge::Purge;
 pub use recorder::{Recorder, Saved};
 pub use resume::{Context, ContextOptions, Preview};
 pub use sessions::Checked;
@@ -51,8 +61,13 @@ pub struct Engine {
     pub(crate) redactor: Redactor,
     pub(crate) masks_at_rest: bool,
     pub(crate) workspace: Option<Arc<Workspace>>,
+    /// Where sessions are kept as files that agents invoked, a folder for each.
+    pub(crate) output_streams: Option<PathBuf>,
     /// What is to be said of folders.
     pub(crate) notes: Arc<Mutex<folders::Followed>>,
+    pub(crate) gathered: Arc<folders::Gathered>,
+    /// Tells all who wait in this process that the store has changed.
+    pub(crate) changed: Arc<changes::Signal>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -70,7 +85,10 @@ impl Engine {
             redactor: Redactor::new([]),
             masks_at_rest: false,
             workspace: None,
+            output_streams: None,
             notes: Arc::default(),
+            gathered: Arc::default(),
+            changed: Arc::default(),
         }
     }
 
@@ -90,6 +108,12 @@ impl Engine {
     #[must_use]
     pub fn with_workspace(self, workspace: Option<Arc<Workspace>>) -> Self {
         Self { workspace, ..self }
+    }
+
+    /// The same, where sessions that agents invoke are kept as files in this folder.
+    #[must_use]
+    pub fn with_output_streams(self, root: PathBuf) -> Self {
+        Self { output_streams: Some(root), ..self }
     }
 
     pub fn redactor(&self) -> &Redactor {

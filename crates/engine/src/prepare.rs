@@ -6,6 +6,7 @@ use rethread_domain::message::{Body, NewMessage, Secret};
 use rethread_domain::price::Price;
 use rethread_domain::summary::Summary;
 use rethread_domain::turn::Update;
+use rethread_redact::{self as redact, Found};
 use rethread_store::{Recalled, Span};
 use serde_json::Value;
 
@@ -34,13 +35,9 @@ impl Engine {
             message.extras.tool_calls.iter_mut().for_each(|calls| self.mask_json(calls));
             message.extras.other.values_mut().for_each(|value| self.mask_json(value));
         } else {
-            let mark = |found: rethread_redact::Found| Secret {
-                from: found.at.start,
-                to: found.at.end,
-                what: found.what,
-            };
-            message.extras.secrets = found.found.into_iter().map(mark).collect();
+            message.extras.secrets = marks(found.found);
         }
+        message.extras.rules = redact::VERSION;
         message.price = Price::of(&message.content);
     }
 
@@ -104,41 +101,71 @@ impl Engine {
         }
     }
 
-    fn masked_title(&self, title: Option<&String>) -> Option<String> {
+    fn without_secrets_in(&self, title: Option<&String>) -> Option<String> {
         match self.redactor.redact(title?).text {
             Cow::Owned(masked) => Some(masked),
             Cow::Borrowed(_) => None,
         }
     }
 
-    /// Masks what was marked in what a context is made of: it leaves.
+    /// Masks what rules recognise in what a context is made of: it leaves. In messages it was marked when they were
+    /// written, unless the rules knew less then.
     pub(crate) async fn mask(&self, recalled: &mut Recalled) -> Result<()> {
         let id = recalled.session.id;
-        if let Some(title) = self.masked_title(recalled.session.title.as_ref()) {
-            recalled.session.title = Some(title);
-            recalled.session.prices.title = None;
-        }
-        for conversation in recalled.conversations.iter_mut().chain(&mut recalled.others) {
-            if let Some(title) = self.masked_title(conversation.title.as_ref()) {
-                conversation.title = Some(title);
-                conversation.prices.heading = None;
-            }
-        }
+        self.mask_titles_and_summaries(recalled);
         let related = recalled.related.iter_mut().map(|related| &mut related.message);
         for message in recalled.recent.iter_mut().chain(related) {
-            if message.extras.secrets.is_empty() {
+            let is_old = message.extras.rules < redact::VERSION && message.purged_at.is_none();
+            if message.extras.secrets.is_empty() && !is_old {
                 continue;
             }
+            let mut body = Cow::Borrowed(&message.body);
             if message.body.whole().is_none() {
                 let span = Span { to: message.seq, ..Span::after(message.seq, 1) };
                 if let Some(whole) = self.store.messages(id, span).await?.into_iter().next() {
-                    message.body = whole.body;
+                    body = Cow::Owned(whole.body);
                 }
             }
+            if is_old {
+                let found = self.redactor.redact(body.head()).found;
+                message.extras.secrets = marks(found);
+                if message.extras.secrets.is_empty() {
+                    continue;
+                }
+            }
+            message.body = body.into_owned();
             let text = message.masked().into_owned();
             message.price = Price::of(&text);
             message.body = Body::Whole(text);
         }
         Ok(())
     }
+
+    fn mask_titles_and_summaries(&self, recalled: &mut Recalled) {
+        if let Some(title) = self.without_secrets_in(recalled.session.title.as_ref()) {
+            recalled.session.title = Some(title);
+            recalled.session.prices.title = None;
+        }
+        for conversation in recalled.conversations.iter_mut().chain(&mut recalled.others) {
+            if let Some(title) = self.without_secrets_in(conversation.title.as_ref()) {
+                conversation.title = Some(title);
+                conversation.prices.heading = None;
+            }
+            if let Some(summary) = &mut conversation.summary
+                && let Cow::Owned(masked) = self.redactor.redact(&summary.text).text
+            {
+                conversation.prices.summary = None;
+                summary.text = masked;
+            }
+        }
+        if let Some(masked) = self.without_secrets_in(recalled.session.summary.as_ref()) {
+            recalled.session.prices.summary = None;
+            recalled.session.summary = Some(masked);
+        }
+    }
+}
+
+fn marks(found: Vec<Found>) -> Vec<Secret> {
+    let mark = |found: Found| Secret { from: found.at.start, to: found.at.end, what: found.what };
+    found.into_iter().map(mark).collect()
 }

@@ -9,12 +9,10 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
-use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, summary};
-use rethread_store::{
-    self as store, Command, Health, ListFilter, Order, Repaired, Search, Span, Usage,
-};
+use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_store::{self as store, Command, Health, ListFilter, Repaired, Search, Span, Usage};
 
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result, folders};
 
 /// How long a deleted session can be brought back.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -23,7 +21,8 @@ const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many messages a search brings into the index at once, and how often: the rest has to wait for the next one.
 const CATCH: u32 = 500;
 const CATCHES: usize = 40;
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
+/// How often is checked that whoever drives a session still does.
+const CHECK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// What a look through the store gave.
 #[derive(Debug, Clone)]
@@ -161,6 +160,15 @@ impl Engine {
         self.sum_up(session).await
     }
 
+    /// The same at the end of work whose outcome does not depend on it. A session that somebody else has put away
+    /// meanwhile stays as it is.
+    pub async fn settle_if_fit(&self, id: SessionId, asked: Move) {
+        match self.settle_as(id, asked).await {
+            Err(Error::Refused(_)) => (),
+            outcome => drop(outcome.or_log("the status of a session could not be changed")),
+        }
+    }
+
     /// How conversations were opened so far: those of one user, or of all.
     pub async fn openings(&self, user: Option<&str>) -> Result<Vec<store::OpeningCount>> {
         Ok(self.store.openings(user).await?)
@@ -198,16 +206,17 @@ impl Engine {
         wanted: rethread_domain::Status,
     ) -> Result<Option<Session>> {
         let deadline = std::time::Instant::now() + ANSWER_WITHIN;
+        let mut changes = self.changes();
         while std::time::Instant::now() < deadline {
             let session = self.store.session(id).await?;
-            if session.status == wanted {
+            if session.status() == wanted {
                 return Ok(Some(session));
             }
             if !self.store.is_claimed(id).await? {
                 break;
             }
             // Whoever drives it may be a task of this very process.
-            tokio::time::sleep(LOOK_EVERY).await;
+            changes.within(CHECK_EVERY).await;
         }
         Ok(None)
     }
@@ -264,13 +273,24 @@ impl Engine {
             .change_alone(id, |session| refuse_deleted(session).map(|()| Fact::Deleted))
             .await?;
         self.remove_folder(&session, false).await;
+        self.forget_files_of(id);
         self.erase_old().await?;
         Ok(session)
     }
 
     /// Removes a session in which nothing was said.
     pub async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
-        Ok(self.store.erase_if_empty(id).await?)
+        self.store.erase_if_empty(id).await?;
+        if matches!(self.store.session(id).await, Err(store::Error::NotFound(_))) {
+            self.forget_files_of(id);
+        }
+        Ok(())
+    }
+
+    /// Removes the files that a session is kept in because an agent invoked it. What stays is said later.
+    fn forget_files_of(&self, id: SessionId) {
+        let troubles: Vec<String> = self.forget_files(id).into_iter().collect();
+        self.note(folders::Followed { troubles, ..folders::Followed::default() });
     }
 
     /// Removes a session for good, at once, with its folder. Folders that come by git do not bring it back.
@@ -278,6 +298,7 @@ impl Engine {
         let session = self.store.session(id).await?;
         self.bury(&session).await?;
         self.remove_folder(&session, true).await;
+        self.forget_files_of(id);
         Ok(self.store.erase(id).await?)
     }
 
@@ -300,18 +321,9 @@ impl Engine {
             let session = self.store.session(id).await?;
             self.bury(&session).await?;
             self.remove_folder(&session, true).await;
+            self.forget_files_of(id);
         }
         Ok(self.store.erase_deleted(before).await?)
-    }
-
-    /// Removes the text of one message everywhere; gives whether it has left the files already.
-    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<bool> {
-        let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
-        let said = self.store.heads(id, span).await?;
-        let purged = self.store.purge(id, seq, self.clock.now()).await?;
-        let title = said.first().and_then(|said| summary::title(said.body.head()));
-        self.purge_folders(id, title.as_deref()).await?;
-        Ok(purged)
     }
 
     pub async fn backup(&self, to: &Path) -> Result<()> {

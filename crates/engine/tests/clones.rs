@@ -218,7 +218,7 @@ fn check(pair: &Pair, members: [&Member; 2], all: [&Sessions; 2], files: &str) {
         if is_purged {
             assert!(!files.contains(&secret(&pair.name)), "{context}: is still in a file");
         }
-        seen.push((session.title.clone(), session.status));
+        seen.push((session.title.clone(), session.status()));
     }
     if let [one, other] = &seen[..] {
         assert_eq!(one, other, "{}: title and status", pair.name);
@@ -319,4 +319,177 @@ fn whatever_two_people_do_at_once_both_end_up_with_the_same() {
 #[test]
 fn whatever_two_people_do_at_once_both_end_up_with_the_same_merged_the_other_way() {
     all_pairs(true);
+}
+
+/// Two clones of an empty workspace.
+fn two_clones(folder: &Path) -> [Member; 2] {
+    let root = folder.canonicalize().unwrap().join("a");
+    fs::create_dir(&root).unwrap();
+    succeeds(&git(&root, &["init", "--quiet"]));
+    Workspace::init(&root, None).unwrap();
+    commit(&root);
+    let other = clone_of(folder, "b", 9);
+    [Member { name: "a", engine: engine(&root, &folder.join("a.db"), 8), root }, other]
+}
+
+/// A clone of the first one as it is committed now.
+fn clone_of(folder: &Path, name: &'static str, hour: i8) -> Member {
+    succeeds(&git(folder, &["clone", "--quiet", "a", name]));
+    let root = folder.canonicalize().unwrap().join(name);
+    let engine = engine(&root, &folder.join(format!("{name}.db")), hour);
+    Member { name, root, engine }
+}
+
+impl Member {
+    fn folder_of(&self, id: SessionId) -> PathBuf {
+        block_on(self.engine.folder_of(id)).unwrap().unwrap()
+    }
+
+    /// Gives the folder of a session the name and the description that earlier versions gave it.
+    fn make_old(&self, id: SessionId) {
+        let folder = self.folder_of(id);
+        let old = folder.with_file_name("001-chat-the-same-title");
+        fs::rename(folder, &old).unwrap();
+        assert_eq!(self.gather().troubles, [] as [String; 0]);
+        let card = old.join(".session/session.json");
+        let text = fs::read_to_string(&card).unwrap();
+        let new = ["title_set", "status_set", "summary_upto", "last"];
+        let is_old = |line: &&str| !new.iter().any(|name| line.contains(&format!("\"{name}\"")));
+        let kept: Vec<&str> = text.lines().filter(is_old).collect();
+        fs::write(&card, kept.join("\n") + "\n").unwrap();
+        commit(&self.root);
+    }
+
+    fn expect_separate(&self, ids: [SessionId; 2]) {
+        let sessions = self.sessions();
+        assert_eq!(sessions.len(), 2, "{}: {sessions:?}", self.name);
+        for (id, words) in ids.iter().zip([&["one of a", "two of a"][..], &["one of b"]]) {
+            let (session, said) = &sessions[id];
+            assert_eq!(said, words, "{}", self.name);
+            assert_eq!(session.title.as_deref(), Some("The same title"), "{}", self.name);
+            let log =
+                fs::read_to_string(self.folder_of(*id).join(".session/messages.jsonl")).unwrap();
+            assert_eq!(log.lines().count(), words.len(), "{}: {log}", self.name);
+        }
+        assert_ne!(self.folder_of(ids[0]), self.folder_of(ids[1]), "{}", self.name);
+        assert_eq!(self.gather(), Followed::default(), "{}", self.name);
+        let health = block_on(self.engine.check()).unwrap().health;
+        assert_eq!((health.damage, health.drift), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn two_sessions_that_an_older_version_merged_into_one_folder_are_separated_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = two_clones(folder.path());
+    let ids = [
+        a.start("The same title", &["one of a", "two of a"]),
+        b.start("The same title", &["one of b"]),
+    ];
+    a.make_old(ids[0]);
+    b.make_old(ids[1]);
+    assert_eq!(a.folder_of(ids[0]).file_name(), b.folder_of(ids[1]).file_name());
+    a.merge(&b);
+    let shared = fs::read_to_string(
+        a.root.join("conversations/2026-11-17/001-chat-the-same-title/.session/messages.jsonl"),
+    );
+    assert_eq!(shared.unwrap().lines().count(), 3, "git has merged both into one");
+    // Somebody who knows neither of them, somebody who knows one, and somebody who knows the other.
+    let c = clone_of(folder.path(), "c", 10);
+    for member in [&a, &c] {
+        let followed = member.gather();
+        assert_eq!(followed.separated.len(), 1, "{}: {followed:?}", member.name);
+        assert_eq!(followed.troubles, [] as [String; 0]);
+        assert_eq!(followed.forked, []);
+        member.expect_separate(ids);
+        commit(&member.root);
+    }
+    b.merge(&a);
+    assert_eq!(b.gather().troubles, [] as [String; 0]);
+    b.expect_separate(ids);
+    commit(&b.root);
+    for _ in 0..2 {
+        for (one, other) in [(&a, &b), (&b, &c), (&c, &a)] {
+            one.merge(other);
+            assert_eq!(one.gather().troubles, [] as [String; 0]);
+            commit(&one.root);
+            one.expect_separate(ids);
+        }
+    }
+    for (one, other) in [(&a, &b), (&a, &c), (&b, &a), (&c, &a)] {
+        one.merge(other);
+    }
+    assert_eq!((a.tree(), b.tree()), (b.tree(), c.tree()));
+}
+
+const WORDS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A clone with damage in lines 3 and 4 of a log that nobody there has seen before; the file as it should be.
+fn damaged_clone(folder: &Path) -> (Member, Member, SessionId, PathBuf, String) {
+    let [a, unused] = two_clones(folder);
+    drop(unused);
+    let id = a.start("Healed", &WORDS[..5]);
+    block_on(a.engine.shift(id, Move::Pause)).unwrap();
+    commit(&a.root);
+    succeeds(&git(&a.root.with_file_name("b"), &["pull", "--quiet"]));
+    let root = a.root.with_file_name("b");
+    let b = Member { name: "b", engine: engine(&root, &folder.join("b.db"), 10), root };
+    let log = a.folder_of(id).join(".session/messages.jsonl");
+    let log = b.root.join(log.strip_prefix(&a.root).unwrap());
+    let whole = fs::read_to_string(&log).unwrap();
+    let mut lines: Vec<String> = whole.lines().map(ToOwned::to_owned).collect();
+    lines[2] = lines[2].replace("third", "th1rd");
+    lines.remove(3);
+    fs::write(&log, lines.join("\n") + "\n").unwrap();
+    (a, b, id, log, whole)
+}
+
+#[test]
+fn lines_that_were_damaged_and_are_put_back_heal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, b, id, log, whole) = damaged_clone(folder.path());
+    assert_ne!(b.gather().troubles, [] as [String; 0]);
+    assert_eq!(b.sessions()[&id].1, ["first", "second", "fifth"]);
+    succeeds(&git(&b.root, &["checkout", "--", "."]));
+    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
+    let followed = b.gather();
+    assert_eq!((followed.troubles, followed.forked), (vec![], vec![]));
+    assert_eq!(followed.healed, [(id, 2)]);
+    let sessions = b.sessions();
+    assert_eq!((sessions.len(), &sessions[&id].1), (1, &owned(&WORDS[..5])));
+    assert_eq!(b.gather(), Followed::default());
+    assert_eq!(succeeds(&git(&b.root, &["status", "--porcelain"])), "");
+    let health = block_on(b.engine.check()).unwrap().health;
+    assert_eq!((health.damage, health.drift), (vec![], vec![]));
+}
+
+#[test]
+fn lines_that_are_put_back_after_the_session_went_on_heal_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b, id, log, whole) = damaged_clone(folder.path());
+    b.gather();
+    b.say(id, &["sixth"]);
+    block_on(b.engine.shift(id, Move::Pause)).unwrap();
+    let now = fs::read_to_string(&log).unwrap();
+    let last = now.lines().last().unwrap();
+    assert!(last.contains("sixth"), "{now}");
+    fs::write(&log, format!("{whole}{last}\n")).unwrap();
+    let followed = b.gather();
+    assert_eq!((followed.troubles, followed.forked), (vec![], vec![]));
+    let sessions = b.sessions();
+    assert_eq!((sessions.len(), &sessions[&id].1), (1, &owned(&WORDS)));
+    commit(&b.root);
+    a.merge(&b);
+    assert_eq!(a.gather().troubles, [] as [String; 0]);
+    let sessions = a.sessions();
+    assert_eq!((sessions.len(), &sessions[&id].1), (1, &owned(&WORDS)));
+    for member in [&a, &b] {
+        assert_eq!(member.gather(), Followed::default(), "{}", member.name);
+        let health = block_on(member.engine.check()).unwrap().health;
+        assert_eq!((health.damage, health.drift), (vec![], vec![]));
+    }
 }

@@ -8,9 +8,11 @@ use futures::executor::block_on;
 use jiff::Timestamp;
 use rethread_domain::context::Limits;
 use rethread_domain::session::{Beginning, Move};
-use rethread_domain::{SessionId, Status, tokens};
+use rethread_domain::summary::{Author, Summary};
+use rethread_domain::{Fact, SessionId, Status, tokens};
 use rethread_engine::{Clock, ContextOptions, Engine, Error, Pruning, Recorder, entry};
-use rethread_store::StoreUrl;
+use rethread_store::{Append, StoreUrl};
+use rethread_testkit::{TestStore, assistant, at, beginning, user};
 
 fn now() -> Timestamp {
     "2026-11-15T21:38:00Z".parse().unwrap()
@@ -185,7 +187,7 @@ fn what_cannot_be_resumed_is_refused_by_name() {
     assert!(!block_on(engine.can_resume(id)).unwrap());
     assert!(matches!(context(Limits::default()), Err(Error::Refused(_))));
     let unarchived = block_on(engine.shift(id, Move::Unarchive)).unwrap();
-    assert_eq!(unarchived.status, Status::Paused);
+    assert_eq!(unarchived.status(), Status::Paused);
     let unknown = block_on(engine.context(SessionId::generate(), &ContextOptions::default()));
     assert!(matches!(unknown, Err(Error::NotFound(_))));
 }
@@ -243,4 +245,36 @@ fn what_was_deleted_is_erased_by_itself_after_thirty_days() {
         block_on(engine.tidy(jiff::SignedDuration::from_mins(5))).unwrap();
         assert_eq!(block_on(engine.session(id)).is_ok(), is_there, "after {days} days");
     }
+}
+
+/// What an older version wrote without knowing that there is a secret in it: nothing is marked.
+#[test]
+fn what_was_written_under_older_rules_leaves_without_what_they_recognise_now() {
+    block_on(async {
+        let store = TestStore::sqlite().await;
+        let key = format!("rtk_{}", "0a1b2c3d".repeat(8));
+        let long = format!("{} {key} {}", "a ".repeat(40_000), "b ".repeat(40_000));
+        let id = store.start(SessionId::generate(), beginning(), at(0)).await.unwrap().id;
+        let mut messages = vec![user(&format!("my token is {key}")), assistant(&long)];
+        messages.extend((0..3).map(|_| assistant(&format!("It ends with {key}"))));
+        let text = format!("- the token is {key}");
+        let (by, upto) = (Author::Rules, 1);
+        let summary = Summary { by, upto, folded: 1, text, points: Vec::new() };
+        let facts = [None, Some("main".to_owned())]
+            .map(|conversation| Fact::Summarised { conversation, summary: summary.clone() });
+        store.append(Append::new(id, messages)).await.unwrap();
+        store.append(Append { facts: facts.into(), ..Append::new(id, vec![]) }).await.unwrap();
+        for prompt in [None, Some("what is the token?")] {
+            let limits = Limits { tokens: 200_000, ..Limits::default() };
+            let options = ContextOptions {
+                limits,
+                prompt: prompt.map(Into::into),
+                ..ContextOptions::default()
+            };
+            let made = store.engine().context(id, &options).await.unwrap();
+            assert!(!made.context.contains("0a1b2c3d"), "{}", made.context);
+            assert_eq!(made.context.matches("[redacted: rethread token]").count(), 7);
+            assert_eq!(made.token_count, tokens::count(&made.context));
+        }
+    });
 }

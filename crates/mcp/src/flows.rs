@@ -49,7 +49,7 @@ impl Office {
         let is_wanted = |status: Status| wanted.is_empty() || wanted.contains(&status);
         if let Some((id, _)) = self.own_task().await? {
             let own = self.engine.workflow(id).await?;
-            if own.charter.user == *user && is_wanted(own.status) {
+            if own.charter.user == *user && is_wanted(own.status()) {
                 return Ok(own);
             }
         }
@@ -67,7 +67,7 @@ impl Office {
             some => format!("no workflow that is {}", some.join(" or ")),
         };
         let hint = if wanted.is_empty() {
-            "start_workflow begins one; another project's is found by its workflowId"
+            "start_workflow begins one; another project's is found by its workflow_id"
         } else {
             "workflow_status shows how that of this project stands; start_workflow begins one"
         };

@@ -8,8 +8,9 @@ use rethread_domain::session::Beginning;
 use rethread_engine::agents::{
     Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
 };
-use rethread_engine::program::Choice;
-use rethread_engine::{Error, ListFilter};
+use rethread_engine::program::{Choice, may_record};
+use rethread_engine::views::OpeningView;
+use rethread_engine::{Error, ListFilter, Logged as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,8 +18,9 @@ use serde_json::json;
 use crate::error::Failure;
 use crate::jobs::{Job, Outcome};
 use crate::restrict::Restriction;
-use crate::server::Office;
-use crate::views::{Invoked, OpeningView};
+use crate::server::{LEFT, Office};
+use crate::streams::BEHIND;
+use crate::views::Invoked;
 use crate::watch::{Stop, Watch};
 
 /// How many of the most recent sessions are looked through for one of an agent.
@@ -202,7 +204,7 @@ impl Office {
 
     async fn begin(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
         let folder = self.project(args.cwd.as_deref())?;
-        self.program.may_record(&folder)?;
+        may_record(self.program.as_ref(), &folder)?;
         let beginning = Beginning {
             agent: Some(agent.to_owned()),
             ..self.beginning(folder.to_string_lossy().into_owned())
@@ -220,10 +222,7 @@ impl Run {
         };
         if self.is_new {
             // Nothing was said: nothing stays.
-            drop(self.office.engine.erase_if_empty(self.session.id).await);
-            if self.office.engine.session(self.session.id).await.is_err() {
-                drop(self.office.streams.forget(self.session.id));
-            }
+            self.office.engine.erase_if_empty(self.session.id).await.or_log(LEFT);
         }
         outcome
     }
@@ -234,7 +233,7 @@ impl Run {
         let opening =
             office.engine.open_options(program, &self.session, &self.choice, Arc::new(Nobody));
         let (options, is_native) = Box::pin(opening).await?;
-        let log = office.streams.log(id).ok();
+        let log = office.streams.log(id).or_log("the log of a session cannot be written");
         let means = (office.engine.clock(), office.engine.redactor().clone());
         let cancel = self.job.cancelled.clone();
         let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log, cancel);
@@ -334,11 +333,7 @@ impl Run {
             error: answer.error.map(|error| self.office.clean(&error)),
             resets_at: answer.resets_at.map(|at| at.to_string()),
             is_session_continuation: !self.is_new,
-            opened: Some(OpeningView {
-                how: answer.opened.how.to_string(),
-                why: answer.opened.why.clone(),
-                told: answer.opened.told(),
-            }),
+            opened: Some(OpeningView::from(&answer.opened)),
             handle: None,
             progress: None,
             message_count: Some(answer.upto),
@@ -355,7 +350,7 @@ impl Run {
             }
             Err(failure) => ("failed".to_owned(), Some(failure.to_string())),
         };
-        drop(office.streams.sync(&office.engine, id).await);
+        office.streams.sync(&office.engine, id).await.or_log(BEHIND);
         if let Ok(session) = office.engine.session(id).await {
             let last = text.map(|text| cut_line(&office.clean(&text), 500));
             let more = json!({
@@ -364,7 +359,7 @@ impl Run {
                 "isSessionContinuation": !self.is_new,
                 "parentSessionId": session.parent,
             });
-            drop(office.streams.sum_up(&office.engine, &session, more));
+            office.streams.sum_up(&office.engine, &session, more).or_log(BEHIND);
         }
         let folder = office.streams.folder(id);
         let files =

@@ -38,6 +38,18 @@ impl Error {
         Self::new(-32000, "Authentication required")
     }
 
+    /// An internal error with this message, or the one that stands there as JSON.
+    pub(crate) fn told(text: &str) -> Self {
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(fields)) => Self {
+                code: fields.get("code").and_then(Value::as_i64).unwrap_or(-32603),
+                message: fields.get("message").and_then(Value::as_str).unwrap_or("").to_owned(),
+                data: fields.get("data").cloned(),
+            },
+            _ => Self::new(-32603, text),
+        }
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(data) = &self.data {

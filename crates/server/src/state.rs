@@ -2,24 +2,28 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rethread_domain::Session;
 use rethread_domain::id::SessionRef;
 use rethread_engine::Engine;
-use rethread_engine::program::Program;
+use rethread_engine::program::{Program, may_record, project_folder};
+use rethread_engine::views::SessionView;
 use rethread_workflow::Workflow;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
 use crate::limit::Limiter;
 use crate::live::Live;
-use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::ready::Readiness;
 use crate::settings::Settings;
 use crate::turns::Turns;
 use crate::work::Workers;
+
+/// How often the workspace is looked through, at most.
+const GATHER_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) type App = Arc<Shared>;
 
@@ -32,7 +36,6 @@ pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) workers: Workers,
     pub(crate) metrics: Metrics,
-    pub(crate) log: Log,
     pub(crate) ready: Readiness,
     /// Set when the server is to end: streams close, nothing new begins.
     pub(crate) stop: CancellationToken,
@@ -49,7 +52,6 @@ impl Shared {
         engine: Engine,
         program: Arc<dyn Program>,
         settings: Settings,
-        log: Log,
     ) -> std::io::Result<App> {
         let metrics = Metrics::new();
         let turns = Turns::new(engine.clone(), settings.bounds.turns);
@@ -66,17 +68,21 @@ impl Shared {
             limiter,
             workers,
             metrics,
-            log,
             ready: Readiness::default(),
             stop,
         }))
     }
 
+    /// Takes in what came with the workspace, not more often than people could see.
+    pub(crate) async fn keep_up(&self) {
+        self.engine.keep_up(self.program.as_ref(), GATHER_EVERY).await;
+    }
+
     /// The folder that something new is to be about: it is there, and may be recorded.
     pub(crate) fn folder(&self, given: Option<&str>) -> Result<PathBuf, Problem> {
         let Some(folder) = given else { return Ok(self.settings.project.clone()) };
-        let folder = self.program.project(Path::new(folder))?;
-        self.program.may_record(&folder)?;
+        let folder = project_folder(Path::new(folder))?;
+        may_record(self.program.as_ref(), &folder)?;
         Ok(folder)
     }
 
@@ -112,6 +118,11 @@ impl Shared {
     /// A text without what looks like a secret: everything that leaves comes through here.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.engine.redactor().redact(text).text.into_owned()
+    }
+
+    /// A session as clients see it.
+    pub(crate) fn session_view(&self, session: &Session) -> Result<SessionView, Problem> {
+        Ok(self.engine.masked(&SessionView::from(session))?)
     }
 
     pub(crate) fn clean_some(&self, text: Option<&str>) -> Option<String> {

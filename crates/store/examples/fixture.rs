@@ -140,6 +140,7 @@ fn holding() -> Holding {
         beyond: None,
         messages: 0,
         in_doubt: None,
+        left_at: None,
         settings: Settings {
             model: Some("gpt-5".into()),
             mode: Some("plan".into()),

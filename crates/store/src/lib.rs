@@ -222,11 +222,18 @@ pub trait Upkeep: Send + Sync + 'static {
     /// Takes in a whole session from elsewhere: what sums it up is made anew from its log.
     async fn take_in(&self, dump: Dump) -> Result<Session>;
 
+    /// Puts another log in place of a session's own, if that still has so many messages and facts. `false` where it has
+    /// more by now, or is used: by whoever drives it, by forks that share its messages, or by a workflow.
+    async fn replace(&self, dump: Dump, expected: (Seq, u32)) -> Result<bool>;
+
     /// A consistent copy, while others write.
     async fn backup(&self, to: &Path) -> Result<()>;
 
     /// Compares everything that is derived with the log.
     async fn check(&self) -> Result<Health>;
+
+    /// What was found wrong when the store was opened, and has to be told to people.
+    async fn warning(&self) -> Result<Option<String>>;
 
     /// Puts texts that were kept elsewhere in place of damaged ones, where the checksum says that they are the same.
     async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>>;
@@ -333,6 +340,10 @@ pub trait Workflows: Send + Sync + 'static {
 
     /// Whether somebody runs the workflow who is not late: nobody else can claim it.
     async fn is_workflow_claimed(&self, id: WorkflowId) -> Result<bool>;
+
+    /// Removes locks that nobody holds: who had them was killed. Gives the workflows that were run then; their locks stay
+    /// until somebody takes them over.
+    async fn sweep_locks(&self) -> Result<Vec<WorkflowId>>;
 
     /// Up to which event others were told.
     async fn told_workflow(&self, id: WorkflowId) -> Result<u32>;

@@ -280,6 +280,8 @@ pub struct Health {
     pub records: Vec<Record>,
     /// What differs from the log and can be made anew.
     pub drift: Vec<String>,
+    /// Log files of SQLite that were damaged when a crash had left them: commits in them are lost.
+    pub damaged_logs: Vec<String>,
     pub unindexed: u64,
 }
 

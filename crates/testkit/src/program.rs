@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::SinkExt as _;
 use futures::channel::mpsc;
 use futures::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
 use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::turn::Update;
 use rethread_domain::{Session, context};
@@ -44,7 +45,6 @@ impl TestProgram {
     }
 }
 
-#[async_trait]
 impl Program for TestProgram {
     fn user(&self) -> Result<String, Fault> {
         Ok("anna".to_owned())
@@ -87,22 +87,12 @@ impl Program for TestProgram {
         Vec::new()
     }
 
-    fn default_agent(&self) -> Option<&str> {
-        Some("calm")
+    fn excluded(&self, _: &Path) -> Option<PathBuf> {
+        None
     }
-
-    fn project(&self, folder: &Path) -> Result<PathBuf, Fault> {
-        std::fs::canonicalize(folder).map_err(|error| Fault::bad_input(error.to_string(), ""))
-    }
-
-    fn may_record(&self, _: &Path) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    async fn gather(&self) {}
 
     fn workflows(&self) -> Result<WorkflowSettings, Fault> {
-        let agent = self.default_agent().map(str::to_owned);
+        let agent = Some("calm".to_owned());
         Ok(WorkflowSettings { agent, brief_tokens: 8_000, ..WorkflowSettings::default() })
     }
 
@@ -177,6 +167,10 @@ impl Agent for Calm {
 
     async fn open(&mut self, _: Door<'_>) -> Result<Opened, Trouble> {
         Ok(Opened { native: "calm".to_owned(), ..Opened::default() })
+    }
+
+    async fn changed_at(&mut self, _: &str) -> Option<Timestamp> {
+        None
     }
 
     async fn set(&mut self, _: &Settings) -> Result<(), Trouble> {

@@ -53,6 +53,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rust-stemmers", &["domain"]),
     ("aho-corasick", &["redact"]),
     ("pulldown-cmark", &["workflow", "server"]),
+    ("anstyle", &["cli"]),
+    ("getrandom", &["engine"]),
+    ("strsim", &["domain"]),
     ("clap", &["cli", "reference"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
@@ -68,11 +71,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("sha2", &["outbound", "cli"]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
-    ("schemars", &["mcp"]),
+    ("schemars", &["engine", "mcp"]),
     ("axum", &["mcp", "server"]),
     ("hyper", &["server"]),
+    ("tower-http", &["server"]),
+    ("tracing-subscriber", &["cli"]),
     ("hyper-util", &["server"]),
-    ("utoipa", &["server"]),
+    ("utoipa", &["engine", "server"]),
     ("utoipa-axum", &["server"]),
     ("askama", &["server"]),
     ("prometheus-client", &["server"]),
@@ -224,6 +229,30 @@ fn nothing_in_the_domain_knows_how_it_is_retold() {
 }
 
 #[test]
+fn doors_do_not_name_the_errors_of_the_store() {
+    let mut broken = Vec::new();
+    for path in sources() {
+        let inside = shown(&path);
+        let is_door = ["cli", "server", "mcp"]
+            .iter()
+            .any(|door| inside.starts_with(&format!("crates/{door}/src/")));
+        let text = fs::read_to_string(&path).unwrap();
+        let names =
+            ["store::Error", "Error::Store("].into_iter().filter(|name| text.contains(name));
+        let listed =
+            text.split("rethread_store::{").skip(1).filter_map(|rest| rest.split_once('}'));
+        let listed =
+            listed.filter(|(names, _)| names.split(',').any(|name| name.trim() == "Error"));
+        if is_door && names.count() + listed.count() > 0 {
+            broken.push(format!(
+                "{inside}: errors of the store belong to engine, which gives them codes"
+            ));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
 fn no_file_is_too_long_and_each_says_what_it_is_for() {
     let mut broken = Vec::new();
     for path in sources() {
@@ -235,6 +264,43 @@ fn no_file_is_too_long_and_each_says_what_it_is_for() {
         }
         if !text.starts_with("//! ") {
             broken.push(format!("{}: it does not begin with a //! comment", shown(&path)));
+        }
+    }
+    expect_none(broken);
+}
+
+/// Whether a line throws away what a call gave: not a value that has a name, nor one that cannot be a failure.
+fn discards(line: &str) -> bool {
+    let Some((before, dropped)) = line.split_once("drop(") else { return false };
+    let is_call = dropped.trim_end_matches([';', ',', ' ']).trim_end_matches(')').contains('(');
+    let is_harmless = ["?)", ".insert(", ".pop()", ".take()", ".or_log("];
+    let is_own = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    is_call
+        && !dropped.starts_with('(')
+        && !is_own
+        && !is_harmless.iter().any(|one| dropped.contains(one))
+}
+
+#[test]
+fn whatever_is_discarded_says_why() {
+    let mut broken = Vec::new();
+    let is_product = |path: &str| {
+        path.contains("/src/")
+            && !["/tests", "/bench/", "/testkit/", "/reference/"].iter().any(|of| path.contains(of))
+    };
+    for path in sources().into_iter().filter(|path| is_product(&shown(path))) {
+        let text = fs::read_to_string(&path).unwrap();
+        let end = ["#[cfg(test)]", "#[test]"].iter().filter_map(|mark| text.find(mark)).min();
+        let product = &text[..end.unwrap_or(text.len())];
+        let lines: Vec<&str> = product.lines().map(str::trim).collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| discards(line)) {
+            let before = at.checked_sub(1).map_or("", |before| lines[before]);
+            if !line.contains("//") && !before.starts_with("//") && !discards(before) {
+                let (inside, number) = (shown(&path), at + 1);
+                broken.push(format!(
+                    "{inside}:{number}: handle it, log it, or say above why not: {line}"
+                ));
+            }
         }
     }
     expect_none(broken);

@@ -41,6 +41,9 @@ impl Event {
             | Self::TaskMarked { .. }
             | Self::Rewound { .. }
             | Self::Spent { .. }
+            | Self::Purged { .. }
+            | Self::SessionBegan { .. }
+            | Self::Abandoned { .. }
             | Self::Closed(_)
             | Self::Unknown(_) => Kind::WorkflowChanged,
         }

@@ -12,9 +12,11 @@ pub mod extract;
 mod feed;
 mod notice;
 pub mod plan;
+mod quoted;
 mod record;
 mod snapshot;
 mod state;
+mod status;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -29,11 +31,13 @@ pub use event::{
 };
 pub use feed::session_of;
 pub use notice::{Notice, NoticeKind, UnknownNotice};
+pub use quoted::Quoted;
 pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
     Source, TestState, Used, WINDOW,
 };
 pub use rethread_domain::id::{SnapshotId, WorkflowId};
 pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
-pub use state::{Pausing, Status, Workflow};
+pub use state::Workflow;
+pub use status::{Pause, Pausing, Run, State, Status};
 pub use task::{Expect, Task, TaskSpec, TaskState, Verify};

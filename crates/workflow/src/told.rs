@@ -38,11 +38,19 @@ impl Event {
             Self::Completed => "completed".to_owned(),
             Self::Failed { why } => format!("failed: {}", one_line(why, 200)),
             Self::Cancelled { why } => format!("cancelled: {}", one_line(why, 200)),
+            Self::Purged { session, message } => {
+                format!(
+                    "message {message} of session {} was purged, and what quoted it",
+                    session.short()
+                )
+            }
             Self::Addressed { .. }
             | Self::Blocked
             | Self::Unblocked
             | Self::Closed(_)
             | Self::Spent { .. }
+            | Self::SessionBegan { .. }
+            | Self::Abandoned { .. }
             | Self::Unknown(_) => {
                 return None;
             }

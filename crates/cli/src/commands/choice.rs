@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, SessionId, Status};
 use rethread_engine::Engine;
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_store::{ListFilter, Span};
 
 use super::resume::by_words;
@@ -35,7 +35,7 @@ pub(crate) struct Only {
 impl Only {
     fn fits(&self, session: &Session) -> bool {
         self.kind.as_ref().is_none_or(|kind| session.kind == *kind)
-            && self.status.is_none_or(|status| session.status == status)
+            && self.status.is_none_or(|status| session.status() == status)
     }
 
     fn is_something(&self) -> bool {
@@ -61,7 +61,7 @@ pub(super) async fn list(app: &App, words: Option<&str>, only: &Only) -> anyhow:
     };
     sessions.retain(|session| only.fits(session));
     if app.json {
-        output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+        output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
     } else if sessions.is_empty() && (words.is_some() || only.is_something()) {
         output::note(format_args!("Nothing like that can be resumed; `rethread list` shows all."));
     } else if sessions.is_empty() {
@@ -84,7 +84,7 @@ fn numbered(sessions: &[Session], app: &App) -> String {
             session.kind.clone(),
             text(session.title.as_ref(), 40),
             time::ago(session.last_active_at, now),
-            session.status.to_string(),
+            session.status().to_string(),
             text(session.summary.as_ref(), 40),
         ]
     });
@@ -120,7 +120,7 @@ pub(super) async fn among(
             format!("{words:?} may mean any of these")
         };
         if app.json {
-            let candidates = sessions.iter().map(session_view).collect();
+            let candidates = sessions.iter().map(SessionView::from).collect();
             return Err(Several { message: meant, candidates }.into());
         }
         output::note(format_args!("{}", numbered(&sessions, app).trim_end()));
@@ -150,7 +150,7 @@ async fn row(app: &App, session: &Session) -> anyhow::Result<Row> {
         id: session.id.to_string(),
         title: session.title.clone().unwrap_or_default(),
         summary: session.summary.clone().unwrap_or_default(),
-        status: session.status.to_string(),
+        status: session.status().to_string(),
         kind: session.kind.clone(),
         when: time::ago(session.last_active_at, app.engine.clock().now()),
         messages: session.last_seq,

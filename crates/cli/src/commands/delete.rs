@@ -48,12 +48,10 @@ impl Args {
                 return Ok(ExitCode::FAILURE);
             }
             app.engine.erase(id).await?;
-            super::mcp::forget(app, id)?;
             let words = format!("{} is gone for good{}", named(&session), with(folder.as_deref()));
             confirm(&session, app.json, &words);
         } else {
             let session = app.engine.delete(id).await?;
-            super::mcp::forget(app, id)?;
             let words = format!(
                 "Deleted {}{} `rethread undelete {}` brings it back within 30 days.",
                 named(&session),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::opening;
 use rethread_engine::Checked;
+use rethread_engine::Logged as _;
 use rethread_engine::folders::FolderHealth;
 use rethread_store::{OpeningCount, Repaired};
 use serde_json::json;
@@ -52,7 +53,8 @@ impl Args {
             Repaired::default()
         };
         let checked = app.engine.check().await?;
-        let openings = app.engine.openings(None).await.unwrap_or_default();
+        let openings = app.engine.openings(None).await;
+        let openings = openings.or_log("openings cannot be counted").unwrap_or_default();
         if !checked.health.damage.is_empty() && self.repair {
             output::note(format_args!("The store is damaged: folders are left as they are."));
         }
@@ -64,6 +66,7 @@ impl Args {
         let is_well = checked.health.damage.is_empty()
             && checked.health.records.is_empty()
             && checked.health.drift.is_empty()
+            && checked.health.damaged_logs.is_empty()
             && folders.iter().all(|one| one.troubles.is_empty() || one.is_repaired);
         if app.json {
             let mut view = view(&checked, &openings, app);
@@ -99,6 +102,7 @@ fn view(checked: &Checked, openings: &[OpeningCount], app: &App) -> serde_json::
         "damage": checked.health.damage,
         "records": checked.health.records,
         "drift": checked.health.drift,
+        "damaged_logs": checked.health.damaged_logs,
         "ok": checked.health.damage.is_empty() && checked.health.drift.is_empty(),
     })
 }
@@ -136,7 +140,8 @@ fn render(checked: &Checked, app: &App) -> String {
     );
     let records = checked.health.records.iter();
     let records = records.map(|record| format!("{record} does not match its checksum"));
-    let damage = checked.health.damage.iter().cloned();
+    let logs = checked.health.damaged_logs.iter().cloned();
+    let damage = checked.health.damage.iter().cloned().chain(logs);
     let problems: Vec<String> =
         damage.chain(records).chain(checked.health.drift.iter().cloned()).collect();
     if problems.is_empty() {

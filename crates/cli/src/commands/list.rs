@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, Status};
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_store::ListFilter;
 
 use super::{positive, project_filter};
@@ -68,7 +68,7 @@ impl Args {
         };
         let sessions = app.engine.list(&filter).await?;
         if app.json {
-            output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+            output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
         } else if sessions.is_empty() {
             output::note(format_args!("{}", if is_filtered { "No sessions match." } else { NONE }));
         } else {
@@ -90,7 +90,7 @@ fn render(sessions: &[Session], app: &App) -> String {
         let mut row = vec![
             session.id.short(),
             one_line(session.title.as_deref().unwrap_or("-"), 44),
-            session.status.to_string(),
+            session.status().to_string(),
             session.kind.clone(),
             one_line(session.agent.as_deref().unwrap_or("-"), 16),
             session.last_seq.to_string(),

@@ -12,10 +12,10 @@ use crate::output;
 
 /// Remove the text of one message everywhere
 ///
-/// For a secret that was said by mistake: it leaves the log, the search index, summaries, titles, forks, and the folders
-/// of a workspace with their names; it cannot be brought back, and a file that git puts back does not bring it back. A
-/// mark stays where it was. Backups and exports made before still have it, and so have git's history and the agents' own
-/// sessions: which of them is said.
+/// For a secret that was said by mistake: it leaves the log, the search index, summaries, titles, forks, what workflows
+/// quote of it, the files of invoked sessions, and the folders of a workspace with their names; it cannot be brought back,
+/// and a file that git puts back does not bring it back. A mark stays where it was. Backups and exports made before still
+/// have it, and so have git's history, the agents' own sessions, and the plan it was taken from: which of them is said.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The session
@@ -42,36 +42,22 @@ impl Args {
                 })?
             }
         };
-        let is_committed = app.engine.is_committed(id).await?;
-        let held = app.engine.held_by(id, seq).await?;
-        let is_gone = app.engine.purge(id, seq).await?;
-        super::mcp::forget(app, id)?;
+        let purge = app.engine.purge(id, seq).await?;
+        let remarks = purge.remarks();
         if app.json {
+            let held = purge.held_by.iter();
             let held: Vec<_> =
-                held.iter().map(|one| json!({"agent": one.agent, "session": one.native})).collect();
+                held.map(|one| json!({"agent": one.agent, "session": one.native})).collect();
             output::json(&json!({
-                "session_id": id, "seq": seq, "purged": true, "in_file": !is_gone,
-                "in_git": is_committed, "held_by": held,
+                "session_id": id, "seq": seq, "purged": true, "in_file": !purge.has_left_files,
+                "in_git": purge.is_in_git, "held_by": held, "in_workflows": purge.in_workflows,
             }));
         } else {
-            output::note(format_args!(
-                "Purged message {seq} of {}. Backups and exports made before still have it.",
-                id.short()
-            ));
+            let first = remarks.first().map_or("", String::as_str);
+            output::note(format_args!("Purged message {seq} of {}. {first}", id.short()));
         }
-        if is_committed {
-            output::note(format_args!(
-                "Git still has it in earlier commits of its folder. Commit the folder as it is now; to take it out of the history, rewrite that (`git filter-repo --replace-text`), push it, and have others clone anew."
-            ));
-        }
-        for one in &held {
-            output::note(format_args!("{}", kept_by(&one.agent, &one.native)));
-        }
-        if !is_gone {
-            output::note(format_args!(
-                "warning: another process reads an older state, so the text is still in the file; when that process \
-                 has ended, `rethread doctor --compact` takes it out"
-            ));
+        for remark in remarks.iter().skip(1) {
+            output::note(format_args!("{remark}"));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -95,20 +81,4 @@ impl Args {
             _ => Ok(seq),
         }
     }
-}
-
-/// That an agent has the text in its own session, and how to remove that.
-fn kept_by(agent: &str, native: &str) -> String {
-    let native = output::shown(native, false);
-    let how = match agent {
-        "claude" => format!("delete ~/.claude/projects/*/{native}.jsonl"),
-        "codex" => format!("delete ~/.codex/sessions/*/*/*/rollout-*-{native}.jsonl"),
-        "gemini" => "delete its file below ~/.gemini/tmp/*/chats".to_owned(),
-        "opencode" => format!("`opencode session delete {native}`"),
-        "goose" => format!("`goose session remove --id {native}`"),
-        _ => "delete that session with the agent's own means".to_owned(),
-    };
-    format!(
-        "{agent} still has it in its own session {native}, and will use it when that is resumed: {how}."
-    )
 }

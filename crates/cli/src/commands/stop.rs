@@ -6,7 +6,7 @@ use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
 use rethread_domain::{Session, Status};
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_engine::{Engine, Error};
 use rethread_store::{ListFilter, Span};
 
@@ -48,7 +48,7 @@ impl Args {
             session => session?,
         };
         if app.json {
-            output::json(&session_view(&session));
+            output::json(&SessionView::from(&session));
         } else {
             output::note(format_args!("{}", told(&app.engine, &session).await?));
         }
@@ -79,9 +79,9 @@ async fn active(app: &App) -> anyhow::Result<Session> {
 /// What is said of a session that was left: its title, how to resume it, and where it stopped.
 pub(super) async fn told(engine: &Engine, session: &Session) -> anyhow::Result<String> {
     let short = session.id.short();
-    let done = if session.status == Status::Completed { "Completed" } else { "Paused" };
+    let done = if session.status() == Status::Completed { "Completed" } else { "Paused" };
     let mut text = format!("{done} {}.", named(session));
-    if session.status != Status::Completed {
+    if session.status() != Status::Completed {
         text.push_str(&format!("\nTo go on: rethread resume {short}"));
         if engine.folder_of(session.id).await?.is_some() {
             text.push_str(", or /workspace.resume inside a conversation");

@@ -92,23 +92,40 @@ fn a_session_of_another_conversation_is_not_taken_for_this_one() {
 
 #[test]
 fn what_was_said_in_the_agent_s_own_program_is_taken_in_once() {
+    for (flags, later) in [
+        (&["--load"][..], "loaded"),
+        (&["--load", "--resume"], "loaded"),
+        (&["--load", "--resume", "--list"], "resumed"),
+    ] {
+        said_natively(flags, later);
+    }
+}
+
+/// `later`: how the agent is opened while nobody else talks to it.
+fn said_natively(flags: &[&str], later: &str) {
     let env = TestEnv::new();
-    env.agent("ref", &["--load"]);
+    env.agent("ref", flags);
     env.ask(&["run", "ref", "Remember PASSKEY-a"]);
     let id = env.only();
     let folder = std::fs::read_dir(env.path("ref.memory")).unwrap();
     let file = folder.map(|file| file.unwrap().path()).next().unwrap();
+    env.ask(&["send", &id, "say: hello"]);
+    let (_, how, _) = env.ask(&["send", &id, "say: hello"]);
+    assert_eq!(how, later, "{flags:?}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = u64::try_from(now.as_millis()).unwrap() + 1;
     let natively = [
-        json!({"at": 1, "kind": "told", "blocks": [{"type": "text", "text": "Remember PASSKEY-native"}]}),
-        json!({"at": 2, "kind": "said", "parts": [{"part": "text", "text": "I will."}]}),
+        json!({"at": now, "kind": "told", "blocks": [{"type": "text", "text": "Remember PASSKEY-native"}]}),
+        json!({"at": now, "kind": "said", "parts": [{"part": "text", "text": "I will."}]}),
     ];
     let mut own = std::fs::OpenOptions::new().append(true).open(file).unwrap();
     for line in natively {
         writeln!(own, "{line}").unwrap();
     }
-    for _ in 0..2 {
+    for expected in ["loaded", later] {
         let (answer, how, _) = env.ask(&["send", &id, "what was the passkey"]);
-        assert_eq!((answer.as_str(), how.as_str()), ("The passkey is PASSKEY-native", "loaded"));
+        let found = (answer.as_str(), how.as_str());
+        assert_eq!(found, ("The passkey is PASSKEY-native", expected), "{flags:?}");
     }
     let messages = env.messages(&id);
     let taken: Vec<&Value> =
@@ -169,11 +186,36 @@ fn a_turn_without_an_answer_says_so() {
         assert!(shown.to_string().contains("error: ref: the "), "{shown}");
     }
     assert_eq!(env.json(["run", "ref", "say: fine"])["outcome"], "answered");
+    an_error_of_the_agent_tells_of_a_limit(&env);
     let mut mcp = crate::mcp_client::Mcp::start(&env);
     let invoked = mcp.invoke(json!({"agentName": "ref", "prompt": limit}));
     assert_eq!(
         (&invoked["status"], &invoked["outcome"]),
         (&json!("failed"), &json!("usage_limit"))
     );
+    assert!(invoked["resetsAt"].is_string(), "{invoked}");
+}
+
+/// Some agents pass a limit on as an error of the protocol, with the time it is lifted in its words or in its data.
+fn an_error_of_the_agent_tells_of_a_limit(env: &TestEnv) {
+    let data = r#"do: refuse: {"code":429,"message":"Slow down","data":{"retry_after":90}}"#;
+    for prompt in ["do: refuse: Usage limit reached, resets in 2h", data] {
+        let output = env.run(["run", "ref", prompt, "--json"]);
+        let (exit, error) = output.error();
+        assert_eq!((exit, error["code"].as_str()), (1, Some("usage_limit")), "{output}");
+        assert!(error["hint"].as_str().unwrap().contains("the limit is lifted at"), "{output}");
+        let answer: Value = serde_json::from_str(output.text()).unwrap();
+        assert_eq!(answer["outcome"], "usage_limit");
+        let messages = env.messages(answer["session_id"].as_str().unwrap());
+        let kept = &messages.last().unwrap()["extra"];
+        assert_eq!(
+            (&kept["outcome"], &kept["resets_at"]),
+            (&json!("usage_limit"), &answer["resets_at"])
+        );
+        assert!(answer["resets_at"].is_string(), "{answer}");
+    }
+    let mut mcp = crate::mcp_client::Mcp::start(env);
+    let invoked = mcp.invoke(json!({"agentName": "ref", "prompt": data}));
+    assert_eq!(invoked["outcome"], "usage_limit", "{invoked}");
     assert!(invoked["resetsAt"].is_string(), "{invoked}");
 }

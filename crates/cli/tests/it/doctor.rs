@@ -1,6 +1,7 @@
 //! `rethread doctor`
 
 use crate::env::{TestEnv, user};
+use crate::live::Live;
 
 #[test]
 fn a_store_in_order_is_told_so() {
@@ -29,7 +30,7 @@ fn programs_get_every_figure() {
     env.basket();
     let told = env.json(["doctor"]);
     let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "schema", "sqlite", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "openings", "damage", "records", "drift", "ok", "folders", "repaired"]"#);
+    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "schema", "sqlite", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "openings", "damage", "records", "drift", "damaged_logs", "ok", "folders", "repaired"]"#);
     assert_eq!(told["ok"], true);
     assert_eq!(told["messages"], 5);
     assert_eq!(told["unindexed_messages"], 0);
@@ -53,5 +54,40 @@ fn rebuilding_and_compacting_change_nothing_that_is_told() {
     assert_eq!(before.0, after.0);
     assert_eq!(before.1, after.1);
     assert_eq!(before.2.as_array().unwrap().len(), after.2.as_array().unwrap().len());
+    env.assert_sound();
+}
+
+#[test]
+fn a_log_file_that_was_damaged_after_a_kill_is_told_at_once_and_by_doctor() {
+    let env = TestEnv::new();
+    let mut live = Live::start(&env, &["--title", "T"]);
+    for n in 0..8 {
+        live.say(&user(&format!("message {n}")));
+    }
+    live.kill();
+    let log = format!("{}-wal", env.store().display());
+    let mut bytes = std::fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 16;
+    std::fs::write(&log, &bytes).unwrap();
+    let listed = env.run(["list"]).succeeded();
+    assert!(
+        listed.stderr.contains("warning: the log file that a crash left was damaged"),
+        "{listed}"
+    );
+    assert!(!env.run(["list"]).succeeded().stderr.contains("warning"), "it is said once");
+    let doctor = env.run(["doctor", "--json"]);
+    assert_eq!(doctor.code, Some(1), "{doctor}");
+    let told: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    assert_eq!(
+        (&told["ok"], told["damaged_logs"].as_array().map(Vec::len)),
+        (&false.into(), Some(1))
+    );
+    let kept = std::fs::read_dir(env.store().parent().unwrap()).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path());
+    let kept = kept.filter(|path| path.to_string_lossy().contains("-wal.damaged-"));
+    let kept: Vec<_> = kept.collect();
+    assert_eq!(kept.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>(), [bytes]);
+    std::fs::remove_file(&kept[0]).unwrap();
     env.assert_sound();
 }

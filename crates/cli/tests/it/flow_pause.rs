@@ -118,7 +118,7 @@ fn resume_workflow_restores_state() {
     assert_eq!((&state["status"], &state["session_count"]), (&json!("completed"), &json!(2)));
     let first = &state["tasks"][0];
     assert_eq!(first["attempts"], 1, "what was done is not done again");
-    assert_eq!(first["sessions"], before["tasks"][0]["sessions"]);
+    assert_eq!(first["session_ids"], before["tasks"][0]["session_ids"]);
     assert_eq!(state["paused_at"], Value::Null);
     let resumed = &env.events_of("resumed")[0];
     assert_eq!(resumed["with"]["from"], before["id"]);

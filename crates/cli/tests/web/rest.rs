@@ -219,3 +219,31 @@ fn a_search_goes_on_and_finds_nothing_that_is_masked() {
     }
     assert_eq!(site.get("/api/v1/search?q=heron&cursor=elsewhere").is(422).code(), "bad_cursor");
 }
+
+/// What is purged or deleted over HTTP leaves the files that MCP keeps of a session, also of a fork that shares the text.
+#[test]
+fn what_is_purged_or_deleted_leaves_the_files_of_invoked_sessions() {
+    let site = Site::new();
+    let id = site.record("Keys", &["The passkey is heron-42", "And on"]);
+    let fork = site.env.data(["fork", &id]).trim().to_owned();
+    let early = site.env.data(["fork", &id, "--at", "1"]).trim().to_owned();
+    let other = site.record("Else", &["Nothing to hide"]);
+    let files = |id: &str| {
+        let folder = site.env.path(&format!("home/.local/share/rethread/output_streams/{id}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("session.log"), "heron-42").unwrap();
+        folder
+    };
+    let [own, of_fork, of_early, of_other] = [&id, &fork, &early, &other].map(|id| files(id));
+    let answer = site.post(&format!("/api/v1/sessions/{fork}/messages/1/purge"), &json!({}));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let purged = answer.json();
+    assert!(purged["remarks"][0].as_str().unwrap().contains("Backups"), "{purged}");
+    for folder in [&own, &of_fork, &of_early] {
+        assert!(!folder.exists(), "{}", folder.display());
+    }
+    assert!(of_other.exists());
+    let deleted = Request::new("DELETE", &format!("/api/v1/sessions/{other}")).by(&site.token);
+    assert_eq!(deleted.send(site.address).status, 200);
+    assert!(!of_other.exists());
+}

@@ -3,7 +3,7 @@
 use rethread_domain::opening::{Holding, How};
 use rethread_domain::{Fact, Seq, SessionId};
 
-use super::open::Attached;
+use super::open::{Attached, OpenOptions};
 use crate::{Engine, Result};
 
 /// What the agent's own session holds after a turn that the agent ended by its own word: all of it.
@@ -38,6 +38,17 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// An agent has ended, and some write to their sessions until then: what changes later, somebody else does.
+    pub(super) async fn left(&self, options: &OpenOptions, native: &str) -> Result<Option<Fact>> {
+        let (conversation, agent) = (&options.conversation, &options.agent);
+        let held = self.store.holding(options.session, conversation, agent).await?;
+        let held = held.filter(|held| held.native == native && held.in_doubt.is_none());
+        let left_at = Some(self.clock.now());
+        Ok(held.map(|held| Fact::Holds(Holding { left_at, ..held })))
+    }
+}
+
 /// What the agent's own session holds now.
 pub(super) fn holding(attached: &Attached) -> Holding {
     Holding {
@@ -50,6 +61,7 @@ pub(super) fn holding(attached: &Attached) -> Holding {
         in_doubt: None,
         settings: attached.settings.clone(),
         spent_usd: attached.spent_usd,
+        left_at: attached.left_at,
     }
 }
 

@@ -22,8 +22,8 @@ pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT};
 pub use port::{
-    Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Opened, Opt, Question,
-    Replayed, Settings, Trouble,
+    Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Lifted, Opened, Opt,
+    Question, Replayed, Settings, Trouble,
 };
 pub use rules::{Consent, Holds, Rules};
 pub use runner::{Place, Runner, TurnRequest, WhenBusy};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rethread_domain::context::Limits;
 use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier, Ways};
 use rethread_domain::{Conversation, Fact, SessionId};
@@ -16,7 +17,7 @@ use super::replay::Seen;
 use super::rules::{Holds, Rules};
 use super::tell::Held;
 use crate::pruning::Pruning;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result};
 
 /// Which conversation to open, and how.
 #[derive(Clone)]
@@ -81,6 +82,8 @@ pub(super) struct Attached {
     pub(super) may_repeat: bool,
     pub(super) settings: Settings,
     pub(super) spent_usd: Option<f64>,
+    /// When the last turn in the native session ended.
+    pub(super) left_at: Option<Timestamp>,
     pub(super) opening: Opening,
     /// What became true, still to be written down.
     pub(super) facts: Vec<Fact>,
@@ -122,20 +125,33 @@ impl Opener<'_> {
         self.conversation.as_ref().map_or(0, |conversation| conversation.messages)
     }
 
+    /// Whether what the agent's own session holds has to be looked at: a turn in it was interrupted, or somebody may
+    /// have talked in it without us.
+    async fn is_doubtful(&self, agent: &mut dyn Agent) -> bool {
+        let Some(holding) = &self.holding else { return false };
+        let abilities = agent.abilities();
+        let has_choice = abilities.resume && abilities.load && self.options.policy != Policy::Off;
+        if !has_choice || holding.in_doubt.is_some() {
+            return holding.in_doubt.is_some();
+        }
+        !holding.is_as_we_left_it(agent.changed_at(&holding.native).await)
+    }
+
     /// The ways to try. Where one was rejected already, only a new session is left.
-    fn tiers(&mut self, agent: &dyn Agent, rejected: Option<&str>) -> Vec<Tier> {
+    async fn tiers(&mut self, agent: &mut dyn Agent, rejected: Option<&str>) -> Vec<Tier> {
         if rejected.is_some() {
             self.why = Some("session_gone");
             // A session that was told nothing, or was not held yet, is not the one that is.
             self.is_gone = self.holding.as_ref().map(|holding| &*holding.native) == rejected;
             return vec![Tier::New];
         }
+        let is_doubtful = self.is_doubtful(agent).await;
         let abilities = agent.abilities();
         let ways = Ways {
             is_held: self.holding.is_some(),
             can_resume: abilities.resume,
             can_load: abilities.load,
-            is_doubtful: self.holding.as_ref().is_some_and(|holding| holding.in_doubt.is_some()),
+            is_doubtful,
             reuses_ids: abilities.reuses_ids,
         };
         let (tiers, why) = opening::tiers(self.options.policy, ways);
@@ -150,7 +166,7 @@ impl Opener<'_> {
 
     async fn open(&mut self, rejected: Option<&str>) -> Result<Attached> {
         let mut agent = self.launch().await?;
-        for tier in self.tiers(agent.as_ref(), rejected) {
+        for tier in self.tiers(agent.as_mut(), rejected).await {
             if tier == Tier::New && self.said() > 0 && self.options.policy == Policy::Required {
                 agent.end().await;
                 let why = self.why.unwrap_or(opening::UNABLE).to_owned();
@@ -195,7 +211,7 @@ impl Opener<'_> {
         if let Some(holding) = held {
             attached.held = seen.held;
             let is_told = |request| !seen.is_certain && request > holding.upto;
-            attached.may_repeat = holding.in_doubt.is_some_and(is_told);
+            attached.may_repeat = seen.repeats || holding.in_doubt.is_some_and(is_told);
         }
         attached.set(options, &self.settings).await?;
         let is_forgotten = tier == Tier::New && self.is_gone && self.holding.is_some();
@@ -257,6 +273,11 @@ impl Opener<'_> {
 impl Engine {
     /// Starts the agent and opens the conversation. With `rejected`, which is the native session that was open, none
     /// is even tried.
+    #[tracing::instrument(
+        name = "opening",
+        skip_all,
+        fields(session = %options.session, conversation = options.conversation, agent = options.agent)
+    )]
     pub(super) async fn attach(
         &self,
         options: &OpenOptions,
@@ -286,14 +307,18 @@ impl Engine {
             is_gone: false,
         };
         let attached = opener.open(rejected).await;
+        if let Ok(attached) = &attached {
+            let Opening { how, why, ms, .. } = &attached.opening;
+            tracing::info!(how = how.as_str(), why, ms, "opened");
+        }
         if let Err(error) = &attached {
+            tracing::warn!(error = error as &dyn std::error::Error, "not opened");
             let append = Append {
                 facts: opener.failed(error),
                 at: Some(self.clock.now()),
                 ..Append::new(options.session, Vec::new())
             };
-            // What cannot be written down now is less than what went wrong before.
-            drop(self.store.append(append).await);
+            self.store.append(append).await.or_log("a failed opening could not be recorded");
         }
         attached
     }
@@ -379,6 +404,7 @@ impl Attached {
             may_repeat: false,
             settings: Settings::default(),
             spent_usd: holding.and_then(|holding| holding.spent_usd),
+            left_at: holding.and_then(|holding| holding.left_at),
             opening: Opening {
                 conversation: options.conversation.clone(),
                 agent: options.agent.clone(),

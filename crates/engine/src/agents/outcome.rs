@@ -1,13 +1,15 @@
-//! What came of a turn that its agent ended in good order: an answer, nothing at all, or an error of the model behind
-//! it, which many agents pass on as if it were an answer.
+//! What came of a turn: an answer, nothing at all, or an error of the model behind the agent. Many agents pass such an
+//! error on as if it were an answer, others answer the request with an error of their own.
 
 use jiff::Timestamp;
+use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::Turn;
 
+use super::port::{Lifted, Trouble};
 use super::send::Answer;
 use crate::Error;
-use crate::workflows::limit_in;
+use crate::workflows::{is_sensible, lifted_in, limit_in};
 
 /// The turn has an answer.
 pub const ANSWERED: &str = "answered";
@@ -65,9 +67,14 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// By what was said, and the agent's own reason to stop.
-    pub(super) fn of(turn: &Turn, stop: &str, now: Timestamp) -> Self {
+    /// By what was said, the agent's own reason to stop, and the error that it ended with.
+    pub(super) fn of(turn: &Turn, stop: &str, trouble: Option<&Trouble>, now: Timestamp) -> Self {
         let named = |name: &str| Self { name: name.to_owned(), error: None, resets_at: None };
+        if let Some(Trouble::LimitReached { message, lifted }) = trouble {
+            let error = Some(format!("a usage limit is reached: {}", one_line(message, 500)));
+            let resets_at = lifted_at(*lifted, now).or_else(|| lifted_in(message, now));
+            return Self { error, resets_at, ..named(USAGE_LIMIT) };
+        }
         if stop == "cancelled" {
             return named(stop);
         }
@@ -87,6 +94,14 @@ impl Outcome {
         }
         named(ANSWERED)
     }
+}
+
+fn lifted_at(lifted: Option<Lifted>, now: Timestamp) -> Option<Timestamp> {
+    let at = match lifted? {
+        Lifted::At(at) => Some(at),
+        Lifted::After(time) => now.checked_add(time).ok(),
+    };
+    at.filter(|at| is_sensible(*at, now))
 }
 
 fn is_model_error(text: &str) -> bool {
@@ -109,6 +124,15 @@ fn is_status(text: &str) -> bool {
 }
 
 impl Answer {
+    /// Keeps with the last message of a turn why there is no answer in it.
+    pub(super) fn note(&self, last: Option<&mut NewMessage>) {
+        let Some(last) = last.filter(|_| self.error.is_some()) else { return };
+        last.extras.other.insert("outcome".to_owned(), self.outcome.as_str().into());
+        if let Some(at) = self.resets_at {
+            last.extras.other.insert("resets_at".to_owned(), at.to_string().into());
+        }
+    }
+
     /// What is wrong where there is no answer: nothing came back, or an error of the model did.
     pub fn failure(&self) -> Option<Error> {
         let message = self.error.clone()?;
@@ -125,17 +149,6 @@ impl Answer {
     }
 }
 
-impl Error {
-    /// When the usage limit is lifted that this speaks of, where it says so.
-    pub fn resets_at(&self, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::Unanswered { resets_at, .. } => *resets_at,
-            Self::Agent { trouble, .. } => limit_in(&trouble.to_string(), now).flatten(),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rethread_domain::turn::{Tool, Update};
@@ -148,7 +161,7 @@ mod tests {
         for update in updates {
             turn.take(update.clone(), now);
         }
-        let outcome = Outcome::of(&turn, stop, now);
+        let outcome = Outcome::of(&turn, stop, None, now);
         assert_eq!(outcome.name, expected, "{updates:?}");
         outcome
     }
@@ -203,5 +216,22 @@ mod tests {
         let limit = check(&[said("You’ve hit your limit · resets in 2h")], "end_turn", USAGE_LIMIT);
         assert_eq!(limit.resets_at, Some("2026-11-16T12:00:00Z".parse().unwrap()));
         assert!(limit.error.unwrap().contains("hit your limit"));
+    }
+
+    #[test]
+    fn an_error_of_the_agent_says_when_a_limit_is_lifted() {
+        let now: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap();
+        let after = |seconds: i64| Some(now + jiff::SignedDuration::from_secs(seconds));
+        for (message, lifted, expected) in [
+            ("quota", Some(Lifted::After(std::time::Duration::from_secs(90))), after(90)),
+            ("quota", Some(Lifted::At(now + jiff::SignedDuration::from_secs(30))), after(30)),
+            ("quota", Some(Lifted::At(now)), None),
+            ("quota, try again in 10 minutes", None, after(600)),
+            ("quota", None, None),
+        ] {
+            let trouble = Trouble::LimitReached { message: message.to_owned(), lifted };
+            let outcome = Outcome::of(&Turn::default(), "failed", Some(&trouble), now);
+            assert_eq!((outcome.name.as_str(), outcome.resets_at), (USAGE_LIMIT, expected));
+        }
     }
 }

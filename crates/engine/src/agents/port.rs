@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::channel::mpsc;
+use jiff::Timestamp;
 use rethread_domain::consent::Intent;
 pub use rethread_domain::opening::Settings;
 use rethread_domain::replay::Said;
@@ -27,6 +28,9 @@ pub trait Agent: Send {
 
     /// Opens a native session. What a load replays is not passed on, but told of in the answer.
     async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble>;
+
+    /// When a native session last changed, by the agent's own list of them; `None` where that cannot be known.
+    async fn changed_at(&mut self, native: &str) -> Option<Timestamp>;
 
     /// Sets mode, model and options of the open native session.
     async fn set(&mut self, settings: &Settings) -> Result<(), Trouble>;
@@ -208,10 +212,20 @@ pub enum Trouble {
     Unsupported(String),
     #[error("the agent was told to use {what}, but says that it uses {now}")]
     NotTaken { what: String, now: String },
+    /// A usage limit of the model is reached.
+    #[error("{message}")]
+    LimitReached { message: String, lifted: Option<Lifted> },
     #[error("cancelled")]
     Cancelled,
     #[error("the agent refused {what}: {message} ({code})")]
     Refused { what: String, code: i64, message: String },
+}
+
+/// When a usage limit is lifted, where an agent says so beside its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifted {
+    At(Timestamp),
+    After(Duration),
 }
 
 fn plural(time: Duration) -> &'static str {
@@ -240,6 +254,7 @@ impl Trouble {
             Self::NeedsLogin(_) => "needs_login",
             Self::Unsupported(_) => "unsupported",
             Self::NotTaken { .. } => "not_taken",
+            Self::LimitReached { .. } => super::outcome::USAGE_LIMIT,
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
         }

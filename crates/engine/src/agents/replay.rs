@@ -24,6 +24,8 @@ pub(super) struct Seen {
     pub(super) more: Vec<Said>,
     /// Whether the replay showed it.
     pub(super) is_certain: bool,
+    /// Whether it will be told something that it holds.
+    pub(super) repeats: bool,
 }
 
 impl Engine {
@@ -36,10 +38,7 @@ impl Engine {
         reuses_ids: bool,
     ) -> Result<Option<Seen>> {
         let assumed = Seen { held: Held::of(holding), ..Seen::default() };
-        let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: LOOKED_THROUGH };
-        let mut messages = self.store.heads(options.session, span).await?;
-        messages.retain(|message| message.conversation == options.conversation);
-        messages.reverse();
+        let messages = self.newest(options.session, &options.conversation).await?;
         let ours = requests(&messages, holding);
         let is_comparable = ours.iter().any(|request| !request.text.is_empty());
         if !is_comparable || !said.iter().any(|one| one.is_user) {
@@ -48,12 +47,20 @@ impl Engine {
         let expected = Expected { in_doubt: holding.in_doubt, reuses_ids };
         let Some(found) = replay::compare(said, &ours, expected) else { return Ok(None) };
         let upto = upto(&messages, &ours, holding, &found);
-        let mut held = assumed.held;
-        if upto != held.upto {
-            held = held.moved(&messages, upto);
-        }
+        let held = assumed.held;
+        let held = if upto == held.upto { held } else { held.moved(&messages, upto) };
+        let (held, repeats) = held.with_taken_in(&messages, &holding.native, found.newest);
         let more = unrecorded(found.more, &messages, holding);
-        Ok(Some(Seen { held, more, is_certain: true }))
+        Ok(Some(Seen { held, more, is_certain: true, repeats }))
+    }
+
+    /// The newest messages of a conversation, in their order.
+    async fn newest(&self, session: SessionId, conversation: &str) -> Result<Vec<Message>> {
+        let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: LOOKED_THROUGH };
+        let mut messages = self.store.heads(session, span).await?;
+        messages.retain(|message| message.conversation == conversation);
+        messages.reverse();
+        Ok(messages)
     }
 
     /// Takes in what was said in the agent's own program, once.
@@ -84,11 +91,12 @@ impl Engine {
         };
         let messages = self.prepared(more.into_iter().map(message).collect());
         let append = Append { at: Some(now), ..Append::new(session, messages) };
-        let written = self.store.append(append).await?;
+        self.store.append(append).await?;
         self.follow_on(session).await;
-        let all = self.store.conversations(session).await?;
-        let own = all.into_iter().find(|one| one.name == *conversation);
-        attached.held.answered(&written, own.map(|own| own.messages));
+        let messages = self.newest(session, conversation).await?;
+        let (held, repeats) = attached.held.with_taken_in(&messages, &attached.native, Seq::MAX);
+        attached.held = held;
+        attached.may_repeat |= repeats;
         Ok(())
     }
 }
@@ -147,13 +155,21 @@ fn comparable(message: &Message) -> Option<String> {
 
 /// Up to which message the session holds the conversation, by the newest request that it has.
 fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match) -> Seq {
+    let before = |seq: Seq| {
+        let before = messages.iter().rev().find(|message| message.seq < seq);
+        before.map_or(0, |message| message.seq).min(holding.upto)
+    };
+    let is_compared =
+        |seq: Seq| ours.iter().any(|request| request.seq == seq && !request.text.is_empty());
     let next = ours.iter().find(|request| request.seq > found.newest && !request.text.is_empty());
     if let Some(next) = next {
-        let before = messages.iter().rev().find(|message| message.seq < next.seq);
-        return before.map_or(0, |message| message.seq).min(holding.upto);
+        return before(next.seq);
     }
-    if holding.in_doubt != Some(found.newest) {
-        return holding.upto;
+    match holding.in_doubt {
+        Some(doubtful) if doubtful == found.newest => (),
+        Some(doubtful) if found.has_doubtful => return holding.upto.max(doubtful),
+        Some(doubtful) if is_compared(doubtful) => return before(doubtful),
+        _ => return holding.upto,
     }
     // The request is there. Is what came of it until it was interrupted?
     let after = messages.iter().filter(|message| message.seq > found.newest);
@@ -173,6 +189,31 @@ fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match
 impl Held {
     pub(super) fn of(holding: &Holding) -> Self {
         Self { upto: holding.upto, beyond: holding.beyond, messages: holding.messages }
+    }
+
+    /// The same with what was taken in from the session itself: the watermark does not know of it before the next turn.
+    /// Gives also whether some of what it holds will be told again, because others said something in between more than
+    /// once.
+    fn with_taken_in(self, messages: &[Message], native: &str, newest: Seq) -> (Self, bool) {
+        let after: Vec<&Message> = messages.iter().filter(|one| one.seq > self.upto).collect();
+        let is_own = |one: &Message| one.seq <= newest && is_taken_in(one, native);
+        let is_new = |one: &Message| is_own(one) && !self.is_beyond(one.seq);
+        let Some(last) = after.iter().rposition(|one| is_new(one)) else { return (self, false) };
+        // An answer belongs to its request, which is the newest.
+        let is_answer = |one: &&&Message| one.role != Role::User && is_taken_in(one, native);
+        let last = last + after[last + 1..].iter().take_while(is_answer).count();
+        let is_held = |one: &Message| is_taken_in(one, native) || self.is_beyond(one.seq);
+        let run = after[..=last].iter().rev().take_while(|one| is_held(one)).count();
+        let (others, run) = after[..=last].split_at(last + 1 - run);
+        let is_uncounted = |one: &&&Message| is_taken_in(one, native) && !self.is_beyond(one.seq);
+        let count = after[..=last].iter().filter(is_uncounted).count();
+        let messages = self.messages + u32::try_from(count).unwrap_or(0);
+        let last = after[last].seq;
+        if others.is_empty() {
+            return (Self { upto: last, beyond: None, messages }, false);
+        }
+        let repeats = others.iter().any(|one| is_held(one));
+        (Self { upto: self.upto, beyond: Some((run[0].seq, last)), messages }, repeats)
     }
 
     /// The same with the watermark at another message of the conversation.

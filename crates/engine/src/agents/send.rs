@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::open::OpenOptions;
 use super::outcome::{ANSWERED, Outcome};
+use super::port::Trouble;
 use crate::{Engine, Error, Result};
 
 /// What came of a request.
@@ -49,7 +50,7 @@ impl Answer {
         options: &OpenOptions,
         opened: Opening,
         turn: &Turn,
-        end: &End,
+        (end, trouble): (&End, Option<&Trouble>),
         now: Timestamp,
     ) -> Self {
         let stop = match end {
@@ -57,7 +58,7 @@ impl Answer {
             End::Failed(_) => "failed".to_owned(),
             End::Interrupted => "interrupted".to_owned(),
         };
-        let outcome = Outcome::of(turn, &stop, now);
+        let outcome = Outcome::of(turn, &stop, trouble, now);
         Self {
             session_id: options.session,
             conversation: options.conversation.clone(),

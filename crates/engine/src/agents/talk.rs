@@ -144,7 +144,33 @@ impl Talk {
     ///
     /// An agent that is gone is started again first. Whatever happens, the session stays resumable. A cancel sticks:
     /// before the request is written down nothing comes of it ([`Trouble::Cancelled`]), afterwards the turn is ended.
+    #[tracing::instrument(
+        name = "turn",
+        skip_all,
+        fields(
+            session = %self.options.session,
+            conversation = self.options.conversation,
+            agent = self.options.agent
+        )
+    )]
     pub async fn say(
+        &mut self,
+        prompt: &str,
+        cancel: &CancellationToken,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<Answer> {
+        tracing::debug!("turn begun");
+        let answer = self.say_once(prompt, cancel, view).await;
+        match &answer {
+            Ok(Answer { stop, outcome, upto, .. }) => {
+                tracing::info!(stop, outcome, upto, "turn ended");
+            }
+            Err(error) => tracing::warn!(error = error as &dyn std::error::Error, "turn failed"),
+        }
+        answer
+    }
+
+    async fn say_once(
         &mut self,
         prompt: &str,
         cancel: &CancellationToken,
@@ -352,15 +378,19 @@ impl Talk {
         facts.extend(retitled(&self.engine, &self.options, attached, &turn));
         let is_answered = turn.is_answered();
         let (opening, now) = (attached.opening.clone(), self.engine.clock.now());
-        let mut answer = Answer::new(&self.options, opening, &turn, &end, now);
+        let came = (&end, ended.as_ref().err());
+        let mut answer = Answer::new(&self.options, opening, &turn, came, now);
         let speaker = Speaker {
             agent: &self.options.agent,
             model: attached.settings.model.as_deref(),
             conversation: &self.options.conversation,
             cost_usd,
         };
-        let messages = self.engine.prepared(turn.messages(&speaker, &end, now));
+        let mut messages = turn.messages(&speaker, &end, now);
+        answer.note(messages.last_mut());
+        let messages = self.engine.prepared(messages);
         let count = u32::try_from(messages.len()).unwrap_or(0);
+        attached.left_at = Some(now);
         let holds = if matches!(end, End::Stopped(_)) {
             now_held(attached)
         } else {
@@ -397,7 +427,10 @@ impl Talk {
             Err(trouble) => {
                 // What its own session has of the turn, nobody knows: it is opened anew before the next request.
                 self.leave().await;
-                Err(self.options.error(trouble))
+                match trouble {
+                    Trouble::LimitReached { .. } => Ok(answer),
+                    trouble => Err(self.options.error(trouble)),
+                }
             }
         }
     }
@@ -430,7 +463,12 @@ impl Talk {
     /// Ends the agent, and brings index, summaries and the state of the repository up to date.
     pub async fn end(mut self) -> Result<u64> {
         let session = self.options.session;
+        let left = self.attached.as_ref().filter(|one| one.left_at.is_some() && self.messages > 0);
+        let left = left.map(|attached| attached.native.clone());
         self.leave().await;
+        if let Some(native) = left {
+            self.facts.extend(self.engine.left(&self.options, &native).await?);
+        }
         if !self.facts.is_empty() {
             let now = Some(self.engine.clock.now());
             let facts = std::mem::take(&mut self.facts);

@@ -17,6 +17,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    pub(super) fn is_beyond(&self, seq: Seq) -> bool {
+        self.beyond.is_some_and(|(first, last)| (first..=last).contains(&seq))
+    }
+
     /// It has answered with these. `all` is how many messages the conversation has now, if others may have said
     /// something meanwhile.
     pub(super) fn answered(&mut self, written: &[Appended], all: Option<u32>) {

@@ -221,8 +221,8 @@ impl Reader<'_> {
                 model: line.model,
                 tool_calls: line.tool_calls,
                 usage: usage.map_err(|error| self.bad(error))?,
-                secrets: Vec::new(),
                 other: line.extra,
+                ..Extras::default()
             },
             price: Price { tokens: Some(0), ..Price::default() },
         };

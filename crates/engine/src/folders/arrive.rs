@@ -10,22 +10,27 @@ use rethread_domain::message::NewMessage;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Fact, Seq, SessionId, Status, id, quote};
 use rethread_store::{self as store, Dump, Home, Housed};
-use rethread_workspace::{Card, FolderPath, Item, Line, Locked, Seen, Workspace};
+use rethread_workspace::{Card, Folder, FolderPath, Item, Line, Locked, Seen, Workspace};
 
 use super::compare::{Branch, Known};
 use super::{Followed, Place, lines, lock, unseen};
-use crate::{Engine, Result};
+use crate::{Engine, Logged as _, Result};
 
 impl Engine {
     /// Looks through the workspace. Folders that stand as we left them cost two looks at the disk each.
     pub async fn gather(&self, user: &str) -> Result<Followed> {
+        let mut followed = self.gather_once(user).await?;
+        if !followed.separated.is_empty() {
+            // Folders that were made meanwhile.
+            followed.add(self.gather_once(user).await?);
+        }
+        Ok(followed)
+    }
+
+    async fn gather_once(&self, user: &str) -> Result<Followed> {
         let mut followed = Followed::default();
         let Some(workspace) = self.workspace.clone() else { return Ok(followed) };
         let root = workspace.root().to_string_lossy().into_owned();
-        let mut homes: HashMap<String, Vec<Housed>> = HashMap::new();
-        for housed in self.store.homes(&root).await? {
-            homes.entry(housed.home.path.clone()).or_default().push(housed);
-        }
         let seen = match workspace.scan() {
             Ok(seen) => seen,
             Err(error) => {
@@ -33,6 +38,11 @@ impl Engine {
                 return Ok(followed);
             }
         };
+        self.follow_separated(&workspace, &seen).await?;
+        let mut homes: HashMap<String, Vec<Housed>> = HashMap::new();
+        for housed in self.store.homes(&root).await? {
+            homes.entry(housed.home.path.clone()).or_default().push(housed);
+        }
         let here: HashSet<&str> = seen.iter().map(|one| one.path.as_str()).collect();
         for one in &seen {
             let looked = match homes.get(one.path.as_str()).map(Vec::as_slice) {
@@ -44,7 +54,10 @@ impl Engine {
                 }
                 Some([first, others @ ..]) => {
                     let is_behind = first.is_behind || others.iter().any(|one| one.is_behind);
-                    if stands(one, &first.home) && !is_behind {
+                    if stands(one, &first.home)
+                        && !is_behind
+                        && !self.is_shared(first, others).await?
+                    {
                         continue;
                     }
                     self.look_again(first, &mut followed).await
@@ -56,6 +69,20 @@ impl Engine {
             }
         }
         Ok(followed)
+    }
+
+    /// Whether sessions that have nothing in common live in one folder.
+    async fn is_shared(&self, first: &Housed, others: &[Housed]) -> Result<bool> {
+        if others.is_empty() {
+            return Ok(false);
+        }
+        let root = self.root_of(&self.store.session(first.id).await?).await?;
+        for other in others {
+            if self.root_of(&self.store.session(other.id).await?).await? != root {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn look_again(&self, housed: &Housed, followed: &mut Followed) -> Result<()> {
@@ -81,7 +108,7 @@ impl Engine {
         let Some(folder) = workspace.folder(&seen.path)? else { return Ok(()) };
         if seen.log.is_none() && seen.card.is_none() {
             // Whoever made it died before anything was in it. One that is about to be used is made again.
-            drop(workspace.discard(&seen.path));
+            workspace.discard(&seen.path).or_log("an empty session folder could not be removed");
             return Ok(());
         }
         let locked = lock(folder).await?;
@@ -91,12 +118,15 @@ impl Engine {
     async fn arrive_at(
         &self,
         locked: Locked,
-        workspace: &Workspace,
+        workspace: &Arc<Workspace>,
         user: &str,
         seen: &Seen,
         here: &HashSet<&str>,
         followed: &mut Followed,
     ) -> Result<()> {
+        if roots_of(&locked)?.len() > 1 {
+            self.separate(&locked, workspace, &seen.path, followed).await?;
+        }
         let card = match locked.card() {
             Ok(card) => card,
             Err(error) => {
@@ -264,9 +294,9 @@ fn stands(seen: &Seen, home: &Home) -> bool {
 }
 
 /// The sessions that begin in a log, in the order of the file.
-pub(super) fn roots_of(locked: &rethread_workspace::Locked) -> Result<Vec<SessionId>> {
+pub(super) fn roots_of(folder: &Folder) -> Result<Vec<SessionId>> {
     let mut roots = Vec::new();
-    locked.read(0, &mut |item| {
+    folder.read(0, &mut |item| {
         if let Item::Line { line, .. } = item {
             roots.extend(line.after.parse::<SessionId>().ok());
         }

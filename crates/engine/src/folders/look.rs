@@ -3,13 +3,14 @@
 //! Every line has a checksum, an id, and the id of the line that it came after. So a line that was changed, taken out or
 //! put elsewhere is noticed, also by somebody who has never seen the log before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use jiff::Timestamp;
 use rethread_workspace::{Entry, Item, Line, Loose, digest};
 
 use super::compare::{self, Branch, Comparison, Known};
+use super::returned::{self, Returned};
 use super::{Followed, Place, lines};
 use crate::{Engine, Result, entry};
 
@@ -20,12 +21,14 @@ pub(super) struct Found {
     pub(super) by_hand: Vec<(Range<u64>, Line)>,
     pub(super) troubles: Vec<String>,
     /// Sessions that begin here: more than one where two clones gave them the same folder.
-    pub(super) roots: Vec<String>,
+    pub(super) roots: BTreeSet<String>,
     pub(super) torn: Option<Range<u64>>,
     /// Messages that were purged elsewhere and not here: branch, number, and when.
     pub(super) purged: Vec<(usize, u32, Timestamp)>,
     /// Whether the file has the text of a message that was purged.
     pub(super) has_purged_text: bool,
+    /// Lines that are back after they had been damaged or missing.
+    pub(super) returned: Vec<Returned>,
     /// Whether there is no line at all, not even a damaged one.
     pub(super) is_empty: bool,
 }
@@ -121,8 +124,11 @@ impl Engine {
             && troubles.is_empty()
             && end.torn.is_none();
         let mut comparison = Comparison::new(root, known);
-        let roots = lines.iter().map(|(line, _)| line.after.clone());
-        let roots: Vec<String> = roots.filter(|after| compare::is_root(after)).collect();
+        let here: HashSet<&str> = lines.iter().map(|(line, _)| line.id.as_str()).collect();
+        let roots = lines.iter().map(|(line, _)| line.after.as_str());
+        let roots = roots.filter(|after| compare::is_root(after) && !here.contains(after));
+        let roots: BTreeSet<String> = roots.map(ToOwned::to_owned).collect();
+        let returned = returned::find(&comparison, &lines);
         let marked: HashMap<String, Timestamp> = lines
             .iter()
             .filter_map(|(line, _)| Some((line.id.clone(), purged_at(line)?)))
@@ -158,6 +164,7 @@ impl Engine {
             torn: end.torn,
             purged,
             has_purged_text,
+            returned,
             is_empty,
         })
     }

@@ -8,12 +8,15 @@ mod arrive;
 mod card;
 mod commit;
 mod compare;
+mod keep_up;
 mod lines;
 mod look;
 mod purged;
 mod reconcile;
 mod remove;
 mod repair;
+mod returned;
+mod separate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +28,7 @@ use rethread_domain::{Message, Seq, Session, SessionId};
 use rethread_store::{Home, Housed, Order, Span};
 use rethread_workspace::{Folder, FolderPath, Locked, Tried, is_kind_name, topic};
 
+pub(crate) use self::keep_up::Gathered;
 use self::lines::Owners;
 use crate::{Engine, Error, Result};
 
@@ -49,6 +53,10 @@ pub struct Followed {
     pub forked: Vec<(SessionId, SessionId)>,
     /// Messages that were purged elsewhere, and are now purged here.
     pub purged: Vec<(SessionId, Seq)>,
+    /// Sessions that had shared a folder with another, and their folders now.
+    pub separated: Vec<(SessionId, String)>,
+    /// Messages that had been missing in the log of a folder and are back in their places, with how many.
+    pub healed: Vec<(SessionId, u32)>,
     /// What is not as it should be.
     pub troubles: Vec<String>,
     /// Folders of sessions that were deleted here, and came back by git or by hand: they are left alone.
@@ -63,6 +71,8 @@ impl Followed {
         self.went_on.extend(other.went_on);
         self.forked.extend(other.forked);
         self.purged.extend(other.purged);
+        self.separated.extend(other.separated);
+        self.healed.extend(other.healed);
         self.troubles.extend(other.troubles);
         self.deleted_here.extend(other.deleted_here);
         self.mask(other.masked.into_iter().flat_map(|(what, n)| (0..n).map(move |_| what.clone())));
@@ -116,6 +126,10 @@ impl Engine {
             self.extend(&place, &session, &mut followed).await?;
         } else {
             self.reconcile(&place, &mut followed).await?;
+            if followed.separated.iter().any(|(moved, _)| *moved == id) {
+                drop(place);
+                followed.add(Box::pin(self.follow(id)).await?);
+            }
         }
         Ok(followed)
     }
@@ -140,7 +154,7 @@ impl Engine {
         std::mem::take(&mut notes)
     }
 
-    fn note(&self, followed: Followed) {
+    pub(crate) fn note(&self, followed: Followed) {
         let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         notes.add(followed);
     }

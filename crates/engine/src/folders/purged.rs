@@ -1,7 +1,6 @@
 //! Text that was purged leaves folders too: their lines, their names, and whatever git puts back later.
 
-use rethread_domain::opening::Holding;
-use rethread_domain::{Fact, Seq, SessionId};
+use rethread_domain::SessionId;
 use rethread_store::Housed;
 use rethread_workspace::{FolderPath, topic};
 
@@ -19,7 +18,8 @@ impl Engine {
             }
             let Some(mut place) = self.enter(id, home).await? else { continue };
             self.reconcile(&place, &mut followed).await?;
-            if let Some(title) = title {
+            let has_moved = followed.separated.iter().any(|(moved, _)| *moved == id);
+            if let Some(title) = title.filter(|_| !has_moved) {
                 self.rename_folder(&mut place, id, title).await?;
             }
         }
@@ -43,19 +43,5 @@ impl Engine {
         self.move_homes(&place.home, &root, &to).await?;
         place.path = to;
         Ok(())
-    }
-
-    /// The agents' own sessions that hold a message of this session.
-    pub async fn held_by(&self, id: SessionId, seq: Seq) -> Result<Vec<Holding>> {
-        let mut held: Vec<Holding> = Vec::new();
-        for record in self.store.facts(id).await? {
-            if let Fact::Holds(holding) = record.fact
-                && holding.upto >= seq
-                && !held.iter().any(|one| one.native == holding.native)
-            {
-                held.push(holding);
-            }
-        }
-        Ok(held)
     }
 }

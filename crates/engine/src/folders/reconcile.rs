@@ -12,6 +12,7 @@ use rethread_workspace::{Card, Line, digest};
 use super::card::SetAt;
 use super::compare::{self, Arrival, Branch, Known, Origin};
 use super::look::Found;
+use super::returned::PutBack;
 use super::{FolderHealth, Followed, PAGE, Place, lines};
 use crate::{Engine, Error, Result};
 
@@ -41,6 +42,11 @@ impl Engine {
         let own = card.as_ref().filter(|card| card.id == first.id.to_string());
         let last = own.map_or(&[][..], |card| card.last.as_slice());
         let found = self.look(place, &first.id.to_string(), &known, last)?;
+        match self.put_in_order(place, &sessions, &found, followed).await? {
+            PutBack::Nothing => (),
+            PutBack::Done => return Box::pin(self.reconcile(place, followed)).await,
+            PutBack::Later => return Ok(()),
+        }
         let path = Path::new(&place.home.root).join(&place.home.path);
         let named = |trouble: &String| format!("{}: {trouble}", path.display());
         followed.troubles.extend(found.troubles.iter().map(named));
@@ -69,7 +75,7 @@ impl Engine {
                 first.id
             ));
         }
-        for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
+        for session in sessions.iter().skip(1).filter(|one| one.status() == Status::Archived) {
             self.move_to(session.id, Status::Archived, session.last_active_at).await?;
         }
         for one in taken.iter().filter(|one| one.count > 0 || one.is_new) {
@@ -86,6 +92,23 @@ impl Engine {
         self.remember(place, &taken, has_trouble).await
     }
 
+    /// Gives sessions that share a folder one each, and puts lines that are back into their places.
+    async fn put_in_order(
+        &self,
+        place: &Place,
+        sessions: &[Session],
+        found: &Found,
+        followed: &mut Followed,
+    ) -> Result<PutBack> {
+        let workspace = self.workspace_of(&place.home)?;
+        if found.roots.len() > 1
+            && self.separate(&place.locked, &workspace, &place.path, followed).await?
+        {
+            return Ok(PutBack::Done);
+        }
+        self.put_all_back(place, sessions, &found.returned, followed).await
+    }
+
     /// What was purged elsewhere is purged here.
     async fn purge_too(
         &self,
@@ -95,7 +118,8 @@ impl Engine {
     ) -> Result<()> {
         for (branch, seq, at) in &found.purged {
             let Some(session) = sessions.get(*branch) else { continue };
-            self.store.purge(session.id, *seq, *at).await?;
+            let (_, left) = self.purge_at(session.id, *seq, *at).await?;
+            followed.troubles.extend(left);
             followed.purged.push((session.id, *seq));
         }
         Ok(())
@@ -105,7 +129,7 @@ impl Engine {
     /// on later than that.
     async fn unarchive(&self, sessions: &[Session]) -> Result<()> {
         for session in sessions {
-            if session.status == Status::Archived && session.deleted_at.is_none() {
+            if session.status() == Status::Archived && session.deleted_at.is_none() {
                 self.move_to(session.id, Status::Paused, session.last_active_at).await?;
             }
         }
@@ -113,7 +137,7 @@ impl Engine {
     }
 
     async fn move_to(&self, id: SessionId, to: Status, at: jiff::Timestamp) -> Result<()> {
-        let moved = self.change_alone_at(id, at, |session| match session.status {
+        let moved = self.change_alone_at(id, at, |session| match session.status() {
             status if status == to => Err(Refusal::Already(id, to)),
             _ => Ok(Fact::Moved { to }),
         });
@@ -225,7 +249,7 @@ impl Engine {
     /// Nobody is in a branch that came from elsewhere; its title tells it from the other.
     async fn put_away(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;
-        if session.status == Status::Active {
+        if session.status() == Status::Active {
             self.change_alone(id, |_| Ok(Fact::Moved { to: Status::Paused })).await?;
         }
         let title = format!("{} (another branch)", session.title.as_deref().unwrap_or_default());
@@ -412,12 +436,12 @@ impl Engine {
         let (to, at) = match theirs.zip(status_at) {
             Some(theirs) => theirs,
             // Messages that came have woken it up.
-            None if before.status == Status::Active => (Status::Paused, set.status),
-            None => (before.status, set.status),
+            None if before.status() == Status::Active => (Status::Paused, set.status),
+            None => (before.status(), set.status),
         };
         // Whoever holds it here goes on, whatever others do.
         let is_held = self.store.is_claimed(before.id).await?;
-        let is_open = before.status == Status::Active && status_at.is_none() && !is_news;
+        let is_open = before.status() == Status::Active && status_at.is_none() && !is_news;
         if !is_held && !is_open {
             self.move_to(before.id, to, at).await?;
         }
@@ -446,11 +470,11 @@ fn shared(session: &Session) -> Seq {
 
 /// Whether messages may be added, and what has to be done before.
 fn reopened(session: &Session) -> std::result::Result<Fact, Refusal> {
-    match session.status {
+    match session.status() {
         Status::Completed => Ok(Fact::Moved { to: session.decide(Move::Reopen)? }),
         _ => {
             session.accepts_messages()?;
-            Err(Refusal::Already(session.id, session.status))
+            Err(Refusal::Already(session.id, session.status()))
         }
     }
 }

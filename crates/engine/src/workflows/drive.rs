@@ -19,17 +19,17 @@ use tokio::time::MissedTickBehavior;
 
 use super::crew::Crew;
 use super::plan::{self, PlanFile};
-use super::planning::Planning;
+use super::planning::{PLANNING, Planning};
 use super::repository;
 use super::task::{Attempt, Done, beginning_of};
 use super::usage::Watch;
 use crate::{Engine, Error, Result};
 
 /// How long a claim lasts that nobody renews.
-const LEASE: Duration = Duration::from_secs(10);
-const RENEW_EVERY: Duration = Duration::from_secs(3);
-/// How often is looked whether others wrote events, and whether the plan was changed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+pub(super) const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// How often the lease and the plan's file are looked at.
+const BEAT: Duration = Duration::from_millis(100);
 
 /// How often a claim is tried whose holder rests.
 const LOOKS: u32 = 50;
@@ -75,6 +75,7 @@ pub(super) struct Driver<'a> {
 impl Engine {
     /// Takes a workflow, ends what an earlier run left behind, does `first`, and runs it until it rests: paused,
     /// blocked or over.
+    #[tracing::instrument(name = "workflow", skip_all, fields(workflow = %id))]
     pub async fn drive_workflow(
         &self,
         id: WorkflowId,
@@ -82,20 +83,33 @@ impl Engine {
         crew: Arc<dyn Crew>,
         view: View<'_>,
     ) -> Result<Workflow> {
-        let mut driver = self.driver(id, crew, view).await?;
-        driver.recover().await?;
-        if let Some(first) = first {
-            driver.begin(first).await?;
+        tracing::info!("workflow runs");
+        let driven = async {
+            let mut driver = self.driver(id, crew, view).await?;
+            driver.recover().await?;
+            if let Some(first) = first {
+                driver.begin(first).await?;
+            }
+            driver.run().await
+        };
+        let driven = driven.await;
+        match &driven {
+            Ok(workflow) => tracing::info!(status = %workflow.status(), "workflow rests"),
+            Err(error) => {
+                tracing::error!(error = error as &dyn std::error::Error, "workflow failed");
+            }
         }
-        driver.run().await
+        driven
     }
 
-    /// Takes the snapshot of a workflow whose process is gone. Nothing of it is run.
+    /// Does what the process of a workflow that is gone did not get to: the snapshot, the states in the plan. Nothing of it
+    /// is run.
     pub async fn recover_workflow(&self, id: WorkflowId, crew: Arc<dyn Crew>) -> Result<Workflow> {
         let mut view = |_: &Report| ();
         let mut driver = self.driver(id, crew, &mut view).await?;
         driver.recover().await?;
         driver.keep_plan().await?;
+        driver.close().await?;
         Ok(driver.workflow)
     }
 
@@ -107,10 +121,12 @@ impl Engine {
     ) -> Result<Driver<'a>> {
         let claim = self.claimed(id).await?;
         let (sender, reports) = mpsc::unbounded_channel();
+        let workflow = self.store.workflow(id).await?;
+        plan::sweep(&workflow);
         Ok(Driver {
             engine: self.clone(),
             crew,
-            workflow: self.store.workflow(id).await?,
+            workflow,
             claim,
             view,
             work: FuturesUnordered::new(),
@@ -130,10 +146,10 @@ impl Engine {
             if let Some(claim) = self.store.claim_workflow(id, LEASE).await? {
                 return Ok(claim);
             }
-            if self.store.workflow(id).await?.status == Status::InProgress {
+            if self.store.workflow(id).await?.status() == Status::InProgress {
                 break;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(BEAT).await;
         }
         Err(Error::WorkflowBusy(id))
     }
@@ -164,8 +180,9 @@ impl Driver<'_> {
     }
 
     async fn run(mut self) -> Result<Workflow> {
-        // Beats on whatever else happens: an agent that never stops talking hides nobody's wish.
-        let mut beat = tokio::time::interval(LOOK_EVERY);
+        let mut changes = self.engine.changes();
+        // Beats on whatever else happens: an agent that never stops talking does not cost us the lease.
+        let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut kept = 0;
         loop {
@@ -178,7 +195,7 @@ impl Driver<'_> {
             for effect in self.workflow.due() {
                 self.carry_out(effect).await?;
             }
-            if self.workflow.status != Status::InProgress {
+            if self.workflow.status() != Status::InProgress {
                 self.stop_all();
                 if self.work.is_empty() {
                     self.keep_plan().await?;
@@ -189,9 +206,9 @@ impl Driver<'_> {
             tokio::select! {
                 Some(finished) = self.work.next() => self.finished(finished).await?,
                 Some(report) = self.reports.recv() => self.report(report).await?,
+                () = changes.next() => self.look().await?,
                 _ = beat.tick() => {
                     self.renew().await?;
-                    self.look().await?;
                     self.keep_plan().await?;
                 }
             }
@@ -209,9 +226,13 @@ impl Driver<'_> {
     /// Takes in what others wrote.
     async fn look(&mut self) -> Result<()> {
         let records = self.engine.store.workflow_events(self.id(), self.workflow.events).await?;
+        let is_changed = records.iter().any(|one| matches!(one.event, Event::Purged { .. }));
         for record in records {
             self.workflow.apply(&record.event, record.at);
             (self.view)(&Report::Event(Box::new(record)));
+        }
+        if is_changed {
+            self.workflow = self.engine.store.workflow(self.id()).await?;
         }
         Ok(())
     }
@@ -262,7 +283,7 @@ impl Driver<'_> {
     }
 
     pub(super) async fn note(&mut self, event: Event) -> Result<()> {
-        if matches!(event, Event::Warned { .. }) && self.workflow.is_warned {
+        if matches!(event, Event::Warned { .. }) && self.workflow.run.is_warned {
             return Ok(());
         }
         self.command_if_fit(&Command::Note(Box::new(event))).await
@@ -280,13 +301,12 @@ impl Driver<'_> {
 
     /// A limit of this run pauses it at the next boundary; a boundary that does not come is forced.
     async fn keep_limits(&mut self) -> Result<()> {
-        if self.workflow.status != Status::InProgress {
+        if self.workflow.status() != Status::InProgress {
             return Ok(());
         }
         let now = self.engine.clock.now();
         let most = self.workflow.charter.limits.boundary_seconds;
-        let asked = match &self.workflow.pausing {
-            None if self.workflow.tasks.is_empty() => None,
+        let asked = match self.workflow.pausing() {
             None => {
                 limit_hit(&self.workflow, now).map(|(trigger, reason)| (trigger, reason, false))
             }
@@ -313,7 +333,7 @@ impl Driver<'_> {
             (self.view)(&Report::Note(trouble));
         }
         match looked.tasks {
-            Some(tasks) if !self.workflow.status.is_final() => {
+            Some(tasks) if !self.workflow.status().is_final() => {
                 self.command_if_fit(&Command::Replan(tasks)).await
             }
             _ => Ok(()),
@@ -396,9 +416,9 @@ impl Driver<'_> {
                 agent,
                 session,
                 // Once something was done since, the workflow itself says more.
-                resumed: self.resumed.as_ref().filter(|_| before.run_ended == 0).map(|snapshot| {
-                    Arc::new(snapshot.as_of_now(&before, repository::now(&before)))
-                }),
+                resumed: self.resumed.as_ref().filter(|_| before.run.completed == 0).map(
+                    |snapshot| Arc::new(snapshot.as_of_now(&before, repository::now(&before))),
+                ),
                 commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
                 reports: self.sender.clone(),
                 stop: stopped,
@@ -439,7 +459,7 @@ impl Driver<'_> {
             Finished::Task(done) => self.task_done(*done).await,
             Finished::Plan(planned, used) => {
                 self.is_planning = false;
-                self.command(&Command::Spend { on: "plan".to_owned(), used }).await?;
+                self.command(&Command::Spend { on: PLANNING.to_owned(), used }).await?;
                 self.planned(planned).await
             }
         }

@@ -17,26 +17,43 @@ const SIGNS: [&str; 9] = [
     "resource_exhausted",
 ];
 /// What comes before the time when it is lifted.
-const LIFTED: [&str; 7] = [
+const LIFTED: [&str; 9] = [
     "resets at ",
     "reset at ",
     "resets in ",
     "reset in ",
     "resets ",
     "try again in ",
+    "try again at ",
     "retry after ",
+    "retry in ",
 ];
 /// No limit lasts longer.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 8);
 
 /// Whether a text says that a usage limit is reached, and, if so, when it is lifted, as far as it says.
 pub fn limit_in(text: &str, now: Timestamp) -> Option<Option<Timestamp>> {
-    let text: String = text.chars().take(4_000).collect::<String>().to_lowercase();
-    SIGNS.iter().any(|sign| text.contains(sign)).then(|| lifted(&text, now))
+    says_limit(text).then(|| lifted_in(text, now))
 }
 
-fn lifted(text: &str, now: Timestamp) -> Option<Timestamp> {
-    let is_sensible = |at: &Timestamp| *at > now && at.duration_since(now) <= LONGEST;
+/// Whether a text says that a usage limit is reached.
+pub fn says_limit(text: &str) -> bool {
+    let text = beginning(text);
+    SIGNS.iter().any(|sign| text.contains(sign))
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(4_000).collect::<String>().to_lowercase()
+}
+
+/// Whether a limit can be lifted then: in the future, and not too far in it.
+pub(crate) fn is_sensible(at: Timestamp, now: Timestamp) -> bool {
+    at > now && at.duration_since(now) <= LONGEST
+}
+
+/// When the limit of which a text speaks is lifted.
+pub(crate) fn lifted_in(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = beginning(text);
     let told = LIFTED
         .iter()
         .filter_map(|word| text.split_once(word))
@@ -44,7 +61,7 @@ fn lifted(text: &str, now: Timestamp) -> Option<Timestamp> {
     // Some give the second since 1970 behind a bar.
     let second =
         || text.split('|').nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    told.or_else(|| Timestamp::from_second(second()?).ok()).filter(is_sensible)
+    told.or_else(|| Timestamp::from_second(second()?).ok()).filter(|at| is_sensible(*at, now))
 }
 
 /// A time of day, a point in time, or a while.
@@ -54,10 +71,23 @@ fn when(text: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(at) = word.to_uppercase().parse::<Timestamp>() {
         return Some(at);
     }
-    while_of(text).map_or_else(|| time_of_day(text, now), |span| now.checked_add(span).ok())
+    let day = || day_and_time(text).or_else(|| time_of_day(text, now));
+    while_of(text).map_or_else(day, |span| now.checked_add(span).ok())
 }
 
-/// `2h 5m`, `30 seconds`, `45s`.
+/// `Nov 20th, 2026 3:05 PM`, here.
+fn day_and_time(text: &str) -> Option<Timestamp> {
+    let mut words = text.split_whitespace();
+    let (month, day, year) = (words.next()?, words.next()?, words.next()?);
+    let (time, half) = (words.next()?, words.next()?);
+    let day = day.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let half = half.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
+    let told = format!("{month} {day} {year} {time} {half}");
+    let at = jiff::civil::DateTime::strptime("%b %d %Y %I:%M %p", told).ok()?;
+    Some(at.to_zoned(TimeZone::system()).ok()?.timestamp())
+}
+
+/// `2h 5m`, `30 seconds`, `45s`, `34.07s`.
 fn while_of(text: &str) -> Option<SignedDuration> {
     let mut total = SignedDuration::ZERO;
     let mut rest = text.trim_start();
@@ -67,6 +97,9 @@ fn while_of(text: &str) -> Option<SignedDuration> {
             break;
         }
         let after = rest[digits.len()..].trim_start();
+        let after = after
+            .strip_prefix('.')
+            .map_or(after, |fraction| fraction.trim_start_matches(|c: char| c.is_ascii_digit()));
         let unit: String = after.chars().take_while(char::is_ascii_alphabetic).collect();
         let seconds = match unit.as_str() {
             "s" | "sec" | "secs" | "second" | "seconds" => 1,
@@ -75,7 +108,7 @@ fn while_of(text: &str) -> Option<SignedDuration> {
             "d" | "day" | "days" => 86_400,
             _ => break,
         };
-        total += SignedDuration::from_secs(digits.parse::<i64>().ok()? * seconds);
+        total += SignedDuration::from_secs(digits.parse::<i64>().ok()?.checked_mul(seconds)?);
         rest = after[unit.len()..].trim_start_matches([' ', ',']).trim_start_matches("and ");
     }
     (!total.is_zero()).then_some(total)
@@ -124,9 +157,15 @@ mod tests {
         check("Rate limit exceeded; retry after 2 minutes and 10 seconds", after(130));
         check(&format!("Claude AI usage limit reached|{}", now.as_second() + 60), after(60));
         check("usage limit reached, resets at 2026-11-16T12:00:00Z", after(7_200));
+        check("Quota exceeded. Please retry in 34.07s.", after(34));
         check("You've hit your limit", Some(None));
         check("usage limit, resets at 1999-01-01T00:00:00Z", Some(None));
         assert!(limit_in("5-hour limit reached, resets 3pm", now).unwrap().is_some());
         assert!(limit_in("usage limit reached: resets at 03:30", now).unwrap().is_some());
+        assert!(limit_in("hit your usage limit. Try again at 3:05 PM.", now).unwrap().is_some());
+        let later = "You've hit your usage limit. Try again at Nov 20th, 2026 3:05 PM.";
+        assert!(
+            limit_in(later, now).unwrap().is_some_and(|at| at.duration_since(now).as_hours() > 72)
+        );
     }
 }

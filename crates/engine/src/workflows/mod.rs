@@ -22,7 +22,6 @@ mod review;
 mod saying;
 mod task;
 mod usage;
-mod view;
 
 use rethread_domain::SessionId;
 use rethread_store::{self as store, Grant, Span};
@@ -35,12 +34,13 @@ pub use rethread_store::{WorkflowFilter, WorkflowRow};
 
 pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;
-pub use limit::limit_in;
+pub(crate) use limit::{is_sensible, lifted_in};
+pub use limit::{limit_in, says_limit};
 pub use moves::{Resumed, Resuming, Resumption};
-pub use order::{Order, Ordered, PLAN, consent_of};
+pub use order::{Order, Ordered, PLAN, budgets, consent_of};
 pub use plan::{PlanError, read_plan};
 pub use port::{Checker, Over, Ran};
-pub use view::{Comparison, SnapshotRow, WorkflowView};
+pub use saying::Saying;
 
 use crate::{Engine, Error, Result};
 
@@ -147,12 +147,6 @@ impl Engine {
         Ok(self.store.workflow_of(session).await?)
     }
 
-    /// All snapshots, the oldest first.
-    pub async fn snapshots(&self, id: WorkflowId) -> Result<Vec<Snapshot>> {
-        let events = self.store.workflow_events(id, 0).await?;
-        Ok(Workflow::snapshots(id, &events, None))
-    }
-
     /// The one snapshot of a workflow that a text means; the latest where none is given.
     pub async fn snapshot(&self, id: WorkflowId, given: Option<&str>) -> Result<Snapshot> {
         let events = self.store.workflow_events(id, 0).await?;
@@ -184,7 +178,7 @@ impl Engine {
                         workflow.apply(event, now);
                     }
                     let is_over =
-                        workflow.status.is_final() && !matches!(command, Command::Close(_));
+                        workflow.status().is_final() && !matches!(command, Command::Close(_));
                     if is_over && !self.is_workflow_driven(id).await? {
                         let close = Command::Close(ending::last_mark(&workflow));
                         return Box::pin(self.ask_workflow(id, &close)).await;

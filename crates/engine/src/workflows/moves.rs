@@ -16,13 +16,12 @@ use super::notices::is_of_interest;
 use super::repository;
 use crate::agents::{Asker, Nobody};
 use crate::program::{Fault, Program};
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result};
 
 /// How long a process in the background may take until it has written something.
 const BEGINS_WITHIN: Duration = Duration::from_secs(20);
-const LOOK_FOR_BEGINNING: Duration = Duration::from_millis(20);
-/// How often is looked whether the boundary of a pause is reached.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often is checked that whoever runs a workflow still does.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How long those who want to know are waited for at the end.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
@@ -157,11 +156,11 @@ impl Engine {
     ) -> std::result::Result<Workflow, Fault> {
         let before = self.workflow(id).await?.events;
         let mut ended = program.run_apart(id, first)?;
-        let begun = Instant::now();
+        let (begun, mut changes) = (Instant::now(), self.changes());
         loop {
             let fault = tokio::select! {
                 fault = &mut ended => Some(fault),
-                () = tokio::time::sleep(LOOK_FOR_BEGINNING) => None,
+                () = changes.within(CHECK_EVERY) => None,
             };
             let workflow = self.workflow(id).await?;
             if workflow.events > before || begun.elapsed() > BEGINS_WITHIN {
@@ -185,7 +184,7 @@ impl Engine {
             program.consent(agent)?;
         }
         let mut workflow = self.workflow(id).await?;
-        if workflow.status == Status::InProgress && !self.is_workflow_driven(id).await? {
+        if workflow.status() == Status::InProgress && !self.is_workflow_driven(id).await? {
             workflow = self.take_up(program, id).await?;
         }
         // Refused before anything is said of snapshots: what runs may have none yet.
@@ -236,8 +235,8 @@ impl Engine {
         mut workflow: Workflow,
         wait: Duration,
     ) -> std::result::Result<Workflow, Fault> {
-        let (id, begun) = (workflow.id, Instant::now());
-        while workflow.status == Status::InProgress && begun.elapsed() < wait {
+        let (id, begun, mut changes) = (workflow.id, Instant::now(), self.changes());
+        while workflow.status() == Status::InProgress && begun.elapsed() < wait {
             if !self.is_workflow_driven(id).await? {
                 // Nobody is there to reach the boundary: it is reached.
                 workflow = match self.take_up(program, id).await {
@@ -246,7 +245,7 @@ impl Engine {
                 };
                 continue;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            changes.within(CHECK_EVERY).await;
             workflow = self.workflow(id).await?;
         }
         Ok(workflow)
@@ -266,7 +265,7 @@ impl Engine {
         }
         let workflow = self.workflow(id).await?;
         let is_end = matches!(command, Command::Cancel { .. });
-        if workflow.status != Status::Blocked || is_end {
+        if workflow.status() != Status::Blocked || is_end {
             let workflow = self.ask_workflow(id, &command).await?;
             if is_end {
                 self.tell_others(program, id).await;
@@ -285,11 +284,34 @@ impl Engine {
         Ok(workflow)
     }
 
+    /// Puts in order what was left by processes that were killed when their workflow had come to rest: its last snapshot,
+    /// the states in its plan, locks. What was in progress is taken up by a resume or by [`Engine::take_up_all`].
+    pub async fn finish_killed(
+        &self,
+        program: &Arc<dyn Program>,
+    ) -> std::result::Result<(), Fault> {
+        let user = program.user()?;
+        for id in self.store.sweep_locks().await.map_err(Error::from)? {
+            let workflow = self.workflow(id).await?;
+            if workflow.charter.user != user || workflow.status() == Status::InProgress {
+                continue;
+            }
+            match self.take_up(program, id).await {
+                Ok(_) | Err(Error::WorkflowBusy(_)) => (),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// What a process that runs for long does at its start: takes up what crashed, and goes on with it where that is
     /// set.
     pub async fn take_up_all(&self, program: &Arc<dyn Program>) {
         let Ok(user) = program.user() else { return };
-        let crashed = self.abandoned(Some(&user)).await.unwrap_or_default();
+        // Whoever comes next tries again.
+        self.finish_killed(program).await.or_log("what was killed could not be finished");
+        let crashed = self.abandoned(Some(&user)).await;
+        let crashed = crashed.or_log("abandoned workflows cannot be found").unwrap_or_default();
         for id in &crashed {
             let short = id.short();
             match self.take_up(program, *id).await {
@@ -313,7 +335,7 @@ impl Engine {
     /// not, or not any more.
     pub async fn after_crash(&self, id: WorkflowId) -> Result<Option<Command>> {
         let workflow = self.workflow(id).await?;
-        let command = match (workflow.status, &workflow.mark) {
+        let command = match (workflow.status(), &workflow.mark) {
             (Status::Pending, _) => self.beginning_of(&workflow),
             (Status::Paused, Some(mark)) if mark.trigger == Trigger::Crash => {
                 self.latest_resumption(workflow).await?

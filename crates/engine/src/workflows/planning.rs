@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use rethread_domain::SessionId;
 use rethread_domain::session::Beginning;
-use rethread_workflow::{TaskSpec, Used, Workflow, brief, plan};
+use rethread_workflow::{Event, TaskSpec, Used, Workflow, brief, plan};
 use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;
 use super::drive::Report;
 use super::usage::Watch;
 use crate::agents::Talk;
-use crate::{Engine, Result};
+use crate::{Engine, Logged as _, Result};
 
 /// A plan that cannot be used is asked for once more, with what is wrong.
 const TRIES: usize = 2;
+/// What planning is called where tasks have their ids.
+pub(super) const PLANNING: &str = "plan";
 
 pub(super) struct Planning {
     pub(super) engine: Engine,
@@ -40,7 +42,7 @@ impl Planning {
             _ = is_stopped => return Err("it was asked to stop".to_owned()),
         };
         let planned = self.plan(session, &mut talk).await;
-        drop(talk.end().await);
+        talk.end().await.or_log("a conversation was not ended in good order");
         planned
     }
 
@@ -60,6 +62,8 @@ impl Planning {
             parent: None,
         };
         let session = self.engine.start(beginning).await?;
+        let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
+        drop(self.reports.send(Report::Became(began)));
         let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
         Ok((session.id, Talk::open(&self.engine, options).await?))
     }
@@ -96,7 +100,8 @@ impl Planning {
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
             let update = update.clone();
-            drop(reports.send(Report::Update { task: "plan".to_owned(), update }));
+            // Whoever drives is gone only when this is dropped, too.
+            drop(reports.send(Report::Update { task: PLANNING.to_owned(), update }));
         };
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
         let most = Duration::from_secs(self.workflow.charter.limits.task_seconds);

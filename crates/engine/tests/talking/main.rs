@@ -4,7 +4,9 @@
 mod histories;
 mod holding;
 mod idle;
+mod natively;
 mod opening;
+mod purging;
 mod runner;
 mod scripted;
 mod summaries;

@@ -56,7 +56,7 @@ fn check(
 
 #[test]
 fn each_way_in_falls_through_to_the_next_and_says_why() {
-    let both = "resume load";
+    let both = "resume load list";
     let fine = || Outcome::Fine;
     check(both, fine(), fine(), ("resumed", None), &["resume anna-1"], 1);
     let ways = &["resume anna-1", "load anna-1"][..];
@@ -116,7 +116,7 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
             run(async {
                 let home = Home::new();
                 let world = World::new(&home);
-                let agent = world.agent("anna", "resume load");
+                let agent = world.agent("anna", "resume load list");
                 world.turn(&agent, "fix the basket").await.unwrap();
                 let before = world.holding(&agent);
                 let stop = Outcome::Trouble(trouble.clone());

@@ -11,12 +11,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::SinkExt;
 use futures::channel::mpsc;
+use jiff::Timestamp;
 use rethread_domain::Seq;
 use rethread_domain::replay::Said;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{
     Abilities, Agent, Block, Desk, Door, Ended, Launcher, Opened, Replayed, Settings, Trouble,
 };
+use rethread_testkit::at;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -106,6 +108,8 @@ pub(crate) struct Native {
     /// Where the turn that it was last in began.
     pub(crate) turn_from: usize,
     pub(crate) has_ended: bool,
+    /// Somebody talked in it without us since its last turn.
+    pub(crate) is_changed: bool,
     /// What was said up to here it is not to be told.
     pub(crate) from: Seq,
 }
@@ -188,6 +192,19 @@ impl Scripted {
     /// What it does in its next turns.
     pub(crate) fn plays(&self, scripts: impl IntoIterator<Item = Script>) {
         self.state().turns = scripts.into_iter().collect();
+    }
+
+    /// Somebody talks in one of its sessions without us.
+    pub(crate) fn told_natively(&self, native: &str, request: &str, answer: &str) {
+        let mut state = self.state();
+        let Some(native) = state.natives.get_mut(native) else { return };
+        for (text, is_request) in [(request, true), (answer, false)] {
+            let text = text.to_owned();
+            // Whether we come to know of it depends on what we look at.
+            let (is_document, is_doubtful) = (false, true);
+            native.known.push(Known { text, is_document, is_request, is_doubtful });
+        }
+        native.is_changed = true;
     }
 
     /// Its processes end between two turns.
@@ -341,6 +358,15 @@ impl Agent for Running {
         Ok(Opened { native: native.to_owned(), replayed })
     }
 
+    async fn changed_at(&mut self, native: &str) -> Option<Timestamp> {
+        self.agent.fate.step().await;
+        if !self.agent.abilities.list {
+            return None;
+        }
+        let is_changed = self.agent.state().natives.get(native)?.is_changed;
+        Some(at(i64::from(is_changed)))
+    }
+
     async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {
         self.agent.fate.step().await;
         let mut state = self.agent.state();
@@ -372,6 +398,7 @@ impl Agent for Running {
             let mut state = self.agent.state();
             if let Some(native) = state.natives.get_mut(&native) {
                 (native.turn_from, native.has_ended) = (native.known.len(), false);
+                native.is_changed = false;
             }
             state.prompts.push(Prompted { native: native.clone(), before, blocks });
             state.turns.pop_front().unwrap_or_default()

@@ -196,7 +196,9 @@ watched! { Upkeep {
     fn erase_deleted(&self, before: Timestamp) -> u32;
     fn take_in(&self, dump: Dump) -> Session;
     fn backup(&self, to: &Path) -> ();
+    fn replace(&self, dump: Dump, expected: (Seq, u32)) -> bool;
     fn check(&self) -> Health;
+    fn warning(&self) -> Option<String>;
     fn mend(&self, id: SessionId, texts: Vec<String>) -> Vec<Record>;
     fn repair(&self, backup: Option<&Path>, at: Timestamp) -> Repaired;
     fn rebuild(&self) -> ();
@@ -233,6 +235,7 @@ watched! { Folders {
 } }
 
 watched! { Workflows {
+    fn sweep_locks(&self) -> Vec<WorkflowId>;
     fn create_workflow(&self, id: WorkflowId, events: Vec<Event>, at: Timestamp) -> Workflow;
     fn append_events(&self, id: WorkflowId, expected: u32, epoch: Option<Epoch>, events: Vec<Event>, at: Timestamp) -> ();
     fn workflow_events(&self, id: WorkflowId, after: u32) -> Vec<EventRecord>;

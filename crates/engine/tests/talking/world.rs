@@ -73,6 +73,7 @@ impl World {
         let abilities = Abilities {
             resume: has("resume"),
             load: has("load"),
+            list: has("list"),
             keeps_request: if has("unknown") { None } else { Some(has("keeps")) },
             reuses_ids: has("reuses"),
             ..Abilities::default()

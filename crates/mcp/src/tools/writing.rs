@@ -5,22 +5,24 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
-use rethread_engine::{Error, Recorder, Span, entry};
+use rethread_engine::program::may_record;
+use rethread_engine::views::SessionView;
+use rethread_engine::{Error, Logged as _, Recorder, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
 use crate::prompts::RESUME;
-use crate::server::Office;
-use crate::views::SessionView;
+use crate::server::{LEFT, Office};
+use crate::streams::BEHIND;
 
 /// The most messages that one call records.
 const MOST: usize = 1_000;
 
 /// What was said, and where it belongs.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RecordArgs {
     /// Go on with this session; without it a new one is started
     session_id: Option<String>,
@@ -31,7 +33,7 @@ pub(crate) struct RecordArgs {
     /// What a new session is: chat, debug, plan, …
     kind: Option<String>,
     /// The agent of a new session
-    agent_name: Option<String>,
+    agent: Option<String>,
 }
 
 /// A message.
@@ -52,7 +54,6 @@ pub(crate) struct MessageArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
     session_id: String,
     /// The numbers of the messages
@@ -62,7 +63,7 @@ pub(crate) struct Recorded {
 
 /// Which session to save.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SaveArgs {
     session_id: String,
     /// A title for it
@@ -71,14 +72,14 @@ pub(crate) struct SaveArgs {
 
 /// Which session.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SessionArgs {
     session_id: String,
 }
 
 /// Which session to go on from.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ForkArgs {
     session_id: String,
     /// The last message to share; by default the last one
@@ -86,11 +87,10 @@ pub(crate) struct ForkArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Saved {
     session: SessionView,
     /// What to tell the user
-    told: String,
+    text: String,
 }
 
 pub(super) async fn record(
@@ -104,7 +104,7 @@ pub(super) async fn record(
     let recorded = write(office, &session, messages).await;
     if recorded.is_err() && is_new {
         // Nothing was said: nothing stays.
-        drop(office.engine.erase_if_empty(session.id).await);
+        office.engine.erase_if_empty(session.id).await.or_log(LEFT);
     }
     let seqs = recorded?;
     if let Some(title) = args.title.as_ref().filter(|_| !is_new) {
@@ -112,7 +112,7 @@ pub(super) async fn record(
     }
     if office.streams.has(session.id) {
         // A file that lags behind is brought up by the next invocation.
-        drop(office.streams.sync(&office.engine, session.id).await);
+        office.streams.sync(&office.engine, session.id).await.or_log(BEHIND);
     }
     let message_count = office.engine.session(session.id).await?.last_seq;
     Ok(Recorded { session_id: session.id.to_string(), seqs, message_count })
@@ -149,10 +149,10 @@ async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
         session.accepts_messages()?;
         return Ok(session);
     }
-    office.program.may_record(&office.place.project)?;
+    may_record(office.program.as_ref(), &office.place.project)?;
     let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
     beginning.title.clone_from(&args.title);
-    beginning.agent.clone_from(&args.agent_name);
+    beginning.agent.clone_from(&args.agent);
     if let Some(kind) = &args.kind {
         beginning.kind.clone_from(kind);
     }
@@ -167,7 +167,7 @@ async fn write(
     let mut recorder = Recorder::open(&office.engine, session.id, office.limits.pruning).await?;
     let written = recorder.record(messages).await;
     // They are durable; summaries and index can follow later.
-    drop(recorder.finish().await);
+    recorder.finish().await.or_log("summaries and index of a session are behind");
     Ok(written?.iter().map(|one| one.seq).collect())
 }
 
@@ -201,19 +201,19 @@ async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Save
         .title
         .as_deref()
         .map_or_else(String::new, |title| format!(" ({})", one_line(&office.clean(title), 60)));
-    let mut told = format!("Session {}{title} is {}.", session.id, session.status);
+    let mut text = format!("Session {}{title} is {}.", session.id, session.status());
     if asked == Move::Pause {
         let short = session.id.short();
-        told.push_str(&format!(
+        text.push_str(&format!(
             " To go on: `rethread resume {short}`, or the prompt `{RESUME}` with the session {short}."
         ));
     }
     let last = office.engine.messages(session.id, Span::newest(1)).await?;
     if let Some(message) = last.first() {
-        let text = one_line(&office.clean(message.body.head()), 120);
-        told.push_str(&format!(" It stopped at message {}, {}: {text}", message.seq, message.role));
+        let last = one_line(&office.clean(message.body.head()), 120);
+        text.push_str(&format!(" It stopped at message {}, {}: {last}", message.seq, message.role));
     }
-    Ok(Saved { session: SessionView::of(&session, office), told })
+    Ok(Saved { session: office.session_view(&session)?, text })
 }
 
 pub(super) async fn fork(
@@ -223,9 +223,9 @@ pub(super) async fn fork(
     let args = args?;
     let source = office.session(&args.session_id).await?;
     let fork = office.engine.fork(source.id, args.at).await?;
-    let told = format!(
+    let text = format!(
         "Session {} goes on from message {} of {}: continueSessionId takes it.",
         fork.id, fork.last_seq, source.id
     );
-    Ok(Saved { session: SessionView::of(&fork, office), told })
+    Ok(Saved { session: office.session_view(&fork)?, text })
 }

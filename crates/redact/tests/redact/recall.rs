@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rethread_redact::{Known, Redactor, rules};
+use rethread_redact::{self, Known, Redactor, rules};
 
 use crate::carriers::{self, FOR_RULES, PLAIN};
 use crate::dice::{Dice, SEED};
@@ -133,4 +133,15 @@ fn known_values_are_always_found() {
         println!("known values, {carrier}: {} values, recall {:.4}", tally.all, tally.recall());
         assert!(tally.missed.is_empty(), "{carrier}: {:?}", tally.missed);
     }
+}
+
+/// Whoever adds or changes a rule raises the version, so that what was stored before is searched again, and puts the
+/// new sum here.
+#[test]
+fn other_rules_have_another_version() {
+    let named = rules().flat_map(|(what, anchor)| [what, "\n", anchor, "\n"]);
+    let sum = named.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    assert_eq!((rethread_redact::VERSION, format!("{sum:x}").as_str()), (1, "606c1a8d82c9b979"));
 }

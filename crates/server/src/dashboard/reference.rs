@@ -1,19 +1,17 @@
 //! The API for readers: a page made from the same document that programs get.
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
-use axum::routing::get;
+use rethread_engine::codes::{CODES, Code};
 use serde_json::Value;
 
 use super::frame::{Frame, Nav, page};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::problem::Problem;
 use crate::router;
-use crate::state::App;
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/api/docs", get(reference))
+pub(super) fn router() -> Routes {
+    Routes::default().get(READ, "/api/docs", reference)
 }
 
 /// One thing that can be asked.
@@ -41,19 +39,12 @@ struct Group {
     operations: Vec<Operation>,
 }
 
-/// A code of a problem.
-struct Told {
-    code: &'static str,
-    status: u16,
-    title: &'static str,
-}
-
 #[derive(Template)]
 #[template(path = "reference.html")]
 struct Page {
     frame: Frame,
     groups: Vec<Group>,
-    problems: Vec<Told>,
+    problems: &'static [Code],
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -163,15 +154,12 @@ fn groups(document: &Value) -> Vec<Group> {
 }
 
 async fn reference(caller: Caller) -> Result<Response, Problem> {
-    let (_, document) = router::api();
+    let document = router::document();
     let document = serde_json::to_value(&document).unwrap_or_default();
-    let problems = crate::problem::CODES.iter();
-    let problems =
-        problems.map(|(code, status, title)| Told { code, status: status.as_u16(), title });
     page(&Page {
         frame: Frame::new("API", Nav::None, &caller),
         groups: groups(&document),
-        problems: problems.collect(),
+        problems: CODES,
     })
 }
 
@@ -181,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_operation_of_the_document_is_told() {
-        let (_, document) = router::api();
+        let document = router::document();
         let document = serde_json::to_value(&document).unwrap();
         let told: usize = groups(&document).iter().map(|group| group.operations.len()).sum();
         let paths = document["paths"].as_object().unwrap();

@@ -8,7 +8,7 @@ mod ws;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_domain::feed::FeedEvent;
+use rethread_domain::feed::{FeedEvent, Kind};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -23,8 +23,8 @@ pub(crate) use sse::stream as sse;
 pub(crate) use turn::follow as turn;
 pub(crate) use ws::upgrade as ws;
 
-/// How often is looked whether something happened, here or in another process.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How long to wait after the log could not be read.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How many events the ring holds.
 const RING: usize = 1_024;
 /// How many events are read from the log at once.
@@ -43,7 +43,8 @@ fn beat() -> Interval {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) no: u64,
-    user: String,
+    /// Whose it is; nobody knows that of a line that is damaged.
+    user: Option<String>,
     pub(crate) kind: String,
     pub(crate) text: String,
 }
@@ -53,7 +54,7 @@ impl Told {
         let text = serde_json::to_string(&EventView::of(event)).unwrap_or_default();
         Arc::new(Self {
             no: event.no,
-            user: event.user.clone(),
+            user: (event.kind != Kind::Damaged).then(|| event.user.clone()),
             kind: event.kind.as_str().to_owned(),
             text,
         })
@@ -75,19 +76,19 @@ impl Live {
 impl Shared {
     /// Reads the log as it grows, until the server ends.
     pub(crate) async fn follow_log(self: App, mut upto: u64) {
-        let mut version = None;
+        let mut changes = self.engine.changes();
+        let mut is_behind = false;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => (),
+                () = changes.next() => (),
+                // A store that could not be read is looked at again.
+                () = tokio::time::sleep(AGAIN), if is_behind => (),
                 () = self.stop.cancelled() => return,
             }
-            // A store that cannot be read now is looked at again.
-            let Ok(now) = self.engine.version().await else { continue };
-            if version == Some(now) {
-                continue;
-            }
-            if let Some(read) = self.read_on(upto).await {
-                (upto, version) = (read, Some(now));
+            let read = self.read_on(upto).await;
+            is_behind = read.is_none();
+            if let Some(read) = read {
+                upto = read;
                 self.metrics.feed.set(read);
             }
         }
@@ -191,7 +192,7 @@ impl Follower {
                 Ok(told) if told.no <= self.after => (),
                 Ok(told) => {
                     self.after = told.no;
-                    if self.caller.may_see(&told.user) {
+                    if told.user.as_deref().is_none_or(|user| self.caller.may_see(user)) {
                         return Ok(told);
                     }
                 }

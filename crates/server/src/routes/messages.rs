@@ -10,22 +10,23 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::SessionId;
 use rethread_engine::exchange::{Format, Secrets};
+use rethread_engine::views::{MessageView, SessionView};
 use rethread_engine::{Order, Recorder, Span, entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::UtoipaMethodRouterExt as _;
 use utoipa_axum::routes;
 
 use super::{json, ok, tagged};
-use crate::access::Caller;
+use crate::access::{ADMIN, Caller, READ, Routes, WRITE};
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params, body};
 use crate::limit::Seat;
 use crate::live::too_many;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{Appended, MessageView, Page, SessionView};
+use crate::views::{Appended, Page};
 
 const TAG: &str = "messages";
 /// How many messages one request may bring.
@@ -37,10 +38,13 @@ const LOOKED_AT: Duration = Duration::from_millis(500);
 /// How many bytes of an export wait to be sent.
 const CHUNK: usize = 64 << 10;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list, append)).routes(routes!(purge)).merge(
-        OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(LONGEST_IMPORT)),
-    )
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(WRITE, routes!(append))
+        .api(WRITE, routes!(purge))
+        // What is imported says whose it is.
+        .api(ADMIN, routes!(import).layer(DefaultBodyLimit::max(LONGEST_IMPORT)))
 }
 
 /// Which messages
@@ -86,8 +90,8 @@ async fn list(
     });
     let tag = format!("{}.{}.{from}.{to}.{limit}", session.facts, session.last_seq);
     tagged(&headers, &tag, || {
-        let items = found.iter().map(|one| MessageView::of(&app, session.id, one)).collect();
-        ok(&Page { items, next: next.map(|seq| seq.to_string()) })
+        let items: Vec<_> = found.iter().map(|one| MessageView::of(session.id, one)).collect();
+        ok(&Page { items: app.engine.masked(&items)?, next: next.map(|seq| seq.to_string()) })
     })
 }
 
@@ -188,6 +192,9 @@ pub(crate) struct Purged {
     seq: u32,
     /// False while somebody reads an older state of the store: then it leaves the files when they have ended
     has_left_files: bool,
+    /// What still has the text because it is not ours (git's history, the agents' own sessions, backups), and how it is
+    /// removed there
+    remarks: Vec<String>,
 }
 
 /// Removes the text of one message everywhere, for good
@@ -199,8 +206,9 @@ async fn purge(
     At((id, seq)): At<(String, u32)>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
-    let has_left_files = app.engine.purge(session.id, seq).await?;
-    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files })
+    let purge = app.engine.purge(session.id, seq).await?;
+    let (has_left_files, remarks) = (purge.has_left_files, purge.remarks());
+    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files, remarks })
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -227,7 +235,8 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         return Err(Problem::new("bad_input", "there is nothing to take in")
             .hint("send what GET /sessions/{id}/export gave"));
     }
-    let sessions = imported.taken.iter().map(|session| SessionView::of(&app, session)).collect();
+    let sessions = imported.taken.iter().map(|session| app.session_view(session));
+    let sessions = sessions.collect::<Result<_, _>>()?;
     let already_there = imported.known.iter().map(|(session, _)| session.id.to_string()).collect();
     json(StatusCode::CREATED, &Imported { sessions, already_there })
 }
@@ -289,14 +298,19 @@ pub(super) async fn written(
     let seats = &app.limiter.exports;
     let seat = seats.take(caller.user()).ok_or_else(|| too_many("exports", seats.each()))?;
     let (to, mut from) = tokio::sync::mpsc::channel(4);
-    let engine = app.engine.clone();
+    let (engine, span) = (app.engine.clone(), tracing::Span::current());
     tokio::task::spawn_blocking(move || {
         let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
         // Not on tokio: there nobody may wait for a reader.
         match futures::executor::block_on(engine.export(id, format, secrets, &mut pipe)) {
             // The last part is shorter than the others; whoever is gone needs no end.
             Ok(_) => drop(pipe.flush()),
-            Err(error) => drop(to.blocking_send(Err(error))),
+            Err(error) => {
+                let told: &dyn std::error::Error = &error;
+                span.in_scope(|| tracing::error!(error = told, "an export broke off"));
+                // A reader who is gone needs no end.
+                drop(to.blocking_send(Err(error)));
+            }
         }
     });
     // What goes wrong at once is told as a problem.

@@ -10,12 +10,11 @@ use rethread_engine::agents::{TurnRequest, WhenBusy};
 use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::{json, ok};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes, STREAM, WRITE};
 use crate::extract::{At, Json, Key};
 use crate::live::{self, stopping};
 use crate::problem::Problem;
@@ -27,13 +26,13 @@ const TAG: &str = "turns";
 /// The longest prompt, in bytes.
 const LONGEST: usize = 1 << 20;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(send))
-        .routes(routes!(read))
-        .routes(routes!(follow))
-        .routes(routes!(answer))
-        .routes(routes!(cancel))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(WRITE, routes!(send))
+        .api(READ, routes!(read))
+        .api(STREAM, routes!(follow))
+        .api(WRITE, routes!(answer))
+        .api(WRITE, routes!(cancel))
 }
 
 /// What to say to whom
@@ -53,7 +52,7 @@ pub(crate) struct Prompt {
 /// Sends a prompt to an agent, which is opened with all it has missed
 ///
 /// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once. An agent that is not
-/// installed is refused at once (`agent_not_installed`), and the key can be used again.
+/// installed is refused at once (`not_installed`), and the key can be used again.
 #[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
     request_body = Prompt, responses((status = 202, body = TurnView)))]
@@ -140,7 +139,7 @@ fn check_installed(app: &App, agent: &str) -> Result<(), Problem> {
         None => "check its command in `rethread config show`, or choose another agent".to_owned(),
     };
     let what = format!("{agent} is not installed here, or not on the PATH of the server");
-    Err(Problem::new("agent_not_installed", what).hint(how))
+    Err(Problem::new("not_installed", what).hint(how))
 }
 
 fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {

@@ -2,34 +2,32 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use rethread_engine::workflows::Comparison;
+use rethread_engine::views::{
+    Comparison, DecisionView, ErrorView, FeedbackView, GitView, SnapshotRowView, SnapshotView,
+};
 use rethread_workflow::{Snapshot, SnapshotSum, Workflow};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ok;
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::extract::{At, Params};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::snapshot::{
-    ComparisonView, DecisionView, ErrorView, FeedbackView, GitView, SnapshotRowView, SnapshotView,
-};
-use crate::views::{Page, masked};
+use crate::views::Page;
 
 const TAG: &str = "snapshots";
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(read))
-        .routes(routes!(decisions))
-        .routes(routes!(errors))
-        .routes(routes!(feedback))
-        .routes(routes!(changes))
-        .routes(routes!(compare))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(READ, routes!(read))
+        .api(READ, routes!(decisions))
+        .api(READ, routes!(errors))
+        .api(READ, routes!(feedback))
+        .api(READ, routes!(changes))
+        .api(READ, routes!(compare))
 }
 
 /// Snapshots of a workflow, the oldest first
@@ -51,7 +49,7 @@ pub(crate) fn rows(app: &App, workflow: &Workflow) -> Result<Vec<SnapshotRowView
 
 /// A snapshot in a list, as clients see it.
 pub(crate) fn row(app: &App, snapshot: &SnapshotSum) -> Result<SnapshotRowView, Problem> {
-    masked(app.engine.redactor(), &SnapshotRowView::from(snapshot))
+    Ok(app.engine.masked(&SnapshotRowView::from(snapshot))?)
 }
 
 /// The snapshot that a text means, of a workflow that the caller may see.
@@ -67,7 +65,7 @@ pub(crate) async fn found(
 
 /// A snapshot as clients see it.
 pub(crate) fn view(app: &App, snapshot: &Snapshot) -> Result<SnapshotView, Problem> {
-    masked(app.engine.redactor(), &SnapshotView::from(snapshot))
+    Ok(app.engine.masked(&SnapshotView::from(snapshot))?)
 }
 
 macro_rules! parts {
@@ -119,7 +117,7 @@ pub(crate) struct Both {
 
 /// How two snapshots of a workflow differ
 #[utoipa::path(get, path = "/workflows/{id}/compare", tag = TAG, params(("id" = String, Path), Both),
-    responses((status = 200, body = ComparisonView)))]
+    responses((status = 200, body = Comparison)))]
 async fn compare(
     State(app): State<App>,
     caller: Caller,
@@ -128,14 +126,5 @@ async fn compare(
 ) -> Result<Response, Problem> {
     let from = found(&app, &caller, &id, &both.from).await?;
     let to = found(&app, &caller, &id, &both.to).await?;
-    ok(&compared(&app, &from, &to)?)
-}
-
-/// How two snapshots differ, as clients see it.
-pub(crate) fn compared(
-    app: &App,
-    from: &Snapshot,
-    to: &Snapshot,
-) -> Result<ComparisonView, Problem> {
-    masked(app.engine.redactor(), &ComparisonView::from(Comparison::of(from, to)))
+    ok(&app.engine.masked(&Comparison::of(&from, &to))?)
 }

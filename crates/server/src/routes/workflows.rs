@@ -8,25 +8,24 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
 use rethread_engine::program::Fault;
+use rethread_engine::views::{MoveView, WorkflowEventView, WorkflowRowView, WorkflowView};
 use rethread_engine::workflows::WorkflowFilter;
-use rethread_engine::workflows::{Order, Resuming};
+use rethread_engine::workflows::{Order, Resuming, budgets};
 use rethread_engine::{Order as Direction, Span};
-use rethread_workflow::{Budgets, Status, TaskState, Workflow, WorkflowId};
+use rethread_workflow::{Status, Workflow, WorkflowId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answers::{Said, say};
 use super::{json, ok, sessions, tagged};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes, WRITE};
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params};
 use crate::live::stopping;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{LogLine, Moved, QuestionView, WorkflowRowView, WorkflowView};
-use crate::views::{Page, masked};
+use crate::views::Page;
 
 const TAG: &str = "workflows";
 /// How long is waited for the boundary before it is told that it is waited for.
@@ -36,18 +35,19 @@ const MOST_JOBS: u32 = 64;
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list, start))
-        .routes(routes!(read))
-        .routes(routes!(log))
-        .routes(routes!(pause))
-        .routes(routes!(resume))
-        .routes(routes!(cancel))
-        .routes(routes!(approve))
-        .routes(routes!(reject))
-        .routes(routes!(retry))
-        .routes(routes!(skip))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(WRITE, routes!(start))
+        .api(READ, routes!(read))
+        .api(READ, routes!(log))
+        .api(WRITE, routes!(pause))
+        .api(WRITE, routes!(resume))
+        .api(WRITE, routes!(cancel))
+        .api(WRITE, routes!(approve))
+        .api(WRITE, routes!(reject))
+        .api(WRITE, routes!(retry))
+        .api(WRITE, routes!(skip))
 }
 
 /// Which workflows
@@ -97,9 +97,8 @@ pub(crate) async fn listed(
     found.truncate(limit as usize);
     let last = found.last().filter(|_| is_more);
     let next = last.map(|row| cursor::encode(row.created_at, row.id));
-    let redactor = app.engine.redactor();
-    let items = found.iter().map(|row| masked(redactor, &WorkflowRowView::from(row)));
-    Ok(Page { items: items.collect::<Result<_, _>>()?, next })
+    let items: Vec<_> = found.iter().map(WorkflowRowView::from).collect();
+    Ok(Page { items: app.engine.masked(&items)?, next })
 }
 
 fn statuses(given: &str) -> Result<Vec<Status>, Problem> {
@@ -132,7 +131,7 @@ pub(crate) struct Started {
     /// Pause after so many tasks
     #[schema(minimum = 1)]
     pub(crate) pause_after: Option<u32>,
-    /// Pause after so many minutes
+    /// Pause when it has run for so many minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
     /// Pause before a task that would take more tokens than this in all
@@ -154,8 +153,9 @@ async fn start(
     Key(key): Key,
     Json(started): Json<Started>,
 ) -> Result<Response, Problem> {
-    let workflow = begin(&app, &caller, key, started).await?;
-    json(StatusCode::CREATED, &view(&app, &workflow).await?)
+    let (workflow, warning) = begin(&app, &caller, key, started).await?;
+    let view = app.engine.masked_workflow_view(&workflow).await?;
+    json(StatusCode::CREATED, &WorkflowView { warning, ..view })
 }
 
 /// Starts a workflow, unless the same key did before.
@@ -164,7 +164,7 @@ pub(crate) async fn begin(
     caller: &Caller,
     key: Option<String>,
     started: Started,
-) -> Result<Workflow, Problem> {
+) -> Result<(Workflow, Option<String>), Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
@@ -177,7 +177,7 @@ pub(crate) async fn begin(
         order.id = Some(id);
         // One that is still pending may have been left by a server that is no more: it is begun.
         match app.engine.workflow(id).await {
-            Ok(there) if there.status != Status::Pending => return Ok(there),
+            Ok(there) if there.status() != Status::Pending => return Ok((there, None)),
             Ok(_) => (),
             Err(error) if error.code() == "workflow_not_found" => (),
             Err(error) => return Err(error.into()),
@@ -242,21 +242,6 @@ fn filled(given: Option<&str>) -> Option<&str> {
     given.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A workflow as clients see it.
-pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView, Problem> {
-    let is_running = app.engine.is_workflow_driven(workflow.id).await?;
-    let redactor = app.engine.redactor();
-    let mut view = masked(redactor, &WorkflowView::of(workflow, is_running))?;
-    let shown = workflow.questions.iter().map(|asked| QuestionView::shown(asked, redactor));
-    view.questions = shown.collect::<Result<_, _>>()?;
-    for (shown, task) in view.tasks.iter_mut().zip(&workflow.tasks) {
-        if let (TaskState::InProgress, Some(session)) = (task.state(), task.sessions.last()) {
-            shown.saying = app.engine.saying(*session).await?;
-        }
-    }
-    Ok(view)
-}
-
 /// A workflow with its tasks, and what it waits for
 #[utoipa::path(get, path = "/workflows/{id}", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = WorkflowView), (status = 304)))]
@@ -267,7 +252,7 @@ async fn read(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
-    let view = view(&app, &workflow).await?;
+    let view = app.engine.masked_workflow_view(&workflow).await?;
     let said: usize =
         view.tasks.iter().filter_map(|task| task.saying.as_ref()).map(String::len).sum();
     let tag = format!("{}.{}.{said}", workflow.events, u8::from(view.is_running));
@@ -292,7 +277,7 @@ pub(crate) struct Lines {
 ///
 /// `next` is what to give next, as `before` where that was given, else as `after`.
 #[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), Lines),
-    responses((status = 200, body = Page<LogLine>)))]
+    responses((status = 200, body = Page<WorkflowEventView>)))]
 async fn log(
     State(app): State<App>,
     caller: Caller,
@@ -306,9 +291,8 @@ async fn log(
     let order =
         if asked.before.is_some() { Direction::NewestFirst } else { Direction::OldestFirst };
     let records = app.engine.workflow_log(workflow.id, Span { from, to, order, limit }).await?;
-    let redactor = app.engine.redactor();
-    let lines = records.iter().map(|record| masked(redactor, &LogLine::from(record)));
-    let items = lines.collect::<Result<Vec<_>, _>>()?;
+    let items: Vec<_> = records.iter().map(WorkflowEventView::from).collect();
+    let items = app.engine.masked(&items)?;
     let next = records.last().map(|last| last.no).filter(|last| match order {
         Direction::OldestFirst => *last < to,
         Direction::NewestFirst => *last > from,
@@ -329,8 +313,8 @@ pub(crate) struct Paused {
 
 /// Pauses a workflow when its running task is done
 #[utoipa::path(post, path = "/workflows/{id}/pause", tag = TAG, params(("id" = String, Path)), request_body = Paused,
-    responses((status = 200, description = "It is paused", body = Moved),
-        (status = 202, description = "It pauses at the boundary", body = Moved)))]
+    responses((status = 200, description = "It is paused", body = MoveView),
+        (status = 202, description = "It pauses at the boundary", body = MoveView)))]
 async fn pause(
     State(app): State<App>,
     caller: Caller,
@@ -338,9 +322,9 @@ async fn pause(
     Json(paused): Json<Paused>,
 ) -> Result<Response, Problem> {
     let workflow = ask_pause(&app, &caller, &id, paused).await?;
-    let is_waiting = workflow.status == Status::InProgress;
+    let is_waiting = workflow.status() == Status::InProgress;
     let status = if is_waiting { StatusCode::ACCEPTED } else { StatusCode::OK };
-    json(status, &Moved::of(&workflow))
+    json(status, &MoveView::of(&workflow))
 }
 
 /// Asks for a pause and waits a little for the boundary.
@@ -374,11 +358,14 @@ pub(crate) struct Resume {
     pub(crate) max_tokens: Option<u64>,
     /// What it may cost in total from now on
     pub(crate) max_cost_usd: Option<f64>,
+    /// For how many minutes it may run in total from now on
+    #[schema(minimum = 1)]
+    pub(crate) max_minutes: Option<u32>,
 }
 
 /// Goes on with a paused workflow, in the background
 #[utoipa::path(post, path = "/workflows/{id}/resume", tag = TAG, params(("id" = String, Path)), request_body = Resume,
-    responses((status = 200, body = Moved)))]
+    responses((status = 200, body = MoveView)))]
 async fn resume(
     State(app): State<App>,
     caller: Caller,
@@ -394,29 +381,29 @@ pub(crate) async fn go_on(
     caller: &Caller,
     id: &str,
     resume: Resume,
-) -> Result<Moved, Problem> {
+) -> Result<MoveView, Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
     let workflow = app.workflow(caller, id).await?;
     let from = filled(resume.from.as_deref()).filter(|from| *from != "latest");
-    if resume.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
-        return Err(Problem::new("limit_not_positive", "max_cost_usd is not above 0"));
-    }
+    let minutes = resume.max_minutes.map(f64::from);
+    let budgets = budgets(minutes, resume.max_tokens, resume.max_cost_usd)
+        .map_err(|fault| Problem::new("limit_not_positive", fault.to_string()))?;
     let asked = Resuming {
         from: from.map(str::to_owned),
         agent: filled(resume.with.as_deref()).map(str::to_owned),
-        budgets: Budgets { tokens: resume.max_tokens, cost_usd: resume.max_cost_usd },
+        budgets,
         may_rewind: resume.rewind == Some(true),
     };
     let resumed = app.engine.resume_workflow(&app.program, workflow.id, &asked).await?;
-    let moved = Moved {
+    let moved = MoveView {
         status: "resumed".to_owned(),
         workflow_id: workflow.id.to_string(),
         snapshot_id: Some(resumed.snapshot.id.to_string()),
         diverged: resumed.diverged,
     };
-    masked(app.engine.redactor(), &moved)
+    Ok(app.engine.masked(&moved)?)
 }
 
 /// Why, if there is something to say
@@ -455,7 +442,7 @@ macro_rules! sayings {
             ) -> Result<Response, Problem> {
                 let said: fn($body) -> Said = $said;
                 let workflow = say(&app, &caller, &id, said(body)).await?;
-                ok(&view(&app, &workflow).await?)
+                ok(&app.engine.masked_workflow_view(&workflow).await?)
             }
         )*
     };

@@ -21,6 +21,12 @@ pub(super) fn encode(extras: &Extras, text: &str) -> Result<Option<String>> {
     Ok(Some(if json.len() < SHORTEST { json } else { shortened(&json, text) }))
 }
 
+/// The most common case by far, read without a parser: nothing but the version of the rules.
+pub(super) fn only_rules(kept: &str) -> Option<Extras> {
+    let rules = kept.strip_prefix(r#"{"$rules":"#)?.strip_suffix('}')?.parse().ok()?;
+    Some(Extras { rules, ..Extras::default() })
+}
+
 /// The JSON of what is kept beside a text; `None` where a place is not in it.
 pub(super) fn decode<'a>(kept: &'a str, text: &str) -> Option<Cow<'a, str>> {
     if !kept.contains(MARK) {
@@ -105,6 +111,19 @@ mod tests {
         check("short", "short", false);
         check("", "", false);
         check(&"\\".repeat(200), &"\\".repeat(300), true);
+    }
+
+    #[test]
+    fn the_version_of_the_rules_is_read_as_it_is_kept() {
+        for extras in [
+            Extras { rules: 7, ..Extras::default() },
+            Extras { rules: 7, agent: Some("codex".to_owned()), ..Extras::default() },
+        ] {
+            let kept = encode(&extras, "text").unwrap().unwrap();
+            let read: Extras = serde_json::from_str(&kept).unwrap();
+            assert_eq!(read, extras);
+            assert_eq!(only_rules(&kept), extras.agent.is_none().then_some(extras), "{kept}");
+        }
     }
 
     #[test]

@@ -122,17 +122,25 @@ pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conv
 }
 
 pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
+    Ok(numbered(connection, no)?.into_iter().map(|(_, record)| record).collect())
+}
+
+/// The facts of a session with their numbers. They have no gaps: in place of one that is not there is a mark. A number
+/// that is damaged may be any, so there are no more marks than facts: reading costs by what is there.
+pub(super) fn numbered(connection: &Connection, no: i64) -> Result<Vec<(u32, FactRecord)>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("select {FACT}, sum from fact where session = ?1 order by n"));
     let mut statement = connection.prepare_cached(&SQL)?;
     let found = read(statement.query([no])?)?;
-    let mut facts: Vec<FactRecord> = Vec::with_capacity(found.len());
+    let mut marks = found.len();
+    let mut facts: Vec<(u32, FactRecord)> = Vec::with_capacity(found.len());
     for (n, record) in found {
-        // They are numbered without gaps: one that is not there has been lost.
-        while facts.len() + 1 < n as usize && facts.len() < MOST_MARKS {
-            facts.push(unread(facts.last()));
+        let next = facts.last().map_or(1, |(n, _)| n.saturating_add(1));
+        for lost in (next..n).take(marks) {
+            facts.push((lost, unread(facts.last().map(|(_, record)| record))));
+            marks -= 1;
         }
-        facts.push(record);
+        facts.push((n, record));
     }
     Ok(facts)
 }
@@ -178,8 +186,6 @@ fn first_after(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<u3
     Ok(from)
 }
 
-/// A number of a fact that is damaged may be any: so many marks are made for it at most.
-const MOST_MARKS: usize = 10_000;
 const FACT: &str = "session, n, after, at, what";
 const FACT_COLUMNS: usize = 5;
 

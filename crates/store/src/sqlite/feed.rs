@@ -43,17 +43,26 @@ fn page(connection: &Connection, after: u64, user: Option<&str>, limit: u32) -> 
     while page.events.len() < limit as usize
         && let Some(row) = found.next()?
     {
-        page.upto = u64::try_from(row.get::<_, i64>(0)?).unwrap_or(page.upto);
-        // A line that is damaged names nothing that could be looked at.
-        if !sums::is_intact(row, 8) {
-            continue;
+        let no = u64::try_from(row.get::<_, i64>(0)?).unwrap_or(page.upto);
+        let before = page.events.last().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
+        // Numbers have no gaps: what is missing was there.
+        if no > page.upto + 1 {
+            page.events.push(damaged(no - 1, before));
         }
-        let event = read(row)?;
-        if user.is_none_or(|user| event.user == user) {
+        page.upto = no;
+        let event = if sums::is_intact(row, 8) { read(row).ok() } else { None };
+        let event = event.unwrap_or_else(|| damaged(no, before));
+        if event.kind == Kind::Damaged || user.is_none_or(|user| event.user == user) {
             page.events.push(event);
         }
     }
     Ok(page)
+}
+
+/// What stands for a line that cannot be read. It may be anybody's, so everybody is given it.
+fn damaged(no: u64, at: Timestamp) -> FeedEvent {
+    let (session, workflow, user) = (None, None, String::new());
+    FeedEvent { no, at, kind: Kind::Damaged, user, session, workflow, first: 0, last: 0 }
 }
 
 fn read(row: &Row<'_>) -> Result<FeedEvent> {

@@ -30,6 +30,7 @@ mod talks;
 mod tokens;
 mod upkeep;
 mod usage;
+mod wal;
 mod words;
 mod workflows;
 mod writer;
@@ -72,15 +73,23 @@ pub(crate) struct SqliteStore {
     /// Tells whether anybody has written, this process too: it is no connection that writes.
     watcher: Mutex<Option<Connection>>,
     folded: Arc<workflows::Cache>,
+    /// What was found wrong when it was opened.
+    warning: Option<String>,
 }
 
 impl SqliteStore {
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        // Before anything is recovered.
+        let warning = wal::look(path)?;
         if !connection::check_file(path)? {
             connection::create(path)?;
             schema::migrate(path, schema::STEPS)?;
         }
         let mut reader = connection::reader(path)?;
+        if warning.is_some() {
+            // What is left of the damaged log must not be taken for a part of what is written next.
+            writer::fold_log(&connection::writer(path)?, "truncate");
+        }
         if schema::version(&reader, path, schema::STEPS.len())? < schema::STEPS.len() {
             drop(reader);
             schema::migrate(path, schema::STEPS)?;
@@ -94,6 +103,7 @@ impl SqliteStore {
             starting: Mutex::new(()),
             watcher: Mutex::new(None),
             folded: Arc::default(),
+            warning,
         })
     }
 
@@ -104,6 +114,7 @@ impl SqliteStore {
         let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.writer.get().is_none() {
             let writer = Writer::spawn(&self.path, self.file.clone())?;
+            // Nobody else sets it meanwhile.
             drop(self.writer.set(writer));
         }
         self.writer.get().ok_or_else(|| Error::Failed("the writer did not start".into()))
@@ -332,6 +343,7 @@ impl Finding for SqliteStore {
 impl Upkeep for SqliteStore {
     async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<bool> {
         self.write(move |connection| upkeep::purge(connection, id, seq, at)).await?;
+        self.folded.clear();
         let fold_log = |connection: &mut Connection| Ok(writer::fold_log(connection, "truncate"));
         self.writer()?.maintain(fold_log).await
     }
@@ -362,6 +374,15 @@ impl Upkeep for SqliteStore {
         self.write(move |connection| rebuild::take_in(connection, dump)).await
     }
 
+    async fn replace(&self, dump: Dump, expected: (Seq, u32)) -> Result<bool> {
+        let no = self.read(|connection| Ok(rows::session_by_id(connection, dump.id)?.no))?;
+        if claims::is_driven(&self.path, no)? {
+            return Ok(false);
+        }
+        let path = self.path.clone();
+        self.write(move |connection| upkeep::replace(connection, &path, dump, expected)).await
+    }
+
     async fn backup(&self, to: &Path) -> Result<()> {
         upkeep::copy(&connection::reader(&self.path)?, to)
     }
@@ -370,7 +391,12 @@ impl Upkeep for SqliteStore {
         // On a connection that has searched before, SQLite compares the index with what it was then.
         let mut reader = connection::reader(&self.path)?;
         let state = reader.transaction()?;
-        upkeep::check(&state)
+        let health = upkeep::check(&state)?;
+        Ok(Health { damaged_logs: wal::kept(&self.path), ..health })
+    }
+
+    async fn warning(&self) -> Result<Option<String>> {
+        Ok(self.warning.clone())
     }
 
     async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>> {

@@ -71,9 +71,9 @@ fn unreadable(connection: &Connection, all: &mut Vec<Bad>) -> Result<()> {
                 Ok(true)
             })?;
         }
-        for (n, record) in (1i64..).zip(facts::facts(connection, no)?) {
+        for (n, record) in facts::numbered(connection, no)? {
             if facts::is_damaged(&record.fact) && !facts::is_set_aside(&record.fact) {
-                add("fact", vec![no, n]);
+                add("fact", vec![no, i64::from(n)]);
             }
         }
     }
@@ -368,7 +368,7 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
         }
         ("feed", Some(no)) => {
             connection.execute(
-                "update feed set user = '', kind = 'SESSION_CHANGED', session = null, workflow = null, first = 0,
+                "update feed set user = '', kind = 'DAMAGED', session = null, workflow = null, first = 0,
                     last = 0, at = 0, sum = null where no = ?1",
                 [no],
             )?;

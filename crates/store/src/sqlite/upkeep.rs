@@ -9,6 +9,7 @@ use rethread_domain::feed::Kind;
 use rethread_domain::message::Extras;
 use rethread_domain::{Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
+use serde_json::Value;
 
 use super::connection::{self, beside};
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::crash;
 use crate::error::{Error, Result};
-use crate::types::{Health, Usage};
+use crate::types::{Dump, Health, Usage};
 
 /// What a title becomes that was made from a purged message, where nothing else gives one.
 const UNTITLED: &str = "untitled";
@@ -34,11 +35,14 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
         .query_row([place], rows::message)
         .optional()?
         .ok_or_else(missing)?;
+    let sharers = sharers(connection, place)?;
+    let ids: Vec<SessionId> = sharers.iter().map(|sharer| sharer.session.id).collect();
+    workflows::purge(connection, &ids, seq, &all_of(connection, &message), at)?;
     clear_message(connection, place, &message, at)?;
     if message.damage.is_some() {
         repair::forget(connection, place, &id.to_string())?;
     }
-    for mut sharer in sharers(connection, place)? {
+    for mut sharer in sharers {
         rewrite_facts(connection, &sharer, seq, &message)?;
         claims::forget_answers(connection, sharer.no)?;
         facts::add_told(connection, &mut sharer, &Fact::Purged { seq }, at)?;
@@ -48,6 +52,34 @@ pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timest
     index::merge(connection)?;
     crash::point("purge.done");
     Ok(())
+}
+
+/// All that a message says: its text, and what its tools were given and gave. Nothing where it is damaged.
+fn all_of(connection: &Connection, message: &MessageRow) -> String {
+    if message.damage.is_some() {
+        return String::new();
+    }
+    let body = &message.message.body;
+    let mut text = match message.blob {
+        Some(blob) => blob::read(connection, blob)
+            .unwrap_or_else(|_| format!("{}\n{}", body.head(), body.tail())),
+        None => body.head().to_owned(),
+    };
+    let extras = serde_json::to_value(&message.message.extras);
+    add_texts(&extras.unwrap_or_default(), &mut text);
+    text
+}
+
+fn add_texts(value: &Value, text: &mut String) {
+    match value {
+        Value::String(more) => {
+            text.push('\n');
+            text.push_str(more);
+        }
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, text)),
+        Value::Object(fields) => fields.values().for_each(|value| add_texts(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => (),
+    }
 }
 
 fn clear_message(
@@ -93,7 +125,7 @@ fn rewrite_facts(
     message: &MessageRow,
 ) -> Result<()> {
     let made = rethread_domain::summary::title(message.message.body.head());
-    for (n, record) in (1u32..).zip(facts::facts(connection, row.no)?) {
+    for (n, record) in facts::numbered(connection, row.no)? {
         let cleaned = match record.fact {
             Fact::Summarised { conversation, summary } if summary.speaks_of(seq) => {
                 Fact::Summarised { conversation, summary: summary.without(seq) }
@@ -177,6 +209,30 @@ pub(super) fn erase(connection: &Connection, store: &Path, row: &SessionRow) -> 
     Ok(())
 }
 
+/// Puts another log in place of a session's own, unless it changed or somebody depends on its numbers.
+pub(super) fn replace(
+    connection: &Connection,
+    store: &Path,
+    dump: Dump,
+    expected: (Seq, u32),
+) -> Result<bool> {
+    let row = rows::session_by_id(connection, dump.id)?;
+    let is_used: bool = connection.query_row(
+        "select exists (select 1 from segment where session = ?1 or source = ?1)
+            or exists (select 1 from underway where session = ?1)
+            or exists (select 1 from quarantine where session = ?2)
+            or exists (select 1 from workflow_session where session = ?2)",
+        (row.no, dump.id.to_string()),
+        |row| row.get(0),
+    )?;
+    if is_used || (row.session.last_seq, row.session.facts) != expected {
+        return Ok(false);
+    }
+    erase(connection, store, &row)?;
+    rebuild::take_in(connection, dump)?;
+    Ok(true)
+}
+
 /// Brings what forks have of a session into the index: once it is gone, no row tells that the index lacks it. Mostly
 /// there is nothing to do, unless the index was begun anew since the fork.
 fn index_shared(connection: &Connection, no: i64) -> Result<()> {
@@ -220,6 +276,7 @@ fn sweep(connection: &Connection, no: i64) -> Result<()> {
 /// A consistent copy of an open store, in a file of its own that appears when it is whole.
 pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
     let half = beside(to, ".part");
+    // There is one only after a crash; one that stays in the way fails what follows.
     drop(fs::remove_file(&half));
     let copied = copy_into(source, &half).and_then(|()| {
         fs::File::open(&half)?.sync_all()?;
@@ -229,6 +286,7 @@ pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
         Ok(fs::File::open(folder)?.sync_all()?)
     });
     if copied.is_err() {
+        // What went wrong before is told.
         drop(fs::remove_file(&half));
     }
     copied
@@ -287,6 +345,7 @@ fn keep_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
             Ok(aside)
         }
         Err(error) => {
+            // What went wrong before is told.
             drop(fs::remove_file(&aside));
             Err(error)
         }

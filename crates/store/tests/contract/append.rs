@@ -64,6 +64,7 @@ fn everything_about_a_message_is_read_back() {
                 tool_calls: Some(serde_json::json!([{"name": "read"}])),
                 usage: Some(Usage { input_tokens: 5, output_tokens: 7, cost_usd: Some(0.25) }),
                 secrets: Vec::new(),
+                rules: 1,
                 other,
             },
             ..tool("a\u{0}b \u{202e}ü\r\n```\n数据库")

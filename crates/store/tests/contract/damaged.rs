@@ -1,5 +1,6 @@
 //! A record that is damaged is named, shown as damaged, mended or set aside; everything else stays as it is.
 
+use rethread_domain::feed::Kind;
 use rethread_domain::message::{Extras, NewMessage, Usage};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::{Record, Repaired};
@@ -207,6 +208,36 @@ fn a_damaged_fact_and_a_damaged_long_text_are_contained() {
             store.expect_sound().await;
             assert_eq!(store.texts(id).await.len(), 5);
         }
+    });
+}
+
+#[test]
+fn a_line_of_the_feed_that_is_damaged_or_missing_is_told_to_everybody_who_follows() {
+    on_each(async |store| {
+        let id = filled(store).await;
+        for text in ["one", "two", "three"] {
+            store.add(id, vec![user(text)]).await.unwrap();
+        }
+        let whole = store.feed(0, None, 100).await.unwrap().events;
+        let last = whole.last().unwrap().no;
+        rot(store, "feed", "user = 'somebody else'", &format!("no = {}", last - 2));
+        raw(store).execute("delete from feed where no = ?1", [last - 1]).unwrap();
+        let owner = whole[0].user.clone();
+        for user in [None, Some(owner.as_str()), Some("a stranger")] {
+            let page = store.feed(0, user, 100).await.unwrap();
+            let damaged = page.events.iter().filter(|event| event.kind == Kind::Damaged);
+            let numbers: Vec<u64> = damaged.map(|event| event.no).collect();
+            assert_eq!(numbers, [last - 2, last - 1], "{user:?}");
+            assert!(user == Some("a stranger") || page.events.len() == whole.len());
+            assert_eq!(page.upto, last);
+            // Whoever has read up to there is given what comes next, and nothing twice.
+            let rest = store.feed(last - 2, user, 100).await.unwrap().events;
+            assert_eq!(rest[0].kind, Kind::Damaged);
+        }
+        // A repair does not make another event of it.
+        store.repair(None, at(1)).await.unwrap();
+        let page = store.feed(0, Some("a stranger"), 100).await.unwrap();
+        assert_eq!(page.events.iter().filter(|one| one.kind == Kind::Damaged).count(), 2);
     });
 }
 

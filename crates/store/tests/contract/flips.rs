@@ -153,7 +153,9 @@ async fn shown(store: &Arc<dyn Store>, known: &Known) -> Shown {
     let events =
         told(events).and_then(|text| if text.contains("damaged") { Err(text) } else { Ok(text) });
     all.insert("events".into(), events);
-    all.insert("feed".into(), told(store.feed(0, None, 100).await));
+    let feed = told(store.feed(0, None, 100).await);
+    let feed = feed.and_then(|text| if text.contains("Damaged") { Err(text) } else { Ok(text) });
+    all.insert("feed".into(), feed);
     let days = UsageFilter {
         from: jiff::civil::date(1970, 1, 1),
         to: jiff::civil::date(2100, 1, 1),

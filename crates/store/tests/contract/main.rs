@@ -9,6 +9,7 @@ mod bytes;
 mod claims;
 mod crashes;
 mod damaged;
+mod damaged_log;
 mod feed;
 mod flips;
 mod forks;

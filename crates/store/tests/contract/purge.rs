@@ -7,8 +7,13 @@ use rethread_domain::search::Filter;
 use rethread_domain::{Fact, SessionId};
 use rethread_store::{Error, RecallRequest, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, user};
+use rethread_workflow::{
+    Decision, DecisionKind, Ended, Event, Outcome, Phase, Question, Source, TestState, Trigger,
+    Used,
+};
 
 use crate::on_each;
+use crate::workflows::create;
 
 /// Stands in nothing else.
 const SECRET: &str = "hunter2xyzzy";
@@ -202,5 +207,89 @@ fn a_title_that_a_person_gave_stays() {
         store.purge(id, 1, at(1)).await.unwrap();
         assert_eq!(store.session(id).await.unwrap().title.as_deref(), Some("Mine"));
         expect_gone(store, &[id]).await;
+    });
+}
+
+/// Everything that a workflow can quote of the message that [`secret`] makes, which is the second one of a session.
+fn quoting(session: SessionId) -> Vec<Event> {
+    let task = || "one".to_owned();
+    let why = || format!("the agent said: the password for the error log is {SECRET}");
+    let source = Source { by: "model".to_owned(), session: Some(session), messages: vec![2] };
+    let question = Question::TaskFailed { task: task(), why: why() };
+    let tests = TestState {
+        phase: Phase::Red,
+        failing: vec!["login".to_owned()],
+        output: format!("running 1 test\nrefused: {SECRET}\ntest login ... FAILED\n"),
+        ..TestState::default()
+    };
+    vec![
+        Event::TaskBegan { task: task(), attempt: 1, session, agent: "codex".to_owned() },
+        Event::Decided(Decision {
+            id: "d1".to_owned(),
+            at: at(1),
+            task: Some(task()),
+            kind: DecisionKind::Approach,
+            what: "Signs in with the shared account".to_owned(),
+            why: String::new(),
+            alternatives: Vec::new(),
+            source,
+        }),
+        Event::TaskEnded(Ended {
+            task: task(),
+            attempt: 1,
+            outcome: Outcome::Failed { why: why() },
+            used: Used::default(),
+            tests: Some(tests),
+        }),
+        Event::Asked(question.clone()),
+        Event::Answered { question, yes: true, why: Some("try again".to_owned()) },
+        Event::PauseAsked { trigger: Trigger::Pause, reason: why(), now: true },
+    ]
+}
+
+#[test]
+fn what_workflows_quote_of_it_goes_too() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("Hello there"), secret(), assistant("Thank you")]).await.unwrap();
+        let workflow = create(&**store).await;
+        store.append_events(workflow, 1, None, quoting(id), at(2)).await.unwrap();
+        // Somebody else has the workflow in memory.
+        let other = store.open_again().await;
+        assert!(
+            format!("{:?}", other.workflow(workflow).await.unwrap()).contains("shared account")
+        );
+        store.purge(id, 2, at(50)).await.unwrap();
+        for reader in [&**store, &*other] {
+            let events = reader.workflow_events(workflow, 0).await.unwrap();
+            let state = reader.workflow(workflow).await.unwrap();
+            let seen = format!("{events:?} {state:?}");
+            assert!(!seen.contains(SECRET) && !seen.contains("shared account"), "{seen}");
+            assert!(seen.contains("[purged]") && seen.contains("test login ... FAILED"), "{seen}");
+            assert_eq!(state.questions, [], "the question and its answer are still the same");
+            let told = Event::Purged { session: id, message: 2 };
+            assert_eq!(events.last().map(|record| &record.event), Some(&told));
+        }
+        assert!(!store.holds("shared account"));
+        expect_gone(store, &[id]).await;
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_workflow_that_quotes_nothing_of_it_stays_as_it_is() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("Hello there"), secret()]).await.unwrap();
+        let (workflow, other) = (create(&**store).await, create(&**store).await);
+        let began = quoting(id).remove(0);
+        store.append_events(workflow, 1, None, vec![began], at(2)).await.unwrap();
+        let before = [workflow, other].map(|id| store.workflow_events(id, 0));
+        let before = futures::future::join_all(before).await;
+        store.purge(id, 2, at(50)).await.unwrap();
+        for (id, before) in [workflow, other].into_iter().zip(before) {
+            assert_eq!(store.workflow_events(id, 0).await.unwrap(), before.unwrap());
+        }
+        store.expect_sound().await;
     });
 }

@@ -68,7 +68,7 @@ fn what_happened_is_read_back_and_summed_up() {
         let id = WorkflowId::generate();
         let first = vec![Event::Created(charter("anna", "/a")), planned(&["one", "two"])];
         let created = store.create_workflow(id, first, at(1)).await.unwrap();
-        assert_eq!((created.events, created.status), (2, Status::Pending));
+        assert_eq!((created.events, created.status()), (2, Status::Pending));
         assert_eq!(store.workflow(id).await.unwrap(), created);
         let session = SessionId::generate();
         let more = vec![STARTED, began("one", session), ended("one")];

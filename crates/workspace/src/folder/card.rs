@@ -3,6 +3,7 @@
 //! The lines have a fixed order and `version` is the last of them, so that a union merge of two versions, in which a
 //! field stands twice, is still JSON.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
@@ -101,7 +102,38 @@ impl Card {
         }
     }
 
+    /// The descriptions of several sessions that were merged into one file. A union merge puts the lines of one side before
+    /// those of the other: a field that stands there once for each session belongs to them in the order of their ids.
+    pub(super) fn parse_each(bytes: &[u8], path: &Path) -> Result<Vec<Self>, Error> {
+        let (entries, version) = Self::entries(bytes, path)?;
+        let count = |name: &str| entries.iter().filter(|(key, _)| key == name).count();
+        let sessions = count("id");
+        let mut each = Vec::new();
+        for index in 0..sessions {
+            let mut seen: HashMap<&str, usize> = HashMap::new();
+            let own = entries.iter().filter(|(key, _)| {
+                let place = seen.entry(key).or_default();
+                *place += 1;
+                count(key) != sessions || *place == index + 1
+            });
+            each.push(Self::from_entries(own.cloned().collect(), version, path)?);
+        }
+        Ok(each)
+    }
+
     pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let (entries, version) = Self::entries(bytes, path)?;
+        match Self::from_entries(entries, version, path) {
+            // A later version may have changed what we look for.
+            Err(_) if version > Self::VERSION => {
+                let path = path.to_owned();
+                Err(Error::Newer { path, found: version, known: Self::VERSION })
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn entries(bytes: &[u8], path: &Path) -> Result<(Vec<(String, Value)>, u32), Error> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let text = std::str::from_utf8(bytes).map_err(|_| bad(path, None, "it is not UTF-8"))?;
         if let Some(line) = conflict(text) {
@@ -112,14 +144,7 @@ impl Card {
             bad(path, None, &why)
         })?;
         let version = version(&entries, path)?;
-        match Self::from_entries(entries, version, path) {
-            // A later version may have changed what we look for.
-            Err(_) if version > Self::VERSION => {
-                let path = path.to_owned();
-                Err(Error::Newer { path, found: version, known: Self::VERSION })
-            }
-            outcome => outcome,
-        }
+        Ok((entries, version))
     }
 
     fn from_entries(

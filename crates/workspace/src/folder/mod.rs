@@ -136,6 +136,15 @@ impl Folder {
         }
     }
 
+    /// What `session.json` says of each session that it names: several where those of two sessions were merged into one.
+    pub fn cards(&self) -> Result<Vec<Card>, Error> {
+        let Some(session) = &self.session else { return Ok(Vec::new()) };
+        match read_whole(session, CARD, card::LARGEST)? {
+            Some(bytes) => Card::parse_each(&bytes, &session.shown(CARD)),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// By what the log is known to be unchanged; `None` without a log.
     pub fn stamp(&self) -> Result<Option<Stamp>, Error> {
         self.stamp_of(LOG)

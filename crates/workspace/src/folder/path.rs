@@ -63,6 +63,11 @@ impl FolderPath {
         Self::from_parts(date, &format!("{number:03}-{}-{topic}", kind.replace('-', "_")))
     }
 
+    /// The same day, number and kind with another topic.
+    pub fn with_topic(&self, topic: &str) -> Result<Self, Error> {
+        Self::compose(self.date(), self.number, &self.kind, topic)
+    }
+
     pub fn date(&self) -> &str {
         let start = CONVERSATIONS.len() + 1;
         &self.text[start..start + 10]

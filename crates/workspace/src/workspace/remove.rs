@@ -54,7 +54,7 @@ impl Workspace {
 
     /// Gives a session's folder another topic, on the same day; the path that it has then.
     pub fn rename(&self, from: &FolderPath, topic: &str) -> Result<FolderPath, Error> {
-        let to = FolderPath::compose(from.date(), from.number(), from.kind(), topic)?;
+        let to = from.with_topic(topic)?;
         if to == *from {
             return Ok(to);
         }

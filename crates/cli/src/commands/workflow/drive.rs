@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
-use rethread_engine::workflows::{Report, Resuming, WorkflowView};
+use rethread_engine::program::Fault;
+use rethread_engine::workflows::{Report, Resuming, budgets};
 use rethread_workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 
 use super::told;
@@ -15,7 +16,7 @@ use crate::chat::Person;
 use crate::cli::App;
 use crate::output;
 
-/// How often is looked, while a limit is waited for, whether somebody did something else.
+/// How often the clock is looked at while a limit is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Run a workflow that was started elsewhere
@@ -46,11 +47,14 @@ pub(crate) struct Budget {
     /// Pause before a task with which the whole workflow would cost more than this
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
+    /// Pause when the whole workflow has run for this long
+    #[arg(long, value_name = "MINUTES")]
+    max_minutes: Option<f64>,
 }
 
-impl From<Budget> for Budgets {
-    fn from(given: Budget) -> Self {
-        Self { tokens: given.max_tokens, cost_usd: given.max_cost }
+impl Budget {
+    pub(crate) fn checked(self) -> Result<Budgets, Fault> {
+        budgets(self.max_minutes, self.max_tokens, self.max_cost)
     }
 }
 
@@ -86,7 +90,7 @@ impl Args {
             let asked = Resuming {
                 from: Some(snapshot.clone()),
                 agent: self.with,
-                budgets: self.budgets.into(),
+                budgets: self.budgets.checked()?,
                 may_rewind: self.rewind,
             };
             let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
@@ -117,32 +121,34 @@ pub(crate) async fn drive(
     let mut first = first;
     loop {
         let workflow = Box::pin(run(app, id, first.take())).await?;
-        match (workflow.status, workflow.until) {
+        match (workflow.status(), workflow.pause().and_then(|pause| pause.until)) {
             (Status::Paused, Some(until)) if waits => {
                 told::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
-                    return Ok(finish(app, &app.engine.workflow(id).await?));
+                    return finish(app, &app.engine.workflow(id).await?).await;
                 }
                 first = Some(app.engine.latest_resumption(workflow).await?);
             }
-            _ => return Ok(finish(app, &workflow)),
+            _ => return finish(app, &workflow).await,
         }
     }
 }
 
 /// Waits until a limit is lifted; `false` where the person does not want to, or somebody did something else with it.
 async fn wait(app: &App, workflow: &Workflow, until: jiff::Timestamp) -> anyhow::Result<bool> {
+    let mut changes = app.engine.changes();
     loop {
         let left = until.duration_since(app.engine.clock().now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
         tokio::select! {
-            () = tokio::time::sleep(left.min(LOOK_EVERY)) => (),
+            // The clock may be set meanwhile.
+            () = changes.within(left.min(LOOK_EVERY)) => (),
             _ = tokio::signal::ctrl_c() => return Ok(false),
         }
         if app.engine.workflow(workflow.id).await?.events != workflow.events {
             return Ok(false);
         }
-        if left <= LOOK_EVERY {
+        if until <= app.engine.clock().now() {
             return Ok(true);
         }
     }
@@ -187,18 +193,14 @@ async fn ask_to_pause(app: &App, id: WorkflowId, now: bool) {
     }
 }
 
-fn finish(app: &App, workflow: &Workflow) -> ExitCode {
-    if app.json {
-        output::json(&WorkflowView::from(workflow));
-    } else {
-        output::data(&told::rests(workflow));
-    }
-    match workflow.status {
+async fn finish(app: &App, workflow: &Workflow) -> anyhow::Result<ExitCode> {
+    told::whole(app, workflow).await?;
+    Ok(match workflow.status() {
         Status::Completed | Status::Paused | Status::InProgress | Status::Pending => {
             ExitCode::SUCCESS
         }
         Status::Blocked | Status::Failed | Status::Cancelled => ExitCode::FAILURE,
-    }
+    })
 }
 
 /// Leaves the work to a process of its own, and says so.
@@ -209,7 +211,7 @@ pub(super) async fn detached(
 ) -> anyhow::Result<ExitCode> {
     let workflow = app.engine.run_in_background(app.program().as_ref(), id, first).await?;
     if app.json {
-        output::json(&WorkflowView::from(&workflow));
+        output::json(&app.engine.workflow_view(&workflow).await?);
     } else {
         output::note(format_args!(
             "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows how it stands, `rethread workflow logs -f {0}` follows it.",
@@ -217,6 +219,11 @@ pub(super) async fn detached(
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nothing runs for so many seconds")]
+fn in_minutes(seconds: u64) -> String {
+    format!("--max-minutes={}", seconds as f64 / 60.0)
 }
 
 /// What is done first, as the process in the background is told it.
@@ -229,6 +236,7 @@ pub(crate) fn wish(first: &Command) -> Vec<String> {
             words.extend((!rewind.is_empty()).then(|| "--rewind".to_owned()));
             words.extend(budgets.tokens.map(|most| format!("--max-tokens={most}")));
             words.extend(budgets.cost_usd.map(|most| format!("--max-cost={most}")));
+            words.extend(budgets.seconds.map(in_minutes));
             return words;
         }
         Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),

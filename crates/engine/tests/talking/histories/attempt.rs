@@ -1,5 +1,6 @@
 //! One turn in our process, from an open to its end.
 
+use futures::FutureExt as _;
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{Answer, OpenOptions, Progress, Talk};
 use rethread_engine::{Engine, Error};
@@ -28,6 +29,8 @@ pub(super) async fn attempt(
             Err(error) => return Seen { talk: None, outcome: Err(error) },
         },
     };
+    // A turn in which we died may have left word that its agent waits.
+    let _left = who.waiting.notified().now_or_never();
     let prompt = format!("{request} please");
     let cancel = CancellationToken::new();
     let mut view = |progress: Progress<'_>| {
@@ -38,6 +41,7 @@ pub(super) async fn attempt(
     let outcome = {
         let mut sending = std::pin::pin!(talk.say(&prompt, &cancel, &mut view));
         tokio::select! {
+            biased;
             outcome = &mut sending => outcome,
             () = who.waiting.notified() => {
                 cancel.cancel();

@@ -88,6 +88,30 @@ impl History {
         }
     }
 
+    /// What was said without us is taken in once, where it was looked at, and with everything that came before the
+    /// request.
+    pub(super) fn check_natively(
+        &mut self,
+        conversation: usize,
+        expected: &Expected,
+        held_before: Option<&Holding>,
+    ) {
+        let log: Vec<String> = self.log(conversation).iter().flat_map(message_marks).collect();
+        let count = |mark: &String| log.iter().filter(|one| *one == mark).count();
+        assert!(self.natively.values().flatten().all(|mark| count(mark) < 2), "taken in twice");
+        let agents = &self.agents;
+        let is_asked = |native: &String| {
+            agents.iter().any(|agent| agent.state().prompts.iter().any(|one| one.native == *native))
+        };
+        let Some(native) = held_before.map(|held| &held.native).filter(|one| is_asked(one)) else {
+            return;
+        };
+        let Some(said) = self.natively.remove(native) else { return };
+        if matches!(expected.opened, Some(("loaded", _))) {
+            assert!(said.iter().all(|mark| count(mark) == 1), "{said:?} is not in {log:?}");
+        }
+    }
+
     /// What was shown is kept, whatever happens.
     pub(super) fn check_shown(&self, conversation: usize, shown: &[Update]) {
         let mut kept: BTreeSet<String> = BTreeSet::new();

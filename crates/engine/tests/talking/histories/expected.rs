@@ -36,7 +36,12 @@ impl History {
                 let native = begun.holding.map(|holding| holding.native);
                 native.as_ref() == Some(&holding.native) && begun.keeps_request != Some(false)
             });
-            if is_left || holding.in_doubt.is_some() {
+            let state = self.agents[agent].state();
+            let native = state.natives.get(&holding.native);
+            let is_as_left = can.list && holding.left_at.is_some();
+            let is_as_left = is_as_left && native.is_some_and(|native| !native.is_changed);
+            drop(state);
+            if is_left || holding.in_doubt.is_some() || !is_as_left {
                 // What it holds is looked at.
                 ways.reverse();
             }

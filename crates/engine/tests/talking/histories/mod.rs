@@ -28,10 +28,17 @@ use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 use rethread_store::{Append, Begun};
 use rethread_testkit::message;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
 
 /// More of them, for a long run: `HISTORIES=100000 cargo test …`.
 fn histories() -> u32 {
-    option_env!("HISTORIES").map_or(2_000, |text| text.parse().expect("HISTORIES is a number"))
+    given("HISTORIES").unwrap_or(2_000)
+}
+
+fn given<T: FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var_os(name)?.into_string().ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 const AT_ONCE: u32 = 2;
@@ -60,6 +67,8 @@ struct History {
     ended: BTreeSet<String>,
     /// The marks of what others said while a turn ran.
     meanwhile: BTreeSet<String>,
+    /// The marks of what was said in each own session of an agent without us, since we were last in it.
+    natively: BTreeMap<String, Vec<String>>,
 }
 
 impl History {
@@ -75,6 +84,7 @@ impl History {
             interrupted: BTreeSet::new(),
             ended: BTreeSet::new(),
             meanwhile: BTreeSet::new(),
+            natively: BTreeMap::new(),
         }
     }
 
@@ -123,6 +133,7 @@ impl History {
                     self.agents[agent].state().natives.remove(&holding.native);
                 }
             }
+            Step::Natively { conversation, agent } => self.natively(conversation, agent),
             Step::Second { conversation } => self.second(conversation).await,
             Step::Tidy => self.tidy().await,
             Step::Record { conversation } => {
@@ -133,6 +144,18 @@ impl History {
         for conversation in 0..2 {
             self.check_turns(conversation);
         }
+    }
+
+    /// Somebody talks in the agent's own program, while we do not.
+    fn natively(&mut self, conversation: usize, agent: usize) {
+        let is_open = self.open.get(&conversation).is_some_and(|open| open.agent == agent);
+        let Some(holding) = self.holding(conversation, agent).filter(|_| !is_open) else { return };
+        let said = [self.mark(), self.mark()];
+        let [request, answer] = said.each_ref().map(|mark| format!("{mark} said natively"));
+        self.agents[agent].told_natively(&holding.native, &request, &answer);
+        // Where it stands among what others said meanwhile, nobody can tell.
+        self.meanwhile.extend(said.clone());
+        self.natively.entry(holding.native).or_default().extend(said);
     }
 
     /// What somebody else says.
@@ -263,6 +286,7 @@ impl History {
         self.world.fate.set(None);
         self.world.watched.forget();
         self.check_prompts(conversation, agent, &request);
+        self.check_natively(conversation, &expected, held_before.as_ref());
         self.check_shown(conversation, &shown);
         let is_asked = self.log(conversation).iter().any(|one| message_marks(one) == [&*request]);
         let Some(Seen { talk, outcome }) = seen else {
@@ -305,9 +329,10 @@ async fn live(home: &Home, abilities: [&'static str; 2], steps: Vec<Step>) {
 #[test]
 #[expect(clippy::print_stderr, reason = "a failure is told with its seed")]
 fn each_own_session_of_an_agent_knows_each_record_once_and_in_order() {
-    // Other histories: `SEED=… cargo test …`.
-    let seed = format!("{:0>32}", option_env!("SEED").unwrap_or("1"));
-    eprintln!("seed {seed}");
+    // Others in each run, unless a seed is given: `RETHREAD_SEED=… cargo test …`.
+    let seed = given("RETHREAD_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    eprintln!("RETHREAD_SEED={seed}");
+    let seed = format!("{seed:0>32}");
     std::thread::scope(|scope| {
         for part in 0..AT_ONCE {
             let mut seed: Vec<u8> = seed.bytes().take(32).collect();

@@ -25,6 +25,11 @@ pub(super) enum Step {
         conversation: usize,
         agent: usize,
     },
+    /// Somebody talks in the agent's own session of a conversation, in the agent's own program.
+    Natively {
+        conversation: usize,
+        agent: usize,
+    },
     /// Somebody else wants the conversation, too.
     Second {
         conversation: usize,
@@ -135,6 +140,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (0..2_usize).prop_map(|agent| Step::Dies { agent }),
         1 => (0..2_usize, 0..2_usize)
             .prop_map(|(conversation, agent)| Step::Loses { conversation, agent }),
+        2 => (0..2_usize, 0..2_usize)
+            .prop_map(|(conversation, agent)| Step::Natively { conversation, agent }),
         1 => (0..2_usize).prop_map(|conversation| Step::Second { conversation }),
         1 => Just(Step::Tidy),
         1 => (0..2_usize).prop_map(|conversation| Step::Record { conversation }),
@@ -143,6 +150,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 
 pub(super) fn ability() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
+        "resume load list keeps",
+        "resume load list",
         "resume load keeps",
         "resume load",
         "resume keeps",

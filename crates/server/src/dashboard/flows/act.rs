@@ -14,7 +14,7 @@ use crate::dashboard::frame::back;
 use crate::dashboard::posted::Posted;
 use crate::dashboard::words::{self, some};
 use crate::extract::At;
-use crate::problem::{Code, Problem};
+use crate::problem::{Problem, ProblemCode};
 use crate::routes::answers::{self, Said};
 use crate::routes::workflows::{self, Paused, Resume};
 use crate::state::App;
@@ -46,12 +46,12 @@ pub(super) async fn start(
         Err(problem) => Err(problem),
     };
     match begun {
-        Ok(workflow) => ended(&workflow.id.to_string(), Ok("started")),
+        Ok((workflow, _)) => ended(&workflow.id.to_string(), Ok("started")),
         Err(problem) if is_told_beside(&problem) => {
             let form = Start::again(&app, fields, &problem)?;
             let mut page = list::with(&app, &caller, list::Asked::default(), form).await?;
             *page.status_mut() = problem.status();
-            page.extensions_mut().insert(Code(problem.code));
+            page.extensions_mut().insert(ProblemCode(problem.code));
             Ok(page)
         }
         Err(problem) => Err(problem),
@@ -74,7 +74,7 @@ pub(super) async fn pause(
     let paused = Paused { reason: some(&wish.reason), now: Some(wish.now.is_some()) };
     let done = workflows::ask_pause(&app, &caller, &id, paused).await;
     let told = |status| if status == Status::InProgress { "pausing" } else { "paused" };
-    ended(&id, done.map(|workflow| told(workflow.status)))
+    ended(&id, done.map(|workflow| told(workflow.status())))
 }
 
 #[derive(Debug, Deserialize)]

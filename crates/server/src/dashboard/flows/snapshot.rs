@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use rethread_engine::views::SnapshotView;
 use rethread_workflow::Workflow;
 
 use super::list::titled;
@@ -15,7 +16,6 @@ use crate::extract::At;
 use crate::problem::Problem;
 use crate::routes::snapshots::{found, rows, view};
 use crate::state::App;
-use crate::views::snapshot::SnapshotView;
 
 /// Another snapshot, to compare with.
 pub(super) struct Other {

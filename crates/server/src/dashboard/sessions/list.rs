@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::search::{Clause, Filter, Query};
 use rethread_domain::{Session, SessionId, Status};
+use rethread_engine::views::HitView;
 use rethread_engine::{ListFilter, Search, Stop};
 use serde::Deserialize;
 
@@ -16,7 +17,6 @@ use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
 use crate::routes::sessions::scope;
 use crate::state::App;
-use crate::views::HitView;
 
 /// What is looked for. Forms send their empty fields too: an empty text is no wish.
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -107,7 +107,7 @@ pub(super) fn title(app: &App, session: &Session) -> String {
 }
 
 pub(super) fn status(session: &Session) -> &'static str {
-    if session.deleted_at.is_some() { "deleted" } else { session.status.as_str() }
+    if session.deleted_at.is_some() { "deleted" } else { session.status().as_str() }
 }
 
 /// A find, its text cut where it was found.
@@ -179,13 +179,13 @@ const WELL_KNOWN: &str = "claude";
 impl Begin {
     /// With the agent that workflows use, or the first, of those that are installed; or else with one that can be.
     fn of(app: &App) -> Result<Option<Self>, Problem> {
-        let usual = app.program.default_agent();
+        let usual = app.program.workflows()?.agent;
         let mut agents = app.program.agents()?;
         let is_any = agents.iter().any(|agent| agent.is_installed);
         agents.retain(|agent| agent.is_installed == is_any && (is_any || agent.install.is_some()));
         // Of equals the first in the list stays first.
         agents.sort_by_key(|agent| {
-            (Some(agent.name.as_str()) != usual, !is_any && agent.name != WELL_KNOWN)
+            (Some(&agent.name) != usual.as_ref(), !is_any && agent.name != WELL_KNOWN)
         });
         Ok(agents
             .into_iter()
@@ -253,7 +253,7 @@ async fn listed(
     caller: &Caller,
     asked: &Asked,
 ) -> Result<(Vec<Row>, Option<String>), Problem> {
-    app.program.gather().await;
+    app.keep_up().await;
     let filter = ListFilter {
         user: scope(caller, some(&asked.user)),
         project: some(&asked.project),
@@ -292,7 +292,7 @@ async fn sought(
     // A cursor of the list may still be there when somebody begins to type.
     let after = asked.cursor.parse().ok();
     let search = Search { after, stop, ..Search::new(asked.q.trim(), filter, cursor::USUAL) };
-    let found = crate::routes::search::view(app, &app.engine.search(search).await?);
+    let found = crate::routes::search::view(app, &app.engine.search(search).await?)?;
     let wanted = wanted(asked.q.trim());
     let finds = found.items.into_iter().map(|view| Find::of(app, &wanted, view)).collect();
     Ok((finds, found.next.map(|next| format!("/?{}", asked.query(&next))), found.partial))

@@ -127,7 +127,7 @@ fn actions(session: &Session) -> Vec<Action> {
     ];
     let fit = moves.into_iter().filter(|(asked, ..)| {
         // To activate what is active changes nothing.
-        session.decide(*asked).is_ok_and(|status| status != session.status)
+        session.decide(*asked).is_ok_and(|status| status != session.status())
     });
     fit.map(|(_, path, name)| Action { path, name, style: "" }).collect()
 }
@@ -167,8 +167,7 @@ impl Head {
             usage: (counters.input_tokens + counters.output_tokens > 0).then(|| {
                 (words::short(counters.input_tokens), words::short(counters.output_tokens))
             }),
-            cost: (counters.cost_nano > 0)
-                .then(|| words::dollars(crate::views::dollars(counters.cost_nano))),
+            cost: (counters.cost_nano > 0).then(|| words::dollars(counters.cost_usd())),
             forked_from: session.forked_from.map(|origin| {
                 let (id, short) = link(origin.session);
                 (id, short, origin.seq)

@@ -5,7 +5,8 @@ use std::mem::discriminant;
 
 use jiff::Timestamp;
 use rethread_domain::message::DAMAGED;
-use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
+use rethread_domain::{Seq, SessionId};
+use rethread_workflow::{Event, EventRecord, Quoted, Workflow, WorkflowId};
 use rusqlite::{Connection, Row};
 
 use super::rows::{self, Found};
@@ -235,8 +236,8 @@ pub(super) fn fold(connection: &Connection, no: i64, id: WorkflowId) -> Result<W
 /// The same from what was known of it before, and what came since.
 pub(super) fn fold_on(connection: &Connection, no: i64, mut known: Workflow) -> Result<Workflow> {
     for record in events(connection, no, known.events)? {
-        if is_damaged(&record.event) {
-            // The whole log says what is wrong.
+        if is_damaged(&record.event) || matches!(record.event, Event::Purged { .. }) {
+            // The whole log says what is wrong, or what was changed.
             return fold(connection, no, known.id);
         }
         known.apply(&record.event, record.at);
@@ -258,6 +259,59 @@ fn folded(id: WorkflowId, events: &[EventRecord]) -> Result<Workflow> {
     }
     Workflow::fold(id, events)
         .ok_or_else(|| damaged("its log does not begin with what it is made with"))
+}
+
+/// Takes a message that is purged out of the events that quote it, in every workflow that one of its sessions worked for.
+pub(in crate::sqlite) fn purge(
+    connection: &Connection,
+    sessions: &[SessionId],
+    seq: Seq,
+    text: &str,
+    at: Timestamp,
+) -> Result<()> {
+    let quoted = Quoted::new(sessions, seq, text);
+    let mut concerned: BTreeMap<i64, SessionId> = BTreeMap::new();
+    for session in sessions {
+        let mut statement = connection.prepare(
+            "select workflow from workflow_session where session = ?1
+             union select id >> 32 from workflow_event where instr(what, ?1) > 0",
+        )?;
+        let found = statement.query_map([session.to_string()], |row| row.get(0))?;
+        for no in found {
+            concerned.entry(no?).or_insert(*session);
+        }
+    }
+    for (no, session) in concerned {
+        let mut is_changed = false;
+        for record in events(connection, no, 0)?.iter().filter(|one| !is_damaged(&one.event)) {
+            let Some(event) = quoted.taken_out_of(&record.event) else { continue };
+            let text =
+                serde_json::to_string(&event).map_err(|bad| Error::Failed(bad.to_string()))?;
+            connection.execute(
+                "update workflow_event set what = ?2 where id = ?1",
+                (key(no, record.no), text),
+            )?;
+            is_changed = true;
+        }
+        if is_changed {
+            match tell_purged(connection, no, Event::Purged { session, message: seq }, at) {
+                // It cannot go on before it is repaired; until then its row need not say why it stands.
+                Err(Error::Damaged(_)) => {
+                    let sql = "update workflow set pause_reason = null where no = ?1";
+                    connection.execute(sql, [no])?;
+                }
+                told => told?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whoever has the workflow in memory reads it anew when they see this event.
+fn tell_purged(connection: &Connection, no: i64, event: Event, at: Timestamp) -> Result<()> {
+    let Some(row) = rows::find_by_no(connection, no)? else { return Ok(()) };
+    let told = encode(row.sum.id, &[event])?;
+    append(connection, &row, None, &told, at).map(drop)
 }
 
 /// Removes all that is kept of a workflow.

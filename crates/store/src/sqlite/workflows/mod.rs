@@ -14,7 +14,7 @@ use rethread_domain::SessionId;
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 
 pub(super) use self::cache::Cache;
-pub(super) use self::log::{drift, rebuild};
+pub(super) use self::log::{drift, purge, rebuild};
 use super::{SqliteStore, claims};
 use crate::Workflows;
 use crate::error::{Error, Result};
@@ -121,6 +121,14 @@ impl Workflows for SqliteStore {
 
     async fn is_workflow_claimed(&self, id: WorkflowId) -> Result<bool> {
         Ok(self.owner_of(id).await?.is_some_and(|owner| !owner.is_late))
+    }
+
+    async fn sweep_locks(&self) -> Result<Vec<WorkflowId>> {
+        let mut found = Vec::new();
+        for no in claims::sweep(&self.path)? {
+            found.extend(self.read(|connection| rows::id_of(connection, no))?);
+        }
+        Ok(found)
     }
 
     async fn told_workflow(&self, id: WorkflowId) -> Result<u32> {

@@ -1,0 +1,164 @@
+//! Purging a message: what is ours goes, wherever it is; what is not ours is named, with how to remove it.
+
+use std::io::ErrorKind;
+
+use rethread_domain::opening::Holding;
+use rethread_domain::{Fact, Seq, SessionId, quote, summary};
+use rethread_store::{Order, Span};
+use rethread_workflow::{Quoted, WorkflowId};
+
+use crate::{Engine, Result};
+
+/// What came of purging a message.
+#[derive(Debug, Clone, Default)]
+pub struct Purge {
+    /// Whether the text has left the store's files; somebody who reads an older state keeps it there.
+    pub has_left_files: bool,
+    /// Whether git has the session's folder in its history.
+    pub is_in_git: bool,
+    /// The agents' own sessions that have it.
+    pub held_by: Vec<Holding>,
+    /// Workflows whose issue or plan says some of it in its author's own words.
+    pub in_workflows: Vec<WorkflowId>,
+    /// Files of ours that could not be removed, and why.
+    pub left: Vec<String>,
+}
+
+impl Purge {
+    /// What still has the text, and how it is removed there, in words.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = vec!["Backups and exports made before still have it.".to_owned()];
+        if self.is_in_git {
+            remarks.push(
+                "Git still has it in earlier commits of its folder. Commit the folder as it is now; to take it out of the history, rewrite that (`git filter-repo --replace-text`), push it, and have others clone anew."
+                    .to_owned(),
+            );
+        }
+        remarks.extend(self.held_by.iter().map(kept_by));
+        remarks.extend(self.in_workflows.iter().map(|id| {
+            let id = id.to_string();
+            format!("The issue or the plan of workflow {id} has some of it, in its author's words: change the plan's file, or remove the workflow when it is over (`rethread workflow delete {id}`).")
+        }));
+        remarks.extend(self.left.iter().cloned());
+        if !self.has_left_files {
+            remarks.push(
+                "warning: another process reads an older state, so the text is still in the file; when that process has ended, `rethread doctor --compact` takes it out"
+                    .to_owned(),
+            );
+        }
+        remarks
+    }
+}
+
+/// That an agent has the text in its own session, and how to remove that.
+fn kept_by(holding: &Holding) -> String {
+    let (agent, native) = (&holding.agent, quote::one_line(&holding.native, 200));
+    let how = match agent.as_str() {
+        "claude" => format!("delete ~/.claude/projects/*/{native}.jsonl"),
+        "codex" => format!("delete ~/.codex/sessions/*/*/*/rollout-*-{native}.jsonl"),
+        "gemini" => "delete its file below ~/.gemini/tmp/*/chats".to_owned(),
+        "opencode" => format!("`opencode session delete {native}`"),
+        "goose" => format!("`goose session remove --id {native}`"),
+        _ => "delete that session with the agent's own means".to_owned(),
+    };
+    format!(
+        "{agent} still has it in its own session {native}, and will use it when that is resumed: {how}."
+    )
+}
+
+impl Engine {
+    /// Removes the text of one message everywhere: log, index, summaries, titles, forks, folders, workflows, and the files
+    /// of invoked sessions.
+    pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<Purge> {
+        let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
+        let said = self.store.messages(id, span).await?;
+        let text = said.first().map_or("", |said| said.body.head());
+        let mut purge = Purge {
+            is_in_git: self.is_committed(id).await?,
+            held_by: self.held_by(id, seq).await?,
+            in_workflows: self.ordered_in(id, seq, text).await?,
+            ..Purge::default()
+        };
+        (purge.has_left_files, purge.left) = self.purge_at(id, seq, self.clock.now()).await?;
+        self.purge_folders(id, summary::title(text).as_deref()).await?;
+        Ok(purge)
+    }
+
+    /// Purges the store and the files of invoked sessions. Gives whether it has left the store's files, and what could not
+    /// be removed.
+    pub(crate) async fn purge_at(
+        &self,
+        id: SessionId,
+        seq: Seq,
+        at: jiff::Timestamp,
+    ) -> Result<(bool, Vec<String>)> {
+        let has_left = self.store.purge(id, seq, at).await?;
+        let owner = self.owner_of(id, seq).await?;
+        let mut left = Vec::new();
+        for other in self.invoked() {
+            if other == id || self.owner_of(other, seq).await.is_ok_and(|one| one == owner) {
+                left.extend(self.forget_files(other));
+            }
+        }
+        Ok((has_left, left))
+    }
+
+    /// The session that a message was first said in.
+    async fn owner_of(&self, id: SessionId, seq: Seq) -> Result<SessionId> {
+        let mut owner = id;
+        while let Some(origin) = self.store.session(owner).await?.forked_from
+            && origin.seq >= seq
+        {
+            owner = origin.session;
+            if matches!(self.store.session(owner).await, Err(rethread_store::Error::NotFound(_))) {
+                break;
+            }
+        }
+        Ok(owner)
+    }
+
+    /// The sessions that have files of their own because an agent invoked them.
+    fn invoked(&self) -> Vec<SessionId> {
+        let Some(root) = &self.output_streams else { return Vec::new() };
+        let Ok(found) = std::fs::read_dir(root) else { return Vec::new() };
+        found.filter_map(|one| one.ok()?.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// Removes the files that a session is kept in because an agent invoked it; gives what to say where that cannot be done.
+    pub(crate) fn forget_files(&self, id: SessionId) -> Option<String> {
+        let folder = self.output_streams.as_ref()?.join(id.to_string());
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Some(format!("{} could not be removed: {error}", folder.display()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The agents' own sessions that hold a message of this session.
+    async fn held_by(&self, id: SessionId, seq: Seq) -> Result<Vec<Holding>> {
+        let mut held: Vec<Holding> = Vec::new();
+        for record in self.store.facts(id).await? {
+            let Fact::Holds(holding) = record.fact else { continue };
+            let has_it = holding.upto >= seq
+                || holding.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
+            if has_it && !held.iter().any(|one| one.native == holding.native) {
+                held.push(holding);
+            }
+        }
+        Ok(held)
+    }
+
+    /// The workflow that a session works for, where the message repeats what was ordered there.
+    async fn ordered_in(&self, id: SessionId, seq: Seq, text: &str) -> Result<Vec<WorkflowId>> {
+        let Some((workflow, _)) = self.store.workflow_of(id).await? else { return Ok(Vec::new()) };
+        // One that cannot be read does not keep anything from being purged.
+        let Ok(workflow) = self.store.workflow(workflow).await else { return Ok(Vec::new()) };
+        let sessions = [id];
+        let quoted = Quoted::new(&sessions, seq, text);
+        let issue = [&workflow.charter.issue.title, &workflow.charter.issue.text];
+        let plan = workflow.tasks.iter().flat_map(|task| [&task.spec.title, &task.spec.body]);
+        let has_some = issue.into_iter().chain(plan).any(|text| quoted.is_in(text));
+        Ok(if has_some { vec![workflow.id] } else { Vec::new() })
+    }
+}
