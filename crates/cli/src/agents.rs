@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rethread_acp::{AcpLauncher, Entry, Kept, Shell, ToolServer};
 use rethread_domain::Session;
-use rethread_domain::opening::Policy;
-use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions};
-use rethread_engine::program::Choice;
+use rethread_domain::opening::{Policy, Settings};
+use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions, Rules, Trouble};
+use rethread_engine::program::{AgentInfo, AgentSetup, Choice, Fitting};
 use rethread_engine::workflows::consent_of;
 use rethread_store::StoreUrl;
 
@@ -16,6 +16,9 @@ use crate::cli::App;
 use crate::config;
 use crate::error::{BadInput, Refused};
 use crate::output;
+
+/// The name of Rethread's own MCP server.
+const SERVER: &str = "rethread";
 
 /// How to talk to an agent.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -177,5 +180,79 @@ impl App {
         let choice = how.choice(Some(agent))?;
         let program = self.program();
         Ok(self.engine.open_options(program.as_ref(), session, &choice, asker).await?.0)
+    }
+
+    pub(crate) fn listed(&self) -> anyhow::Result<Vec<AgentInfo>> {
+        let agents = self.config.agents()?.into_values().map(|entry| {
+            let (name, install) = (entry.name.clone(), entry.install.clone());
+            let unrestrictable = entry.unrestrictable().map(str::to_owned);
+            let program = self.launcher(entry)?.program();
+            let is_installed = !matches!(program, Err(Trouble::NotInstalled { .. }));
+            Ok(AgentInfo { name, is_installed, install, unrestrictable })
+        });
+        agents.collect()
+    }
+
+    /// An agent as the settings have it, for a session.
+    pub(crate) fn set_up(
+        &self,
+        mut entry: Entry,
+        session: &Session,
+        consent: Option<Consent>,
+        fitting: Fitting<'_>,
+    ) -> anyhow::Result<AgentSetup> {
+        let config = &self.config;
+        let is_restricted = entry.restrict_tools(fitting.allowed, fitting.disallowed);
+        if fitting.for_workflow && self.offers_server() {
+            entry.servers.push(self.server(session)?);
+        }
+        entry.env.extend(config::lineage_of(session));
+        let (consent, holds) = self.kept(&mut entry, consent)?;
+        Ok(AgentSetup {
+            system_prompt: entry.system_prompt.clone(),
+            defaults: Settings {
+                model: entry.model.clone(),
+                mode: entry.mode.clone(),
+                options: entry.options.clone(),
+            },
+            rules: Rules {
+                consent,
+                allowed: entry.allowed_tools.clone(),
+                disallowed: entry.disallowed_tools.clone(),
+                only_allowed: false,
+            },
+            holds,
+            policy: config.policy(None)?,
+            limits: config.limits(),
+            margin: config.margin(Some(&entry.name)),
+            max_turn_bytes: config.talk.max_turn_bytes,
+            pruning: config.pruning(),
+            is_restricted,
+            launcher: Arc::new(self.launcher(entry)?),
+        })
+    }
+
+    /// Whether agents of workflows are given Rethread's own server: not where the user's own has its name.
+    fn offers_server(&self) -> bool {
+        self.config.workflow.mcp && !self.config.tools().contains_key(SERVER)
+    }
+
+    /// The MCP servers that agents of workflows are given, by name.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let own = Some(SERVER.to_owned()).filter(|_| self.offers_server());
+        self.config.tools().keys().cloned().chain(own).collect()
+    }
+
+    /// This very program on the same store. Not all agents hand on their environment: it is told where it belongs.
+    fn server(&self, session: &Session) -> anyhow::Result<ToolServer> {
+        let program = std::env::current_exe()?.to_string_lossy().into_owned();
+        let StoreUrl::Sqlite(path) = &self.url;
+        let store = StoreUrl::Sqlite(std::path::absolute(path)?).to_string();
+        let words = ["--store", &store, "mcp", "--project", &session.project].map(str::to_owned);
+        Ok(ToolServer {
+            name: SERVER.to_owned(),
+            command: [vec![program], words.to_vec()].concat(),
+            env: config::lineage_of(session).into_iter().collect(),
+        })
     }
 }

@@ -93,7 +93,7 @@ impl Kind {
     pub fn of_fact(fact: &Fact, before: &Session) -> Self {
         match fact {
             Fact::Started(_) => Self::SessionStarted,
-            Fact::Moved { to } => Self::of_move(before.status, *to),
+            Fact::Moved { to } => Self::of_move(before.status(), *to),
             // A title that gives way to a person's renames nothing.
             Fact::Titled { from, .. } if *from >= before.title_from => Self::SessionRenamed,
             Fact::Attached(_) => Self::ConversationOpened,
@@ -157,6 +157,8 @@ impl Kind {
             | Event::TaskMarked { .. }
             | Event::Rewound { .. }
             | Event::Spent { .. }
+            | Event::SessionBegan { .. }
+            | Event::Abandoned { .. }
             | Event::Closed(_)
             | Event::Unknown(_) => Self::WorkflowChanged,
         }
@@ -219,7 +221,7 @@ mod tests {
         let beginning: Beginning =
             serde_json::from_str(r#"{"user":"anna","project":"/a","kind":"chat"}"#).unwrap();
         let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
-        session.status = status;
+        session.state = crate::session::State::new(status, Status::Active);
         session
     }
 

@@ -51,6 +51,39 @@ impl std::str::FromStr for Status {
     }
 }
 
+/// Where a session stands, with what is only of weight there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Active,
+    Paused,
+    Completed,
+    Archived {
+        /// Where it stood before.
+        from: Status,
+    },
+}
+
+impl State {
+    /// The state with this status, after another.
+    pub const fn new(status: Status, before: Status) -> Self {
+        match status {
+            Status::Active => Self::Active,
+            Status::Paused => Self::Paused,
+            Status::Completed => Self::Completed,
+            Status::Archived => Self::Archived { from: before },
+        }
+    }
+
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Active => Status::Active,
+            Self::Paused => Status::Paused,
+            Self::Completed => Status::Completed,
+            Self::Archived { .. } => Status::Archived,
+        }
+    }
+}
+
 /// A change of status that somebody asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Move {
@@ -157,8 +190,7 @@ pub struct Session {
     pub title: Option<String>,
     pub title_from: TitleFrom,
     pub summary: Option<String>,
-    pub status: Status,
-    pub archived_from: Option<Status>,
+    pub state: State,
     pub started_at: Timestamp,
     pub last_active_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
@@ -202,8 +234,7 @@ impl Session {
             title: beginning.title,
             title_from,
             summary: None,
-            status: Status::Active,
-            archived_from: None,
+            state: State::Active,
             started_at: at,
             last_active_at: at,
             deleted_at: None,
@@ -237,32 +268,35 @@ impl Session {
         }
     }
 
+    pub const fn status(&self) -> Status {
+        self.state.status()
+    }
+
     /// The status that a move leads to, or why not.
     pub fn decide(&self, asked: Move) -> Result<Status, Refusal> {
-        use Status::{Active, Archived, Completed, Paused};
+        use State::{Active, Archived, Completed, Paused};
         if self.deleted_at.is_some() {
             return Err(Refusal::Deleted(self.id));
         }
-        match (self.status, asked) {
-            (Archived, Move::Unarchive) => {
-                Ok(if self.archived_from == Some(Completed) { Completed } else { Paused })
-            }
+        match (self.state, asked) {
+            (Archived { from: Status::Completed }, Move::Unarchive) => Ok(Status::Completed),
+            (Archived { .. }, Move::Unarchive) => Ok(Status::Paused),
             (_, Move::Unarchive) => Err(Refusal::NotArchived(self.id)),
-            (Archived, Move::Archive) | (Paused, Move::Pause) | (Completed, Move::Complete) => {
-                Err(Refusal::Already(self.id, self.status))
-            }
-            (Archived, _) => Err(Refusal::Archived(self.id)),
-            (_, Move::Archive) => Ok(Archived),
+            (Archived { .. }, Move::Archive)
+            | (Paused, Move::Pause)
+            | (Completed, Move::Complete) => Err(Refusal::Already(self.id, self.status())),
+            (Archived { .. }, _) => Err(Refusal::Archived(self.id)),
+            (_, Move::Archive) => Ok(Status::Archived),
             (Completed, Move::Pause | Move::Activate) => Err(Refusal::Completed(self.id)),
-            (Active, Move::Pause) => Ok(Paused),
-            (Active | Paused, Move::Complete) => Ok(Completed),
-            (Active | Paused, Move::Activate) | (_, Move::Reopen) => Ok(Active),
+            (Active, Move::Pause) => Ok(Status::Paused),
+            (Active | Paused, Move::Complete) => Ok(Status::Completed),
+            (Active | Paused, Move::Activate) | (_, Move::Reopen) => Ok(Status::Active),
         }
     }
 
     /// Whether messages may be added. To a paused session they may: it is active again then.
     pub fn accepts_messages(&self) -> Result<(), Refusal> {
-        match self.status {
+        match self.status() {
             _ if self.deleted_at.is_some() => Err(Refusal::Deleted(self.id)),
             Status::Archived => Err(Refusal::Archived(self.id)),
             Status::Completed => Err(Refusal::Completed(self.id)),
@@ -271,7 +305,7 @@ impl Session {
     }
 
     pub fn can_resume(&self) -> Result<(), Refusal> {
-        match self.status {
+        match self.status() {
             _ if self.deleted_at.is_some() => Err(Refusal::Deleted(self.id)),
             Status::Archived => Err(Refusal::Archived(self.id)),
             Status::Active | Status::Paused | Status::Completed => Ok(()),
@@ -283,8 +317,7 @@ impl Session {
         self.facts += 1;
         match fact {
             Fact::Moved { to } => {
-                self.archived_from = (*to == Status::Archived).then_some(self.status);
-                self.status = *to;
+                self.state = State::new(*to, self.status());
                 if *to == Status::Active {
                     self.last_active_at = self.last_active_at.max(at);
                 }

@@ -58,7 +58,7 @@ impl Engine {
                     if session.last_active_at < before {
                         Ok(Fact::Moved { to: session.decide(Move::Pause)? })
                     } else {
-                        Err(rethread_domain::session::Refusal::Already(id, session.status))
+                        Err(rethread_domain::session::Refusal::Already(id, session.status()))
                     }
                 })
                 .await;

@@ -53,6 +53,7 @@ pub struct Engine {
     pub(crate) workspace: Option<Arc<Workspace>>,
     /// What is to be said of folders.
     pub(crate) notes: Arc<Mutex<folders::Followed>>,
+    pub(crate) gathered: Arc<folders::Gathered>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -71,6 +72,7 @@ impl Engine {
             masks_at_rest: false,
             workspace: None,
             notes: Arc::default(),
+            gathered: Arc::default(),
         }
     }
 

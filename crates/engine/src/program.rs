@@ -118,8 +118,39 @@ pub trait Herald: Send + Sync {
     async fn deliver(&self, notice: &Notice) -> Vec<String>;
 }
 
+/// A folder as sessions know it; or why it cannot be used.
+pub fn real_folder(given: &Path) -> Result<PathBuf, String> {
+    let real = std::fs::canonicalize(given).map_err(|error| format!("cannot be used: {error}"))?;
+    if !real.is_dir() {
+        return Err("is not a folder".to_owned());
+    }
+    if real.to_str().is_none() {
+        return Err("has a name that is not valid UTF-8".to_owned());
+    }
+    Ok(real)
+}
+
+/// The same, as it is refused.
+pub fn project_folder(given: &Path) -> Result<PathBuf, Fault> {
+    real_folder(given).map_err(|why| {
+        let what = format!("the project folder {} {why}", given.display());
+        Fault::bad_input(what, "give the path of a folder that is there")
+    })
+}
+
+/// Refuses folders that are set not to be recorded.
+pub fn may_record(program: &dyn Program, folder: &Path) -> Result<(), Fault> {
+    program.excluded(folder).map_or(Ok(()), |excluded| Err(not_recorded(&excluded)))
+}
+
+/// What is said of a folder that is set not to be recorded.
+pub fn not_recorded(folder: &Path) -> Fault {
+    let what = format!("sessions in {} are not recorded", folder.display());
+    let hint = "the setting record.exclude says so; `rethread config path` tells where";
+    Fault::refused("not_recorded", what, hint)
+}
+
 /// The program.
-#[async_trait]
 pub trait Program: Send + Sync + 'static {
     /// Whom new workflows belong to where nobody else is named.
     fn user(&self) -> Result<String, Fault>;
@@ -141,17 +172,8 @@ pub trait Program: Send + Sync + 'static {
     /// The MCP servers that agents of workflows are given, by name.
     fn tools(&self) -> Vec<String>;
 
-    /// The agent that works where none is named.
-    fn default_agent(&self) -> Option<&str>;
-
-    /// A folder as sessions know it, checked.
-    fn project(&self, folder: &Path) -> Result<PathBuf, Fault>;
-
-    /// Refuses folders that are set not to be recorded.
-    fn may_record(&self, project: &Path) -> Result<(), Fault>;
-
-    /// Takes in what came with the workspace meanwhile, by git for example. What is wrong with it is told to the user.
-    async fn gather(&self);
+    /// The folder of the setting by which nothing in this one is recorded, if there is one.
+    fn excluded(&self, folder: &Path) -> Option<PathBuf>;
 
     fn workflows(&self) -> Result<WorkflowSettings, Fault>;
 

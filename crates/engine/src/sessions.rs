@@ -200,7 +200,7 @@ impl Engine {
         let deadline = std::time::Instant::now() + ANSWER_WITHIN;
         while std::time::Instant::now() < deadline {
             let session = self.store.session(id).await?;
-            if session.status == wanted {
+            if session.status() == wanted {
                 return Ok(Some(session));
             }
             if !self.store.is_claimed(id).await? {

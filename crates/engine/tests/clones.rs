@@ -218,7 +218,7 @@ fn check(pair: &Pair, members: [&Member; 2], all: [&Sessions; 2], files: &str) {
         if is_purged {
             assert!(!files.contains(&secret(&pair.name)), "{context}: is still in a file");
         }
-        seen.push((session.title.clone(), session.status));
+        seen.push((session.title.clone(), session.status()));
     }
     if let [one, other] = &seen[..] {
         assert_eq!(one, other, "{}: title and status", pair.name);

@@ -185,7 +185,7 @@ fn what_cannot_be_resumed_is_refused_by_name() {
     assert!(!block_on(engine.can_resume(id)).unwrap());
     assert!(matches!(context(Limits::default()), Err(Error::Refused(_))));
     let unarchived = block_on(engine.shift(id, Move::Unarchive)).unwrap();
-    assert_eq!(unarchived.status, Status::Paused);
+    assert_eq!(unarchived.status(), Status::Paused);
     let unknown = block_on(engine.context(SessionId::generate(), &ContextOptions::default()));
     assert!(matches!(unknown, Err(Error::NotFound(_))));
 }

@@ -114,9 +114,9 @@ impl WorkflowView {
             } else {
                 Tasks::Compact(workflow.tasks.iter().map(TaskRow::from).collect())
             },
-            paused_at: workflow.paused_at.map(|at| at.to_string()),
-            pause_reason: workflow.pause_reason.clone(),
-            resumes_at: workflow.until.map(|at| at.to_string()),
+            paused_at: workflow.pause().map(|pause| pause.at.to_string()),
+            pause_reason: workflow.pause().map(|pause| pause.reason.clone()),
+            resumes_at: workflow.pause().and_then(|pause| pause.until).map(|at| at.to_string()),
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
             waits_for: workflow.questions.iter().map(|one| QuestionView::of(one, &short)).collect(),
             updated_at: workflow.updated_at.to_string(),
@@ -127,19 +127,19 @@ impl WorkflowView {
 }
 
 fn status(workflow: &Workflow) -> &'static str {
-    match workflow.status {
-        Status::InProgress if workflow.pausing.is_some() => "pausing",
+    match workflow.status() {
+        Status::InProgress if workflow.pausing().is_some() => "pausing",
         status => status.as_str(),
     }
 }
 
 fn next(workflow: &Workflow, is_running: bool) -> String {
-    let text = match workflow.status {
+    let text = match workflow.status() {
         Status::Pending => "it is about to begin: workflow_status shows when",
         Status::InProgress if !is_running => {
             "whoever ran it is gone: resume_workflow takes a snapshot and goes on"
         }
-        Status::InProgress if workflow.pausing.is_some() => {
+        Status::InProgress if workflow.pausing().is_some() => {
             "it pauses when the running task is done: workflow_status shows when"
         }
         Status::InProgress => {

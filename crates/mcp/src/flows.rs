@@ -49,7 +49,7 @@ impl Office {
         let is_wanted = |status: Status| wanted.is_empty() || wanted.contains(&status);
         if let Some((id, _)) = self.own_task().await? {
             let own = self.engine.workflow(id).await?;
-            if own.charter.user == *user && is_wanted(own.status) {
+            if own.charter.user == *user && is_wanted(own.status()) {
                 return Ok(own);
             }
         }

@@ -8,7 +8,7 @@ use rethread_domain::session::Beginning;
 use rethread_engine::agents::{
     Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
 };
-use rethread_engine::program::Choice;
+use rethread_engine::program::{Choice, may_record};
 use rethread_engine::{Error, ListFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -202,7 +202,7 @@ impl Office {
 
     async fn begin(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
         let folder = self.project(args.cwd.as_deref())?;
-        self.program.may_record(&folder)?;
+        may_record(self.program.as_ref(), &folder)?;
         let beginning = Beginning {
             agent: Some(agent.to_owned()),
             ..self.beginning(folder.to_string_lossy().into_owned())

@@ -144,7 +144,7 @@ async fn offered(office: &Office) -> Result<String, Failure> {
         .zip(&sessions)
         .map(|(number, session)| {
             let title = one_line(&office.clean(session.title.as_deref().unwrap_or("-")), 60);
-            format!("{number}. {} {title} ({}, {})", session.id, session.kind, session.status)
+            format!("{number}. {} {title} ({}, {})", session.id, session.kind, session.status())
         })
         .collect();
     Ok(format!(

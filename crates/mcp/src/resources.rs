@@ -141,7 +141,7 @@ async fn transcript(office: &Office, session: &Session) -> Result<String, Failur
         }
     }
     let title = one_line(&office.clean(session.title.as_deref().unwrap_or("untitled")), 200);
-    let mut text = format!("# {title}\n\nSession {}, {}.\n\n", session.id, session.status);
+    let mut text = format!("# {title}\n\nSession {}, {}.\n\n", session.id, session.status());
     if to > 0 {
         text.push_str(&format!(
             "{} left out; get_session reads further back.\n\n",

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rethread_domain::Session;
 use rethread_domain::session::Beginning;
 use rethread_engine::Engine;
-use rethread_engine::program::Program;
+use rethread_engine::program::{Program, project_folder};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
@@ -90,10 +90,15 @@ impl Office {
         self.engine.redactor().redact(text).text.into_owned()
     }
 
+    /// A client sees what came with the workspace since it asked last.
+    async fn keep_up(&self) {
+        self.engine.keep_up(self.program.as_ref(), std::time::Duration::ZERO).await;
+    }
+
     /// The folder that is meant.
     pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(folder) = given else { return Ok(self.place.project.clone()) };
-        self.program.project(Path::new(folder)).map_err(|fault| {
+        project_folder(Path::new(folder)).map_err(|fault| {
             let hint = "give the path of a folder that is there, or leave it away";
             Failure::new(fault.to_string(), hint)
         })
@@ -205,7 +210,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.program.gather().await;
+        self.office.keep_up().await;
         tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
     }
 
@@ -223,7 +228,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.program.gather().await;
+        self.office.keep_up().await;
         prompts::get(&self.office, &request.name, &arguments).await.map(GetPromptResponse::from)
     }
 
@@ -232,7 +237,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.office.program.gather().await;
+        self.office.keep_up().await;
         resources::list(&self.office).await.map(ListResourcesResult::with_all_items)
     }
 
@@ -249,7 +254,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.office.program.gather().await;
+        self.office.keep_up().await;
         resources::read(&self.office, &request.uri).await.map(ReadResourceResponse::from)
     }
 

@@ -135,7 +135,7 @@ impl Streams {
         let mut summary = json!({
             "sessionId": session.id,
             "agentName": session.agent,
-            "status": session.status,
+            "status": session.status(),
             "title": session.title,
             "summary": session.summary,
             "messageCount": session.last_seq,

@@ -48,7 +48,7 @@ impl SessionView {
         Self {
             session_id: session.id.to_string(),
             title: session.title.as_ref().map(clean),
-            status: session.status.to_string(),
+            status: session.status().to_string(),
             kind: session.kind.clone(),
             agent_name: session.agent.clone(),
             project: session.project.clone(),

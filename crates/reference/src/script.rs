@@ -10,6 +10,7 @@
 //! | `part: TEXT` | says it, and nothing after it: what follows goes on in the same line |
 //! | `wait for: PATH` | goes on when there is such a file; relative to the folder of the session |
 //! | `context: USED SIZE [USD]` | says at the end that its context is this full, and what it cost |
+//! | `spent: USED SIZE [USD]` | says the same at once |
 //! | `no usage` | says at the end nothing of what it took |
 //! | `refuse: TEXT` | answers the prompt with an error |
 //! | `stop: REASON` | ends the turn for this reason |
@@ -74,6 +75,11 @@ impl Turn {
                 "part" => self.say(rest),
                 "wait for" => self.wait_for(rest)?,
                 "context" => self.ending.context = context(rest),
+                "spent" => {
+                    if let Some(context) = context(rest) {
+                        self.tell_context(context);
+                    }
+                }
                 "no usage" => self.ending.no_usage = true,
                 "refuse" => {
                     self.ending.refusal = Some(rest.to_owned());

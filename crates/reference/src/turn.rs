@@ -252,6 +252,16 @@ impl Turn {
         self.parts.push(Part::Tool(tool));
     }
 
+    /// How full the context is, and what the session has cost.
+    pub(crate) fn tell_context(&mut self, (used, size, cost): (u64, u64, Option<f64>)) {
+        self.update(json!({
+            "sessionUpdate": "usage_update",
+            "used": used,
+            "size": size,
+            "cost": cost.map(|amount| json!({ "amount": amount, "currency": "USD" })),
+        }));
+    }
+
     /// Keeps what was said, then answers. The next prompt is welcome before the client can know that this one ended.
     fn end(mut self, reason: &str) {
         let parts = std::mem::take(&mut self.parts);
@@ -267,19 +277,13 @@ impl Turn {
             (session.save(&self.store), told, told + said)
         };
         let spent = f64::from(u32::try_from(used).unwrap_or(u32::MAX)) / 1e6;
-        let (filled, size, cost) =
-            self.ending.context.unwrap_or((used as u64, WINDOW as u64, Some(spent)));
+        let context = self.ending.context.unwrap_or((used as u64, WINDOW as u64, Some(spent)));
         let mut usage =
             json!({ "inputTokens": input, "outputTokens": output, "totalTokens": input + output });
         if self.ending.no_usage {
             usage = Value::Null;
         } else {
-            self.update(json!({
-                "sessionUpdate": "usage_update",
-                "used": filled,
-                "size": size,
-                "cost": cost.map(|amount| json!({ "amount": amount, "currency": "USD" })),
-            }));
+            self.tell_context(context);
         }
         let answer = match self.ending.refusal.take() {
             Some(refusal) => Err(Error::new(-32603, &refusal)),

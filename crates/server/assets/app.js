@@ -5,6 +5,7 @@
 //       the content is fetched again when such a thing changes; data-sessions="ID ID" in it names sessions whose
 //       messages it shows as well
 //   data-every="MS"      content that is fetched again at most so often
+//   data-following       in live content: it changes without an event, and is fetched again every second
 //   data-copy="ID"       a button that copies the text of an element
 //   data-confirm="Text"  a form that asks before it is sent
 //   data-say             a text in live content that is told when it changes
@@ -29,8 +30,12 @@
     return answer.text();
   };
 
+  /** What was last put in: the same again changes nothing, and leaves what the user selected. */
+  const shown = new WeakMap();
+
   /** Puts new content in, and leaves open what was open and the focus where it was. */
   const replace = (element, html) => {
+    shown.set(element, html);
     const open = new Set(all('details[open][id]', element).map((one) => one.id));
     const focused = element.contains(document.activeElement) ? document.activeElement : null;
     const place = focused && (focused.id ? '#' + CSS.escape(focused.id)
@@ -68,7 +73,7 @@
       try {
         const html = await fetchText(element.dataset.fragment);
         if (isBusy(element)) element.dataset.stale = '1';
-        else replace(element, html);
+        else if (shown.get(element) !== html) replace(element, html);
       } catch (_) { /* the next event tries again */ }
     } while (state.again);
     state.runs = false;
@@ -179,6 +184,11 @@
       if (concerns(element, told)) refresh(element);
     }
   });
+
+  setInterval(() => {
+    if (document.visibilityState !== 'visible') return;
+    for (const one of all('[data-fragment] [data-following]')) refresh(one.closest('[data-fragment]'));
+  }, 1000);
 
   // ---- small things -------------------------------------------------------
 

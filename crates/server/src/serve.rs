@@ -148,7 +148,7 @@ async fn tidy(app: App) {
         tokio::time::sleep(TIDY_EVERY).await;
         // Whoever opens the store next tries again.
         drop(app.engine.tidy(app.settings.idle).await);
-        app.program.gather().await;
+        app.keep_up().await;
     }
 }
 

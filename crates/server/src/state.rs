@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rethread_domain::Session;
 use rethread_domain::id::SessionRef;
 use rethread_domain::workflow::Workflow;
 use rethread_engine::Engine;
-use rethread_engine::program::Program;
+use rethread_engine::program::{Program, may_record, project_folder};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
@@ -20,6 +21,9 @@ use crate::ready::Readiness;
 use crate::settings::Settings;
 use crate::turns::Turns;
 use crate::work::Workers;
+
+/// How often the workspace is looked through, at most.
+const GATHER_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) type App = Arc<Shared>;
 
@@ -72,11 +76,16 @@ impl Shared {
         }))
     }
 
+    /// Takes in what came with the workspace, not more often than people could see.
+    pub(crate) async fn keep_up(&self) {
+        self.engine.keep_up(self.program.as_ref(), GATHER_EVERY).await;
+    }
+
     /// The folder that something new is to be about: it is there, and may be recorded.
     pub(crate) fn folder(&self, given: Option<&str>) -> Result<PathBuf, Problem> {
         let Some(folder) = given else { return Ok(self.settings.project.clone()) };
-        let folder = self.program.project(Path::new(folder))?;
-        self.program.may_record(&folder)?;
+        let folder = project_folder(Path::new(folder))?;
+        may_record(self.program.as_ref(), &folder)?;
         Ok(folder)
     }
 

@@ -334,6 +334,10 @@ pub trait Workflows: Send + Sync + 'static {
     /// Whether somebody runs the workflow who is not late: nobody else can claim it.
     async fn is_workflow_claimed(&self, id: WorkflowId) -> Result<bool>;
 
+    /// Removes locks that nobody holds: who had them was killed. Gives the workflows that were run then; their locks stay
+    /// until somebody takes them over.
+    async fn sweep_locks(&self) -> Result<Vec<WorkflowId>>;
+
     /// Up to which event others were told.
     async fn told_workflow(&self, id: WorkflowId) -> Result<u32>;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use rethread_domain::workflow::{Status, Workflow, WorkflowId};
+use rethread_domain::workflow::{Pause, Status, Workflow, WorkflowId};
 use serde::Serialize;
 
 use crate::types::Epoch;
@@ -40,10 +40,8 @@ pub struct WorkflowRow {
     /// The task that is worked on, or comes next.
     #[serde(rename = "next_task")]
     pub task: Option<String>,
-    pub paused_at: Option<Timestamp>,
-    pub pause_reason: Option<String>,
-    #[serde(rename = "resumes_at")]
-    pub until: Option<Timestamp>,
+    #[serde(flatten)]
+    pub pause: Option<Pause>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub cost_usd: Option<f64>,
@@ -66,9 +64,7 @@ impl WorkflowRow {
             tasks: 0,
             sessions: 0,
             task: None,
-            paused_at: None,
-            pause_reason: None,
-            until: None,
+            pause: None,
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
             cost_usd: None,
@@ -85,14 +81,16 @@ impl WorkflowRow {
             worktree: workflow.charter.worktree.clone(),
             title: workflow.charter.title.clone(),
             agent: workflow.charter.agent.clone(),
-            status: workflow.status,
+            status: workflow.status(),
             tasks_done: tasks.saturating_sub(workflow.remaining()),
             tasks,
             sessions: workflow.sessions,
             task: workflow.next_task().map(|task| task.spec.id.clone()),
-            paused_at: workflow.paused_at.map(whole),
-            pause_reason: workflow.pause_reason.clone(),
-            until: workflow.until.map(whole),
+            pause: workflow.pause().map(|pause| Pause {
+                at: whole(pause.at),
+                reason: pause.reason.clone(),
+                until: pause.until.map(whole),
+            }),
             created_at: whole(workflow.created_at),
             updated_at: whole(workflow.updated_at),
             cost_usd: workflow.total.cost_usd,
@@ -120,6 +118,8 @@ pub struct Owner {
 pub struct WorkflowClaim {
     /// Every write of the owner says it: refused once somebody else has taken over.
     pub epoch: Epoch,
+    /// Until when whoever held it before had it, and perhaps did not live to say that it is done.
+    pub lease_before: Option<Timestamp>,
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
 

@@ -44,7 +44,6 @@ impl TestProgram {
     }
 }
 
-#[async_trait]
 impl Program for TestProgram {
     fn user(&self) -> Result<String, Fault> {
         Ok("anna".to_owned())
@@ -87,22 +86,12 @@ impl Program for TestProgram {
         Vec::new()
     }
 
-    fn default_agent(&self) -> Option<&str> {
-        Some("calm")
+    fn excluded(&self, _: &Path) -> Option<PathBuf> {
+        None
     }
-
-    fn project(&self, folder: &Path) -> Result<PathBuf, Fault> {
-        std::fs::canonicalize(folder).map_err(|error| Fault::bad_input(error.to_string(), ""))
-    }
-
-    fn may_record(&self, _: &Path) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    async fn gather(&self) {}
 
     fn workflows(&self) -> Result<WorkflowSettings, Fault> {
-        let agent = self.default_agent().map(str::to_owned);
+        let agent = Some("calm".to_owned());
         Ok(WorkflowSettings { agent, brief_tokens: 8_000, ..WorkflowSettings::default() })
     }
 

@@ -48,9 +48,20 @@ pub fn replace(path: &Path, old: &str, new: &str) -> Result<(), Error> {
     written
 }
 
-/// Writes a new file; not over one that is there.
+/// Writes a new file, all of it or nothing; not over one that is there.
 pub fn create(path: &Path, text: &str) -> Result<(), Error> {
-    write(path, text, 0o644)
+    let beside = beside(path)?;
+    sweep(path);
+    // A link does not take the place of what is there, as a rename would; not every file system has them.
+    let put = |()| match fs::hard_link(&beside, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => {
+            fs::rename(&beside, path)
+        }
+        linked => linked,
+    };
+    let written = write(&beside, text, 0o644).and_then(put);
+    drop(fs::remove_file(&beside));
+    written
 }
 
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
@@ -65,8 +76,8 @@ fn beside(path: &Path) -> Result<std::path::PathBuf, Error> {
     Ok(path.with_file_name(format!(".{name}.{}.new", std::process::id())))
 }
 
-/// Removes what processes that were killed while they replaced this file have left beside it.
-fn sweep(path: &Path) {
+/// Removes what processes that were killed while they wrote this file have left beside it.
+pub fn sweep(path: &Path) {
     let (Some(folder), Some(name)) =
         (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {

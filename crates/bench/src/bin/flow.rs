@@ -209,9 +209,9 @@ async fn run(folder: &Path) -> Result<()> {
     while took.len() < TASKS - 1 {
         let (workflow, one) = step(&engine, id, &crew).await?;
         ensure!(
-            workflow.status == Status::Paused,
+            workflow.status() == Status::Paused,
             "{:?}: {:?}",
-            workflow.status,
+            workflow.status(),
             workflow.questions
         );
         took.push(one);
@@ -224,7 +224,7 @@ async fn run(folder: &Path) -> Result<()> {
         begun.elapsed()
     };
     let (workflow, _) = step(&engine, id, &crew).await?;
-    ensure!(workflow.status == Status::Completed, "{:?}", workflow.status);
+    ensure!(workflow.status() == Status::Completed, "{:?}", workflow.status());
     let (records, kept) = sizes(folder)?;
     let share = thousands(kept) / thousands(records);
     say(&format!(

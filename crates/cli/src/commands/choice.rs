@@ -35,7 +35,7 @@ pub(crate) struct Only {
 impl Only {
     fn fits(&self, session: &Session) -> bool {
         self.kind.as_ref().is_none_or(|kind| session.kind == *kind)
-            && self.status.is_none_or(|status| session.status == status)
+            && self.status.is_none_or(|status| session.status() == status)
     }
 
     fn is_something(&self) -> bool {
@@ -84,7 +84,7 @@ fn numbered(sessions: &[Session], app: &App) -> String {
             session.kind.clone(),
             text(session.title.as_ref(), 40),
             time::ago(session.last_active_at, now),
-            session.status.to_string(),
+            session.status().to_string(),
             text(session.summary.as_ref(), 40),
         ]
     });
@@ -150,7 +150,7 @@ async fn row(app: &App, session: &Session) -> anyhow::Result<Row> {
         id: session.id.to_string(),
         title: session.title.clone().unwrap_or_default(),
         summary: session.summary.clone().unwrap_or_default(),
-        status: session.status.to_string(),
+        status: session.status().to_string(),
         kind: session.kind.clone(),
         when: time::ago(session.last_active_at, app.engine.clock().now()),
         messages: session.last_seq,

@@ -90,7 +90,7 @@ fn render(sessions: &[Session], app: &App) -> String {
         let mut row = vec![
             session.id.short(),
             one_line(session.title.as_deref().unwrap_or("-"), 44),
-            session.status.to_string(),
+            session.status().to_string(),
             session.kind.clone(),
             one_line(session.agent.as_deref().unwrap_or("-"), 16),
             session.last_seq.to_string(),

@@ -36,10 +36,11 @@ use std::path::{Path, PathBuf};
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::exchange::session_view;
+use rethread_engine::program::{may_record, real_folder};
 
 use crate::chat::Left;
 use crate::cli::App;
-use crate::error::{BadInput, Refused};
+use crate::error::BadInput;
 use crate::output;
 
 /// A number that has to be at least 1. Taken as any number, so that the error can say so.
@@ -66,17 +67,7 @@ pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
             "change to a folder that is there, with a name in UTF-8",
         ),
     };
-    let real = match std::fs::canonicalize(folder) {
-        Ok(real) => real,
-        Err(error) => return Err(unusable(&format!("cannot be used: {error}")).into()),
-    };
-    if !real.is_dir() {
-        return Err(unusable("is not a folder").into());
-    }
-    if real.to_str().is_none() {
-        return Err(unusable("has a name that is not valid UTF-8").into());
-    }
-    Ok(real)
+    Ok(real_folder(folder).map_err(|why| unusable(&why))?)
 }
 
 /// The folder that sessions are looked for by. It may be gone while its sessions are not.
@@ -103,15 +94,7 @@ pub(crate) fn confirm(session: &Session, json: bool, words: &str) {
 
 /// Refuses folders that are set not to be recorded.
 pub(crate) fn refuse_excluded(app: &App, folder: &Path) -> anyhow::Result<()> {
-    let Some(excluded) = app.config.excluded(folder) else { return Ok(()) };
-    Err(Refused {
-        code: "not_recorded",
-        message: format!("sessions in {} are not recorded", excluded.display()),
-        hint: Some(
-            "the setting record.exclude says so; `rethread config path` tells where".to_owned(),
-        ),
-    }
-    .into())
+    Ok(may_record(app.program().as_ref(), folder)?)
 }
 
 /// Says how a conversation in the terminal was left.

@@ -184,7 +184,7 @@ impl Going {
     async fn on(self, app: &App, session: Session) -> anyhow::Result<ExitCode> {
         refuse_foreign(app, &session)?;
         session.can_resume().map_err(Error::from)?;
-        if session.status == Status::Completed {
+        if session.status() == Status::Completed {
             if !self.yes
                 && !choice::confirm(&format!(
                     "{} is completed. Take it up again?",

@@ -106,7 +106,7 @@ async fn shift(app: &App, reference: &SessionRef, asked: Move) -> anyhow::Result
             named(&session),
             id.short()
         ),
-        Move::Unarchive => format!("{} is back: {}.", named(&session), session.status),
+        Move::Unarchive => format!("{} is back: {}.", named(&session), session.status()),
     };
     confirm(&session, app.json, &words);
     Ok(ExitCode::SUCCESS)

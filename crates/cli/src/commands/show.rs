@@ -133,7 +133,10 @@ fn header(
     if let Some(title) = &session.title {
         line("Title", one_line(title, 200));
     }
-    line("Status", session.deleted_at.map_or(session.status.to_string(), |_| "deleted".to_owned()));
+    line(
+        "Status",
+        session.deleted_at.map_or(session.status().to_string(), |_| "deleted".to_owned()),
+    );
     line("User", one_line(&session.user, 100));
     line("Project", one_line(&session.project, 300));
     line("Kind", session.kind.clone());

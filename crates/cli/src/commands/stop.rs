@@ -79,9 +79,9 @@ async fn active(app: &App) -> anyhow::Result<Session> {
 /// What is said of a session that was left: its title, how to resume it, and where it stopped.
 pub(super) async fn told(engine: &Engine, session: &Session) -> anyhow::Result<String> {
     let short = session.id.short();
-    let done = if session.status == Status::Completed { "Completed" } else { "Paused" };
+    let done = if session.status() == Status::Completed { "Completed" } else { "Paused" };
     let mut text = format!("{done} {}.", named(session));
-    if session.status != Status::Completed {
+    if session.status() != Status::Completed {
         text.push_str(&format!("\nTo go on: rethread resume {short}"));
         if engine.folder_of(session.id).await?.is_some() {
             text.push_str(", or /workspace.resume inside a conversation");

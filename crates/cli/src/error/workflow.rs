@@ -75,7 +75,7 @@ fn by_refusal(refusal: &Refusal) -> Report {
             format!("`rethread workflow status {}` says how to answer", id.short())
         }
         R::Spent(id, _) => format!(
-            "`rethread workflow resume {} --max-tokens N` or `--max-cost USD` allows more",
+            "`rethread workflow resume {} --max-tokens N`, `--max-cost USD` or `--max-minutes M` allows more",
             id.short()
         ),
         R::NoTask(id, _) => format!("`rethread workflow status {}` lists its tasks", id.short()),

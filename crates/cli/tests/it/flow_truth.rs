@@ -252,3 +252,33 @@ fn a_misspelt_field_of_a_plan_is_an_error() {
         message.contains("line 4: task T1: there is no field \"verfy\": did you mean `verify`?")
     );
 }
+
+#[test]
+fn a_log_that_is_followed_shows_what_agents_say_while_they_say_it() {
+    let words = "word ".repeat(40);
+    let env = with(&format!(
+        "# Talks\n\n## Task T1: Talk\n- review: critic\n\ndo: part: {words}\ndo: wait for: go1\n"
+    ));
+    let file = env.path("critic.answers");
+    let review = "do: say: I look at it.\ndo: wait for: go2";
+    std::fs::write(&file, format!("{review}\n---\n{{\"approved\": true}}")).unwrap();
+    env.agent("critic", &["--script", &file.display().to_string()]);
+    let run = env.start_aside(&[]);
+    until("it began", || (env.flow(&["status"]).code == Some(0)).then_some(()));
+    let shown = env.path("shown");
+    let mut logs = env.command(["workflow", "logs", "-f"]);
+    logs.stdout(std::fs::File::create(&shown).unwrap());
+    let mut logs = logs.spawn().unwrap();
+    let says = |what: &str| {
+        until(what, || std::fs::read_to_string(&shown).unwrap().contains(what).then_some(()));
+    };
+    // No line of it has ended.
+    says("T1 … word word");
+    env.touch("go1");
+    says("T1 … I look at it.");
+    env.touch("go2");
+    run.end(&env).succeeded();
+    until("it ends with the workflow", || logs.try_wait().unwrap());
+    let shown = std::fs::read_to_string(&shown).unwrap();
+    assert!(shown.contains("completed"), "{shown}");
+}

@@ -114,7 +114,7 @@ impl<'a> Page<'a> {
         let session = self.story.session;
         let price = session.prices.head
             + session.prices.title
-            + lines::status(session.status).price
+            + lines::status(session.status()).price
             + lines::times(session).1;
         self.header = price <= self.left / 2 && self.take(price);
     }
@@ -340,7 +340,7 @@ impl<'a> Page<'a> {
             if let Some(title) = &session.title {
                 text.push_str(&lines::title(title));
             }
-            text.push_str(lines::status(session.status).text);
+            text.push_str(lines::status(session.status()).text);
             text.push_str(&lines::times(session).0);
         }
         if let Some(summary) = session.summary.as_deref().filter(|_| !self.summary.is_empty()) {

@@ -1,11 +1,14 @@
 //! What follows from a wish: the only place where a move of a workflow is decided.
 
+use jiff::Timestamp;
+
 use super::due::budget_hit;
 use super::event::{Budgets, Ended, Event, Outcome, Question};
 use super::id::{SnapshotId, WorkflowId};
 use super::record::Used;
 use super::snapshot::{Mark, Trigger};
-use super::state::{Status, Workflow};
+use super::state::Workflow;
+use super::status::Status;
 use super::task::{TaskSpec, TaskState};
 use crate::id::SessionId;
 use crate::quote::safe;
@@ -55,7 +58,11 @@ pub enum Command {
     },
     /// It is over, and this is the last snapshot.
     Close(Mark),
-    /// Whoever ran it is gone.
+    /// Whoever ran it is gone, and was last seen then.
+    Abandon {
+        seen: Timestamp,
+    },
+    /// What ran then is ended, and a pause asked for.
     Recover,
     Approve,
     Reject {
@@ -123,16 +130,16 @@ impl Question {
 impl Workflow {
     /// What happens when somebody wants this. Events that follow from others come with them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
-        if self.status.is_final() {
+        if self.status().is_final() {
             if let Some(event) = afterwards(command) {
                 return Ok(vec![event]);
             }
             let wants_same =
-                matches!(command, Command::Cancel { .. }) && self.status == Status::Cancelled;
+                matches!(command, Command::Cancel { .. }) && self.status() == Status::Cancelled;
             return Err(if wants_same {
-                Refusal::Already(self.id, self.status)
+                Refusal::Already(self.id, self.status())
             } else {
-                Refusal::Over(self.id, self.status)
+                Refusal::Over(self.id, self.status())
             });
         }
         let events = match command {
@@ -172,6 +179,10 @@ impl Workflow {
             Command::Mark(states) => marked(states),
             Command::Spend { on, used } => vec![Event::Spent { on: on.clone(), used: *used }],
             Command::Close(_) => Vec::new(),
+            Command::Abandon { seen } => {
+                self.has_to_be(Status::InProgress)?;
+                vec![Event::Abandoned { seen: *seen }]
+            }
             Command::Recover => self.recovered(),
             Command::Approve => self.answered(true, None)?,
             Command::Reject { why } => self.answered(false, why.clone())?,
@@ -188,7 +199,7 @@ impl Workflow {
             return Ok(Vec::new());
         };
         let raised = self.charter.limits.raised(*budgets);
-        if let Some(why) = budget_hit(self, &raised) {
+        if let Some((_, why)) = budget_hit(self, &raised, self.updated_at) {
             return Err(Refusal::Spent(self.id, why));
         }
         let (agent, diverged, tasks) = (agent.clone(), diverged.clone(), rewind.clone());
@@ -198,10 +209,10 @@ impl Workflow {
     }
 
     fn has_to_be(&self, status: Status) -> Result<(), Refusal> {
-        if self.status == status {
+        if self.status() == status {
             return Ok(());
         }
-        Err(match self.status {
+        Err(match self.status() {
             Status::Blocked => self.waits(),
             now if now == Status::InProgress && status == Status::Paused => {
                 Refusal::Already(self.id, now)
@@ -230,7 +241,7 @@ impl Workflow {
     fn begin_task(&self, id: &str, session: SessionId, agent: &str) -> Result<Vec<Event>, Refusal> {
         self.has_to_be(Status::InProgress)?;
         let task = self.known(id)?;
-        if self.pausing.is_some() || !self.questions.is_empty() {
+        if self.pausing().is_some() || !self.questions.is_empty() {
             return Err(Refusal::Waits {
                 id: self.id,
                 about: "no task begins any more".to_owned(),
@@ -265,12 +276,12 @@ impl Workflow {
         reason: &str,
         now: bool,
     ) -> Result<Vec<Event>, Refusal> {
-        if self.status == Status::Paused {
-            return Err(Refusal::Already(self.id, self.status));
+        if self.status() == Status::Paused {
+            return Err(Refusal::Already(self.id, self.status()));
         }
         self.has_to_be(Status::InProgress)?;
         // Asked twice, it is the same pause, unless it is in more of a hurry.
-        if self.pausing.as_ref().is_some_and(|pausing| pausing.now || !now) {
+        if self.pausing().is_some_and(|pausing| pausing.now || !now) {
             return Ok(Vec::new());
         }
         Ok(vec![Event::PauseAsked { trigger, reason: reason.to_owned(), now }])
@@ -278,7 +289,7 @@ impl Workflow {
 
     /// What ran did not end; where it was to pause, it still is.
     fn recovered(&self) -> Vec<Event> {
-        if self.status != Status::InProgress {
+        if self.status() != Status::InProgress {
             return Vec::new();
         }
         let why = "whoever ran it was gone".to_owned();
@@ -294,7 +305,7 @@ impl Workflow {
                 })
             })
             .collect();
-        if self.pausing.is_none() {
+        if self.pausing().is_none() {
             events.push(Event::PauseAsked { trigger: Trigger::Crash, reason: why, now: true });
         }
         events
@@ -352,7 +363,7 @@ impl Workflow {
         }
         let has_questions = !after.questions.is_empty();
         let is_done = !after.tasks.is_empty() && after.remaining() == 0;
-        match after.status {
+        match after.status() {
             Status::InProgress if after.is_running() => (),
             Status::InProgress if has_questions => events.push(Event::Blocked),
             Status::InProgress if is_done => events.push(Event::Completed),

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use super::event::{Limits, Question};
 use super::record::Used;
 use super::snapshot::Trigger;
-use super::state::{Status, Workflow};
+use super::state::Workflow;
+use super::status::Status;
 use super::task::TaskState;
 
 /// Something to do for a workflow, now. Doing it again does no harm.
@@ -26,7 +27,7 @@ impl Workflow {
     pub fn due(&self) -> Vec<Effect> {
         let stop =
             || self.running().map(|task| Effect::Stop { task: task.spec.id.clone() }).collect();
-        match (&self.pausing, self.status) {
+        match (self.pausing(), self.status()) {
             (Some(pausing), Status::InProgress) => {
                 if !self.is_running() {
                     return vec![Effect::Snapshot];
@@ -51,7 +52,7 @@ impl Workflow {
 
     /// What a person is waited for.
     pub fn waits_for(&self) -> Option<&Question> {
-        self.questions.first().filter(|_| self.status == Status::Blocked)
+        self.questions.first().filter(|_| self.status() == Status::Blocked)
     }
 }
 
@@ -77,34 +78,42 @@ pub fn expected_use(workflow: &Workflow) -> Option<Used> {
     })
 }
 
-/// Which budget of the whole workflow is used up, or would be passed by one more task, and how to say so.
-pub fn budget_hit(workflow: &Workflow, limits: &Limits) -> Option<String> {
+/// Which budget of the whole workflow is used up, or would be passed by one more task, and how to say so. One more task
+/// may take what is left of the time.
+pub fn budget_hit(
+    workflow: &Workflow,
+    limits: &Limits,
+    now: Timestamp,
+) -> Option<(Trigger, String)> {
+    let ran = workflow.ran_for(now);
+    if let Some(most) = limits.seconds.filter(|most| ran >= *most) {
+        let reason = format!("the time limit of {most} seconds in total is reached: {ran} used");
+        return Some((Trigger::Timeout, reason));
+    }
     let used = &workflow.total;
     let expected = expected_use(workflow).unwrap_or_default();
     let passes = |most: u64| used.tokens >= most || used.tokens + expected.tokens > most;
     if let Some(most) = limits.tokens.filter(|most| passes(*most)) {
         let (used, expected) = (used.tokens, expected.tokens);
-        return Some(format!(
+        let reason = format!(
             "the next task would pass the limit of {most} tokens in total: {used} used, a task takes about {expected}"
-        ));
+        );
+        return Some((Trigger::Exhaustion, reason));
     }
     let (spent, next) = (used.cost_usd.unwrap_or(0.0), expected.cost_usd.unwrap_or(0.0));
     let most = limits.cost_usd.filter(|most| spent >= *most || spent + next > *most)?;
-    Some(format!(
+    let reason = format!(
         "the next task would pass the limit of USD {most:.2} in total: {spent:.2} spent, a task takes about {next:.2}"
-    ))
+    );
+    Some((Trigger::Exhaustion, reason))
 }
 
 /// Which limit is reached, or would be passed by one more task, and how to say so.
 pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String)> {
     let limits = &workflow.charter.limits;
-    if let Some(most) = limits.tasks.filter(|most| workflow.run_ended >= *most) {
+    if let Some(most) = limits.tasks.filter(|most| workflow.run.completed >= *most) {
         let plural = if most == 1 { "" } else { "s" };
         return Some((Trigger::TaskComplete, format!("{most} task{plural} done, as asked")));
     }
-    let ran = u64::try_from(now.as_second().saturating_sub(workflow.run_began.as_second()));
-    if let Some(most) = limits.seconds.filter(|most| ran.unwrap_or(0) >= *most) {
-        return Some((Trigger::Timeout, format!("the time limit of {most} seconds is reached")));
-    }
-    budget_hit(workflow, limits).map(|reason| (Trigger::Exhaustion, reason))
+    budget_hit(workflow, limits, now)
 }

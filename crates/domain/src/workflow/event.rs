@@ -32,14 +32,15 @@ pub enum OnFull {
     Continue,
 }
 
-/// How far one run may go before it pauses.
+/// How far a workflow may go before it pauses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
     /// Tasks that run side by side.
     pub jobs: u32,
-    /// Pause after so many tasks.
+    /// Pause after so many tasks of a run.
     pub tasks: Option<u32>,
+    /// In total, over all runs: how long it is in progress, what it takes.
     pub seconds: Option<u64>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
@@ -81,19 +82,25 @@ pub struct Budgets {
     pub tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
 }
 
 impl Budgets {
     pub const fn is_empty(&self) -> bool {
-        self.tokens.is_none() && self.cost_usd.is_none()
+        self.tokens.is_none() && self.cost_usd.is_none() && self.seconds.is_none()
     }
 }
 
 impl Limits {
     /// The same with these budgets.
     pub(super) fn raised(&self, budgets: Budgets) -> Self {
-        let tokens = budgets.tokens.or(self.tokens);
-        Self { tokens, cost_usd: budgets.cost_usd.or(self.cost_usd), ..self.clone() }
+        Self {
+            tokens: budgets.tokens.or(self.tokens),
+            cost_usd: budgets.cost_usd.or(self.cost_usd),
+            seconds: budgets.seconds.or(self.seconds),
+            ..self.clone()
+        }
     }
 }
 
@@ -215,6 +222,15 @@ pub enum Event {
     Rewound {
         to: SnapshotId,
         tasks: Vec<String>,
+    },
+    /// A session in which a plan is made (`plan`) or a task reviewed (the task's id).
+    SessionBegan {
+        on: String,
+        session: SessionId,
+    },
+    /// Whoever ran it is gone, and was last seen then: what lies between is no time that it ran.
+    Abandoned {
+        seen: Timestamp,
     },
     /// What was taken by work that belongs to no attempt that counts: planning, and what was cancelled.
     Spent {

@@ -15,6 +15,7 @@ pub mod plan;
 mod record;
 mod snapshot;
 mod state;
+mod status;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -34,5 +35,6 @@ pub use record::{
     Source, TestState, Used, WINDOW,
 };
 pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
-pub use state::{Pausing, Status, Workflow};
+pub use state::Workflow;
+pub use status::{Pause, Pausing, Run, State, Status};
 pub use task::{Expect, Task, TaskSpec, TaskState, Verify};

@@ -165,7 +165,7 @@ impl Notice {
             at: record.at,
             workflow_id: workflow.id.to_string(),
             title: masked(&workflow.charter.title),
-            status: workflow.status.as_str().to_owned(),
+            status: workflow.status().as_str().to_owned(),
             reason: reason.map(|reason| masked(&reason)),
             snapshot_id: snapshot.map(|id| id.to_string()),
             session_number: workflow.sessions,

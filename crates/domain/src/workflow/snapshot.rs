@@ -140,7 +140,7 @@ impl SnapshotSum {
             tasks: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
             tasks_completed: workflow.count(TaskState::Completed),
             tasks_remaining: workflow.remaining(),
-            tokens: workflow.run_used.tokens,
+            tokens: workflow.run.used.tokens,
         }
     }
 }
@@ -224,7 +224,7 @@ impl Snapshot {
             errors: workflow.errors.clone(),
             feedback: workflow.feedback.clone(),
             tests: workflow.tests.clone(),
-            usage: workflow.run_used,
+            usage: workflow.run.used,
             total: workflow.total,
         }
     }

@@ -1,111 +1,23 @@
 //! A workflow as it stands: the fold of its events.
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use jiff::{SignedDuration, Timestamp};
 
 use super::event::{Charter, Ended, Event, EventRecord, Outcome, Question};
 use super::id::{SnapshotId, WorkflowId};
 use super::record::{Decision, ErrorRecord, Feedback, GitState, Phase, TestState, Used};
 use super::snapshot::{Mark, Snapshot, SnapshotSum, Trigger};
+use super::status::{Pause, Pausing, Run, State, Status};
 use super::task::{Expect, Task, TaskSpec, TaskState};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Pending,
-    InProgress,
-    Blocked,
-    Paused,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-impl Status {
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Paused,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Blocked => "blocked",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether nothing can happen any more.
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
-    }
-
-    /// Whether this move is allowed.
-    pub const fn may_become(self, next: Self) -> bool {
-        use Status::{Blocked, Cancelled, Completed, Failed, InProgress, Paused, Pending};
-        matches!(
-            (self, next),
-            (Pending | Blocked | Paused, InProgress | Cancelled)
-                | (InProgress, Blocked | Paused | Completed | Failed | Cancelled)
-                | (Blocked, Failed)
-        )
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::str::FromStr for Status {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|status| status.as_str() == text);
-        found.ok_or_else(|| format!("not a status of workflows: {text:?}"))
-    }
-}
-
-/// A pause that was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pausing {
-    pub trigger: Trigger,
-    pub reason: String,
-    pub since: Timestamp,
-    /// Tasks that run are interrupted.
-    pub now: bool,
-}
-
-impl Pausing {
-    /// For how many seconds it has been waited for the boundary.
-    pub fn lasts(&self, now: Timestamp) -> u64 {
-        u64::try_from(now.duration_since(self.since).as_secs()).unwrap_or(0)
-    }
-}
+use crate::id::SessionId;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workflow {
     pub id: WorkflowId,
     pub charter: Charter,
-    pub status: Status,
+    pub state: State,
     pub tasks: Vec<Task>,
     /// Runs so far, from 1.
     pub sessions: u32,
-    pub pausing: Option<Pausing>,
-    pub paused_at: Option<Timestamp>,
-    pub pause_reason: Option<String>,
-    /// When the limit it waits for is lifted.
-    pub until: Option<Timestamp>,
     pub questions: Vec<Question>,
     /// Why the plan was not good.
     pub rejection: Option<String>,
@@ -115,15 +27,9 @@ pub struct Workflow {
     pub tests: Option<TestState>,
     pub git: GitState,
     pub total: Used,
-    /// Of this run: when it began, what it took, how many tasks it ended, whether a full context was told of.
-    pub run_began: Timestamp,
-    pub run_used: Used,
-    pub run_ended: u32,
-    /// Since when a person is waited for: that does not count as running.
-    pub blocked_at: Option<Timestamp>,
-    pub is_warned: bool,
-    /// How the repository differed from the snapshot that this run goes on from, a line each.
-    pub diverged: Vec<String>,
+    /// For how long it was in progress, before it last became so.
+    pub ran: SignedDuration,
+    pub run: Run,
     /// The latest snapshot.
     pub mark: Option<Mark>,
     /// All snapshots, the oldest first.
@@ -141,13 +47,9 @@ impl Workflow {
         Some(Self {
             id,
             charter: charter.clone(),
-            status: Status::Pending,
+            state: State::Pending,
             tasks: Vec::new(),
             sessions: 1,
-            pausing: None,
-            paused_at: None,
-            pause_reason: None,
-            until: None,
             questions: Vec::new(),
             rejection: None,
             decisions: Vec::new(),
@@ -156,12 +58,8 @@ impl Workflow {
             tests: None,
             git: GitState::default(),
             total: Used::default(),
-            run_began: at,
-            run_used: Used::default(),
-            run_ended: 0,
-            blocked_at: None,
-            is_warned: false,
-            diverged: Vec::new(),
+            ran: SignedDuration::ZERO,
+            run: Run::new(at, Vec::new()),
             mark: None,
             snapshots: Vec::new(),
             created_at: at,
@@ -202,6 +100,35 @@ impl Workflow {
         found
     }
 
+    pub const fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// The pause that was asked for and has not come yet.
+    pub const fn pausing(&self) -> Option<&Pausing> {
+        match &self.state {
+            State::InProgress { pausing, .. } | State::Blocked { pausing } => pausing.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Where it is paused: since when, and why.
+    pub const fn pause(&self) -> Option<&Pause> {
+        match &self.state {
+            State::Paused(pause) => Some(pause),
+            _ => None,
+        }
+    }
+
+    /// For how many seconds it was in progress until now, over all of its runs.
+    pub fn ran_for(&self, now: Timestamp) -> u64 {
+        let running = match self.state {
+            State::InProgress { since, .. } => time_between(since, now),
+            _ => SignedDuration::ZERO,
+        };
+        u64::try_from((self.ran + running).as_secs()).unwrap_or(0)
+    }
+
     pub fn task(&self, id: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.spec.id == id)
     }
@@ -223,6 +150,17 @@ impl Workflow {
 
     pub fn running(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.state() == TaskState::InProgress)
+    }
+
+    /// The sessions that are worked in now, each with the task that it is for, or `plan`.
+    pub fn at_work(&self) -> Vec<(&str, SessionId)> {
+        if self.status() != Status::InProgress {
+            return Vec::new();
+        }
+        let own = |task: &'_ Task| task.sessions.last().copied();
+        let of_tasks = self.running().filter_map(|task| Some((task.spec.id.as_str(), own(task)?)));
+        let beside = self.run.beside.iter().map(|(on, session)| (on.as_str(), *session));
+        of_tasks.chain(beside).collect()
     }
 
     pub fn is_running(&self) -> bool {
@@ -254,16 +192,8 @@ impl Workflow {
         self.updated_at = self.updated_at.max(at);
         match event {
             Event::Planned { tasks } => self.replan(tasks),
-            Event::Began { branch, commit } => {
-                self.git.branch.clone_from(branch);
-                self.git.commit_at_start.clone_from(commit);
-                self.git.commit.clone_from(commit);
-                self.begin_run(at);
-            }
-            Event::Spent { used, .. } => {
-                self.total.add(used);
-                self.run_used.add(used);
-            }
+            Event::SessionBegan { on, session } => self.run.beside.push((on.clone(), *session)),
+            Event::Spent { on, used } => self.spend(on, used),
             Event::Reviewed(feedback) => self.feedback.push(feedback.clone()),
             Event::Addressed { feedback } => {
                 for known in self.feedback.iter_mut().filter(|known| known.id == *feedback) {
@@ -272,30 +202,61 @@ impl Workflow {
             }
             Event::Decided(decision) => self.take_decision(decision),
             Event::Erred(error) => self.take_error(error),
-            Event::Warned { .. } => self.is_warned = true,
-            Event::PauseAsked { trigger, reason, now } => {
-                self.ask_pause(*trigger, reason, *now, at);
-            }
-            Event::Paused(mark) => self.pause(mark, at),
+            Event::Warned { .. } => self.run.is_warned = true,
             Event::Closed(mark) => self.take_snapshot(mark, at),
-            Event::Resumed { agent, diverged, budgets, .. } => {
-                self.charter.limits = self.charter.limits.raised(*budgets);
-                self.resume(agent.as_ref(), diverged, at);
-            }
             Event::Asked(question) => {
                 if !self.questions.contains(question) {
                     self.questions.push(question.clone());
                 }
             }
             Event::Answered { question, yes, why } => self.answer(question, *yes, why.as_ref()),
-            Event::Parked { until } => self.until = Some(*until),
-            // A pause that was asked for comes when the person has answered.
-            Event::Blocked => (self.status, self.blocked_at) = (Status::Blocked, Some(at)),
-            Event::Unblocked => self.unblock(at),
-            Event::Completed => self.finish(Status::Completed),
-            Event::Failed { .. } => self.finish(Status::Failed),
-            Event::Cancelled { .. } => self.finish(Status::Cancelled),
             Event::Created(_) | Event::Unknown(_) => (),
+            of_state => self.apply_to_state(of_state, at),
+        }
+    }
+
+    fn apply_to_state(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Began { branch, commit } => {
+                self.git.branch.clone_from(branch);
+                self.git.commit_at_start.clone_from(commit);
+                self.git.commit.clone_from(commit);
+                self.begin_run(Vec::new(), at);
+            }
+            Event::PauseAsked { trigger, reason, now } => {
+                self.ask_pause(*trigger, reason, *now, at);
+            }
+            Event::Parked { until } => {
+                if let Some(pausing) = self.pausing_mut() {
+                    pausing.until = Some(*until);
+                }
+            }
+            Event::Paused(mark) => self.take_pause(mark, at),
+            Event::Resumed { agent, diverged, budgets, .. } => {
+                self.charter.limits = self.charter.limits.raised(*budgets);
+                if let Some(agent) = agent {
+                    self.charter.agent.clone_from(agent);
+                }
+                self.sessions += 1;
+                self.begin_run(diverged.clone(), at);
+            }
+            Event::Abandoned { seen } => {
+                self.stop_clock(*seen);
+                if let State::InProgress { since, .. } = &mut self.state {
+                    *since = at;
+                }
+            }
+            Event::Blocked => {
+                let pausing = self.pausing().cloned();
+                self.move_to(State::Blocked { pausing }, at);
+            }
+            Event::Unblocked => {
+                let pausing = self.pausing().cloned();
+                self.move_to(State::InProgress { since: at, pausing }, at);
+            }
+            Event::Completed => self.finish(State::Completed, at),
+            Event::Failed { .. } => self.finish(State::Failed, at),
+            Event::Cancelled { .. } => self.finish(State::Cancelled, at),
             of_task => self.apply_to_task(of_task),
         }
     }
@@ -305,6 +266,7 @@ impl Workflow {
             Event::TaskBegan { task, attempt, session, .. } => {
                 if let Some(task) = self.task_mut(task) {
                     task.attempts = *attempt;
+                    task.first_session = task.sessions.len();
                     task.sessions.push(*session);
                     task.spec.state = TaskState::InProgress;
                     // What is known of the attempt before stays: whoever goes on is told.
@@ -334,11 +296,29 @@ impl Workflow {
         }
     }
 
-    fn unblock(&mut self, at: Timestamp) {
-        self.status = Status::InProgress;
-        if let Some(since) = self.blocked_at.take() {
-            self.run_began += at.duration_since(since);
+    const fn pausing_mut(&mut self) -> Option<&mut Pausing> {
+        match &mut self.state {
+            State::InProgress { pausing, .. } | State::Blocked { pausing } => pausing.as_mut(),
+            _ => None,
         }
+    }
+
+    fn move_to(&mut self, state: State, at: Timestamp) {
+        self.stop_clock(at);
+        self.state = state;
+    }
+
+    /// Counts for how long it was in progress until then.
+    fn stop_clock(&mut self, until: Timestamp) {
+        if let State::InProgress { since, .. } = self.state {
+            self.ran += time_between(since, until);
+        }
+    }
+
+    fn spend(&mut self, on: &str, used: &Used) {
+        self.total.add(used);
+        self.run.used.add(used);
+        self.run.beside.retain(|(known, _)| known != on);
     }
 
     /// Whoever takes over after a crash finds what was found before: once is enough.
@@ -354,28 +334,28 @@ impl Workflow {
         }
     }
 
-    fn begin_run(&mut self, at: Timestamp) {
-        self.status = Status::InProgress;
-        (self.paused_at, self.pause_reason, self.until, self.pausing) = (None, None, None, None);
-        (self.run_began, self.run_used, self.run_ended) = (at, Used::default(), 0);
-        self.is_warned = false;
+    fn begin_run(&mut self, diverged: Vec<String>, at: Timestamp) {
+        self.move_to(State::InProgress { since: at, pausing: None }, at);
+        self.run = Run::new(at, diverged);
     }
 
     fn ask_pause(&mut self, trigger: Trigger, reason: &str, now: bool, at: Timestamp) {
-        match &mut self.pausing {
+        let (State::InProgress { pausing, .. } | State::Blocked { pausing }) = &mut self.state
+        else {
+            return;
+        };
+        match pausing {
             Some(pausing) => pausing.now |= now,
             None => {
-                self.pausing = Some(Pausing { trigger, reason: reason.to_owned(), since: at, now });
+                let reason = reason.to_owned();
+                *pausing = Some(Pausing { trigger, reason, since: at, now, until: None });
             }
         }
     }
 
-    fn pause(&mut self, mark: &Mark, at: Timestamp) {
-        self.status = Status::Paused;
-        self.pausing = None;
-        self.paused_at = Some(at);
-        self.pause_reason = Some(mark.reason.clone());
-        self.until = mark.until;
+    fn take_pause(&mut self, mark: &Mark, at: Timestamp) {
+        let (reason, until) = (mark.reason.clone(), mark.until);
+        self.move_to(State::Paused(Pause { at, reason, until }), at);
         self.take_snapshot(mark, at);
     }
 
@@ -385,18 +365,8 @@ impl Workflow {
         self.snapshots.push(SnapshotSum::of(self, mark, at));
     }
 
-    fn resume(&mut self, agent: Option<&String>, diverged: &[String], at: Timestamp) {
-        if let Some(agent) = agent {
-            self.charter.agent.clone_from(agent);
-        }
-        self.diverged = diverged.to_vec();
-        self.sessions += 1;
-        self.begin_run(at);
-    }
-
-    fn finish(&mut self, status: Status) {
-        self.status = status;
-        self.pausing = None;
+    fn finish(&mut self, state: State, at: Timestamp) {
+        self.move_to(state, at);
         self.questions.clear();
         for task in self.tasks.iter_mut().filter(|task| task.state() == TaskState::InProgress) {
             task.spec.state = TaskState::Pending;
@@ -457,8 +427,7 @@ impl Workflow {
     }
 
     fn end_task(&mut self, ended: &Ended) {
-        self.total.add(&ended.used);
-        self.run_used.add(&ended.used);
+        self.spend(&ended.task, &ended.used);
         let before = self.tests.as_ref().map(|tests| (tests.phase, tests.expected.clone()));
         let Some(task) = self.task_mut(&ended.task) else { return };
         task.used.add(&ended.used);
@@ -487,7 +456,12 @@ impl Workflow {
             self.tests = Some(tests);
         }
         if ended.outcome == Outcome::Completed {
-            self.run_ended += 1;
+            self.run.completed += 1;
         }
     }
+}
+
+/// How much later something is; no time where clocks went back.
+fn time_between(from: Timestamp, to: Timestamp) -> SignedDuration {
+    to.duration_since(from).max(SignedDuration::ZERO)
 }

@@ -97,6 +97,9 @@ pub struct Task {
     pub attempts: u32,
     /// The sessions it was worked on in, the latest last.
     pub sessions: Vec<SessionId>,
+    /// Which of them is the first of the latest attempt.
+    #[serde(skip)]
+    pub first_session: usize,
     /// It was begun and not ended: it comes first.
     pub was_interrupted: bool,
     /// Why it failed, or what was left of it.
@@ -115,6 +118,7 @@ impl Task {
             spec,
             attempts: 0,
             sessions: Vec::new(),
+            first_session: 0,
             was_interrupted: false,
             note: None,
             used: Used::default(),

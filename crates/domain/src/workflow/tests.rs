@@ -162,6 +162,63 @@ fn events_with_parts_of_the_same_names_survive_json() {
 }
 
 #[test]
+fn only_time_in_progress_counts_in_total() {
+    let mut workflow = workflow();
+    let limits = Limits { seconds: Some(100), ..Limits::default() };
+    workflow.charter.limits = limits;
+    // It began at 3 and paused at 11.
+    assert_eq!(workflow.ran_for(at(500)), 8);
+    let resumed = |seconds| Event::Resumed {
+        from: SnapshotId::from_uuid(Uuid::from_u128(9)),
+        agent: None,
+        diverged: Vec::new(),
+        budgets: Budgets { seconds, ..Budgets::default() },
+    };
+    workflow.apply(&resumed(None), at(1_000));
+    assert_eq!((workflow.ran_for(at(1_010)), limit_hit(&workflow, at(1_091))), (18, None));
+    let (trigger, why) = limit_hit(&workflow, at(1_092)).unwrap();
+    assert_eq!(trigger, Trigger::Timeout);
+    assert_eq!(why, "the time limit of 100 seconds in total is reached: 100 used");
+    workflow.apply(&Event::Blocked, at(1_020));
+    assert_eq!(workflow.ran_for(at(9_000)), 28, "a person takes their time");
+    workflow.apply(&Event::Unblocked, at(9_000));
+    // Killed, last seen at 9 010, and taken up a day later.
+    workflow.apply(&Event::Abandoned { seen: at(9_010) }, at(90_000));
+    assert_eq!(workflow.ran_for(at(90_001)), 39);
+    let crash = Event::PauseAsked { trigger: Trigger::Crash, reason: "gone".into(), now: true };
+    workflow.apply(&crash, at(90_001));
+    let mark = Mark { trigger: Trigger::Crash, ..workflow.mark.clone().unwrap() };
+    workflow.apply(&Event::Paused(mark), at(90_001));
+    assert_eq!(workflow.ran_for(at(99_999)), 39);
+    workflow.charter.limits.seconds = Some(39);
+    let resume = |seconds| Command::Resume {
+        from: SnapshotId::from_uuid(Uuid::from_u128(9)),
+        agent: None,
+        diverged: Vec::new(),
+        rewind: Vec::new(),
+        budgets: Budgets { seconds, ..Budgets::default() },
+    };
+    assert!(matches!(workflow.decide(&resume(None)), Err(Refusal::Spent(..))));
+    workflow.decide(&resume(Some(40))).unwrap();
+    workflow.apply(&resumed(Some(40)), at(100_000));
+    assert_eq!(workflow.charter.limits.seconds, Some(40));
+}
+
+#[test]
+fn what_holds_in_one_state_is_gone_with_it() {
+    let mut workflow = workflow();
+    let pause = workflow.pause().unwrap();
+    assert_eq!((pause.at, pause.reason.as_str(), pause.until), (at(11), "lunch", None));
+    workflow.apply(&Event::Cancelled { why: "no more".into() }, at(20));
+    assert_eq!((workflow.pause(), workflow.status()), (None, Status::Cancelled));
+    // What an older version wrote when nothing could pause any more changes nothing.
+    let late = Event::PauseAsked { trigger: Trigger::Pause, reason: "late".into(), now: true };
+    workflow.apply(&late, at(21));
+    workflow.apply(&Event::Parked { until: at(99) }, at(22));
+    assert_eq!((workflow.pausing(), workflow.status()), (None, Status::Cancelled));
+}
+
+#[test]
 fn a_skipped_task_is_not_the_current_one() {
     let mut workflow = workflow();
     workflow.apply(&Event::TaskSkipped { task: "T2".into() }, at(20));

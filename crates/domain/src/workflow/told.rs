@@ -43,6 +43,8 @@ impl Event {
             | Self::Unblocked
             | Self::Closed(_)
             | Self::Spent { .. }
+            | Self::SessionBegan { .. }
+            | Self::Abandoned { .. }
             | Self::Unknown(_) => {
                 return None;
             }

@@ -42,9 +42,9 @@ impl Model {
             interrupted: task.was_interrupted,
         };
         Self {
-            status: real.status,
+            status: real.status(),
             jobs: real.tasks.iter().map(job).collect(),
-            pausing: real.pausing.as_ref().map(|pausing| pausing.now),
+            pausing: real.pausing().map(|pausing| pausing.now),
             questions: real.questions.clone(),
             sessions: real.sessions,
             side_by_side: real.charter.limits.jobs as usize,
@@ -151,7 +151,9 @@ impl Model {
             }
             Command::Cancel { .. } => self.ends_all(Status::Cancelled),
             Command::Note(_) | Command::Spend { .. } => true,
-            Command::Mark(_) | Command::Close(_) => unreachable!("not thrown here"),
+            Command::Mark(_) | Command::Close(_) | Command::Abandon { .. } => {
+                unreachable!("not thrown here")
+            }
         }
     }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use jiff::Timestamp;
+use rethread_domain::opening::Holding;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::held::cost;
 use crate::{Clock, Engine, Result};
 
 /// While an answer streams, it is written down, and then shown, so often.
@@ -158,6 +160,7 @@ impl Engine {
             turn.take(update, at);
             latest = at;
         }
+        let cost_usd = self.cost_until_cut_off(id, begun.what.holding.as_ref(), &turn).await?;
         let is_answered = turn.is_answered();
         let keeps = begun.what.keeps_request.filter(|keeps| !keeps || is_answered);
         let holding = self.left_in_doubt(id, begun.what.holding, keeps, begun.what.request).await?;
@@ -165,9 +168,14 @@ impl Engine {
             agent: &begun.what.agent,
             model: begun.what.model.as_deref(),
             conversation,
-            cost_usd: None,
+            cost_usd,
         };
+        let spent_usd = turn.spent_usd();
         let messages = self.prepared(turn.messages(&speaker, &End::Interrupted, latest));
+        let holding = holding.map(|holding| {
+            let spent_usd = spent_usd.or(holding.spent_usd);
+            Holding { spent_usd, ..holding }
+        });
         let append = Append {
             facts: holding.map(Fact::Holds).into_iter().collect(),
             at: Some(latest),
@@ -177,5 +185,18 @@ impl Engine {
         self.store.append(append).await?;
         self.follow_on(id).await;
         Ok(true)
+    }
+
+    /// What a turn cost that was cut off. Agents tell what their whole session has cost: where nobody wrote down what
+    /// it had cost before, only the first turn says it.
+    async fn cost_until_cut_off(
+        &self,
+        id: SessionId,
+        holding: Option<&Holding>,
+        turn: &Turn,
+    ) -> Result<Option<f64>> {
+        let before = holding.and_then(|holding| holding.spent_usd);
+        let is_known = holding.is_some() || self.session(id).await?.counters.cost_nano == 0;
+        Ok(cost(before, turn.spent_usd()).filter(|_| is_known))
     }
 }

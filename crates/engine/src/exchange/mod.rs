@@ -94,7 +94,7 @@ pub fn session_view(session: &Session) -> Value {
         "title": session.title,
         "agent": session.agent,
         "model": session.model,
-        "status": session.status,
+        "status": session.status(),
         "created_at": session.started_at,
         "last_active_at": session.last_active_at,
         "session_summary": session.summary,

@@ -99,7 +99,7 @@ impl Engine {
             id: session.id.to_string(),
             kind: session.kind.clone(),
             title: session.title.as_deref().map(&mut clean),
-            status: session.status.to_string(),
+            status: session.status().to_string(),
             summary: session.summary.as_deref().map(&mut clean),
             command: session.command.clone(),
             prompt_hash: session.prompt_hash.clone(),

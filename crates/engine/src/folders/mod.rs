@@ -8,6 +8,7 @@ mod arrive;
 mod card;
 mod commit;
 mod compare;
+mod keep_up;
 mod lines;
 mod look;
 mod purged;
@@ -25,6 +26,7 @@ use rethread_domain::{Message, Seq, Session, SessionId};
 use rethread_store::{Home, Housed, Order, Span};
 use rethread_workspace::{Folder, FolderPath, Locked, Tried, is_kind_name, topic};
 
+pub(crate) use self::keep_up::Gathered;
 use self::lines::Owners;
 use crate::{Engine, Error, Result};
 

@@ -69,7 +69,7 @@ impl Engine {
                 first.id
             ));
         }
-        for session in sessions.iter().skip(1).filter(|one| one.status == Status::Archived) {
+        for session in sessions.iter().skip(1).filter(|one| one.status() == Status::Archived) {
             self.move_to(session.id, Status::Archived, session.last_active_at).await?;
         }
         for one in taken.iter().filter(|one| one.count > 0 || one.is_new) {
@@ -105,7 +105,7 @@ impl Engine {
     /// on later than that.
     async fn unarchive(&self, sessions: &[Session]) -> Result<()> {
         for session in sessions {
-            if session.status == Status::Archived && session.deleted_at.is_none() {
+            if session.status() == Status::Archived && session.deleted_at.is_none() {
                 self.move_to(session.id, Status::Paused, session.last_active_at).await?;
             }
         }
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     async fn move_to(&self, id: SessionId, to: Status, at: jiff::Timestamp) -> Result<()> {
-        let moved = self.change_alone_at(id, at, |session| match session.status {
+        let moved = self.change_alone_at(id, at, |session| match session.status() {
             status if status == to => Err(Refusal::Already(id, to)),
             _ => Ok(Fact::Moved { to }),
         });
@@ -225,7 +225,7 @@ impl Engine {
     /// Nobody is in a branch that came from elsewhere; its title tells it from the other.
     async fn put_away(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;
-        if session.status == Status::Active {
+        if session.status() == Status::Active {
             self.change_alone(id, |_| Ok(Fact::Moved { to: Status::Paused })).await?;
         }
         let title = format!("{} (another branch)", session.title.as_deref().unwrap_or_default());
@@ -412,12 +412,12 @@ impl Engine {
         let (to, at) = match theirs.zip(status_at) {
             Some(theirs) => theirs,
             // Messages that came have woken it up.
-            None if before.status == Status::Active => (Status::Paused, set.status),
-            None => (before.status, set.status),
+            None if before.status() == Status::Active => (Status::Paused, set.status),
+            None => (before.status(), set.status),
         };
         // Whoever holds it here goes on, whatever others do.
         let is_held = self.store.is_claimed(before.id).await?;
-        let is_open = before.status == Status::Active && status_at.is_none() && !is_news;
+        let is_open = before.status() == Status::Active && status_at.is_none() && !is_news;
         if !is_held && !is_open {
             self.move_to(before.id, to, at).await?;
         }
@@ -446,11 +446,11 @@ fn shared(session: &Session) -> Seq {
 
 /// Whether messages may be added, and what has to be done before.
 fn reopened(session: &Session) -> std::result::Result<Fact, Refusal> {
-    match session.status {
+    match session.status() {
         Status::Completed => Ok(Fact::Moved { to: session.decide(Move::Reopen)? }),
         _ => {
             session.accepts_messages()?;
-            Err(Refusal::Already(session.id, session.status))
+            Err(Refusal::Already(session.id, session.status()))
         }
     }
 }

@@ -19,15 +19,15 @@ use tokio::time::MissedTickBehavior;
 
 use super::crew::Crew;
 use super::plan::{self, PlanFile};
-use super::planning::Planning;
+use super::planning::{PLANNING, Planning};
 use super::repository;
 use super::task::{Attempt, Done, beginning_of};
 use super::usage::Watch;
 use crate::{Engine, Error, Result};
 
 /// How long a claim lasts that nobody renews.
-const LEASE: Duration = Duration::from_secs(10);
-const RENEW_EVERY: Duration = Duration::from_secs(3);
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+pub(super) const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// How often is looked whether others wrote events, and whether the plan was changed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -90,12 +90,14 @@ impl Engine {
         driver.run().await
     }
 
-    /// Takes the snapshot of a workflow whose process is gone. Nothing of it is run.
+    /// Does what the process of a workflow that is gone did not get to: the snapshot, the states in the plan. Nothing of it
+    /// is run.
     pub async fn recover_workflow(&self, id: WorkflowId, crew: Arc<dyn Crew>) -> Result<Workflow> {
         let mut view = |_: &Report| ();
         let mut driver = self.driver(id, crew, &mut view).await?;
         driver.recover().await?;
         driver.keep_plan().await?;
+        driver.close().await?;
         Ok(driver.workflow)
     }
 
@@ -107,10 +109,12 @@ impl Engine {
     ) -> Result<Driver<'a>> {
         let claim = self.claimed(id).await?;
         let (sender, reports) = mpsc::unbounded_channel();
+        let workflow = self.store.workflow(id).await?;
+        plan::sweep(&workflow);
         Ok(Driver {
             engine: self.clone(),
             crew,
-            workflow: self.store.workflow(id).await?,
+            workflow,
             claim,
             view,
             work: FuturesUnordered::new(),
@@ -130,7 +134,7 @@ impl Engine {
             if let Some(claim) = self.store.claim_workflow(id, LEASE).await? {
                 return Ok(claim);
             }
-            if self.store.workflow(id).await?.status == Status::InProgress {
+            if self.store.workflow(id).await?.status() == Status::InProgress {
                 break;
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -178,7 +182,7 @@ impl Driver<'_> {
             for effect in self.workflow.due() {
                 self.carry_out(effect).await?;
             }
-            if self.workflow.status != Status::InProgress {
+            if self.workflow.status() != Status::InProgress {
                 self.stop_all();
                 if self.work.is_empty() {
                     self.keep_plan().await?;
@@ -262,7 +266,7 @@ impl Driver<'_> {
     }
 
     pub(super) async fn note(&mut self, event: Event) -> Result<()> {
-        if matches!(event, Event::Warned { .. }) && self.workflow.is_warned {
+        if matches!(event, Event::Warned { .. }) && self.workflow.run.is_warned {
             return Ok(());
         }
         self.command_if_fit(&Command::Note(Box::new(event))).await
@@ -280,13 +284,12 @@ impl Driver<'_> {
 
     /// A limit of this run pauses it at the next boundary; a boundary that does not come is forced.
     async fn keep_limits(&mut self) -> Result<()> {
-        if self.workflow.status != Status::InProgress {
+        if self.workflow.status() != Status::InProgress {
             return Ok(());
         }
         let now = self.engine.clock.now();
         let most = self.workflow.charter.limits.boundary_seconds;
-        let asked = match &self.workflow.pausing {
-            None if self.workflow.tasks.is_empty() => None,
+        let asked = match self.workflow.pausing() {
             None => {
                 limit_hit(&self.workflow, now).map(|(trigger, reason)| (trigger, reason, false))
             }
@@ -313,7 +316,7 @@ impl Driver<'_> {
             (self.view)(&Report::Note(trouble));
         }
         match looked.tasks {
-            Some(tasks) if !self.workflow.status.is_final() => {
+            Some(tasks) if !self.workflow.status().is_final() => {
                 self.command_if_fit(&Command::Replan(tasks)).await
             }
             _ => Ok(()),
@@ -396,9 +399,9 @@ impl Driver<'_> {
                 agent,
                 session,
                 // Once something was done since, the workflow itself says more.
-                resumed: self.resumed.as_ref().filter(|_| before.run_ended == 0).map(|snapshot| {
-                    Arc::new(snapshot.as_of_now(&before, repository::now(&before)))
-                }),
+                resumed: self.resumed.as_ref().filter(|_| before.run.completed == 0).map(
+                    |snapshot| Arc::new(snapshot.as_of_now(&before, repository::now(&before))),
+                ),
                 commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
                 reports: self.sender.clone(),
                 stop: stopped,
@@ -439,7 +442,7 @@ impl Driver<'_> {
             Finished::Task(done) => self.task_done(*done).await,
             Finished::Plan(planned, used) => {
                 self.is_planning = false;
-                self.command(&Command::Spend { on: "plan".to_owned(), used }).await?;
+                self.command(&Command::Spend { on: PLANNING.to_owned(), used }).await?;
                 self.planned(planned).await
             }
         }

@@ -22,7 +22,7 @@ pub(super) fn last_mark(workflow: &Workflow) -> Mark {
     Mark {
         id: SnapshotId::generate(),
         trigger: Trigger::End,
-        reason: workflow.status.as_str().to_owned(),
+        reason: workflow.status().as_str().to_owned(),
         git: repository::delta(workflow),
         forced: false,
         until: None,
@@ -54,7 +54,7 @@ impl Driver<'_> {
         planned: std::result::Result<Vec<TaskSpec>, String>,
     ) -> Result<()> {
         let written = match (planned, &self.workflow.charter.plan) {
-            (Ok(tasks), Some(path)) if !self.workflow.status.is_final() => {
+            (Ok(tasks), Some(path)) if !self.workflow.status().is_final() => {
                 plan::write_new(path, &self.workflow, tasks)
             }
             (planned, _) => planned,
@@ -70,7 +70,7 @@ impl Driver<'_> {
     }
 
     pub(super) async fn snapshot(&mut self) -> Result<()> {
-        let Some(pausing) = self.workflow.pausing.clone() else { return Ok(()) };
+        let Some(pausing) = self.workflow.pausing().cloned() else { return Ok(()) };
         // States in the file that differ later were written by hand.
         self.keep_plan().await?;
         let was_interrupted = self.workflow.tasks.iter().any(|task| task.was_interrupted);
@@ -80,7 +80,7 @@ impl Driver<'_> {
             reason: pausing.reason,
             git: repository::delta(&self.workflow),
             forced: pausing.now && was_interrupted && pausing.trigger != Trigger::Crash,
-            until: self.workflow.until,
+            until: pausing.until,
             is_in_plan: plan::has_states(&self.workflow),
         };
         self.command_if_fit(&Command::Settle(mark)).await
@@ -89,7 +89,7 @@ impl Driver<'_> {
     /// Takes the last snapshot, once it is over.
     pub(super) async fn close(&mut self) -> Result<()> {
         let is_taken = self.workflow.mark.as_ref().is_some_and(|mark| mark.trigger == Trigger::End);
-        if !self.workflow.status.is_final() || is_taken {
+        if !self.workflow.status().is_final() || is_taken {
             return Ok(());
         }
         self.command(&Command::Close(last_mark(&self.workflow))).await

@@ -37,9 +37,10 @@ pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;
 pub use limit::limit_in;
 pub use moves::{Resumed, Resuming, Resumption};
-pub use order::{Order, Ordered, PLAN, consent_of};
+pub use order::{Order, Ordered, PLAN, budgets, consent_of};
 pub use plan::{PlanError, read_plan};
 pub use port::{Checker, Over, Ran};
+pub use saying::Saying;
 pub use view::{Comparison, SnapshotRow, WorkflowView};
 
 use crate::{Engine, Error, Result};
@@ -184,7 +185,7 @@ impl Engine {
                         workflow.apply(event, now);
                     }
                     let is_over =
-                        workflow.status.is_final() && !matches!(command, Command::Close(_));
+                        workflow.status().is_final() && !matches!(command, Command::Close(_));
                     if is_over && !self.is_workflow_driven(id).await? {
                         let close = Command::Close(ending::last_mark(&workflow));
                         return Box::pin(self.ask_workflow(id, &close)).await;

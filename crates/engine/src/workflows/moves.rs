@@ -185,7 +185,7 @@ impl Engine {
             program.consent(agent)?;
         }
         let mut workflow = self.workflow(id).await?;
-        if workflow.status == Status::InProgress && !self.is_workflow_driven(id).await? {
+        if workflow.status() == Status::InProgress && !self.is_workflow_driven(id).await? {
             workflow = self.take_up(program, id).await?;
         }
         // Refused before anything is said of snapshots: what runs may have none yet.
@@ -237,7 +237,7 @@ impl Engine {
         wait: Duration,
     ) -> std::result::Result<Workflow, Fault> {
         let (id, begun) = (workflow.id, Instant::now());
-        while workflow.status == Status::InProgress && begun.elapsed() < wait {
+        while workflow.status() == Status::InProgress && begun.elapsed() < wait {
             if !self.is_workflow_driven(id).await? {
                 // Nobody is there to reach the boundary: it is reached.
                 workflow = match self.take_up(program, id).await {
@@ -266,7 +266,7 @@ impl Engine {
         }
         let workflow = self.workflow(id).await?;
         let is_end = matches!(command, Command::Cancel { .. });
-        if workflow.status != Status::Blocked || is_end {
+        if workflow.status() != Status::Blocked || is_end {
             let workflow = self.ask_workflow(id, &command).await?;
             if is_end {
                 self.tell_others(program, id).await;
@@ -285,10 +285,32 @@ impl Engine {
         Ok(workflow)
     }
 
+    /// Puts in order what was left by processes that were killed when their workflow had come to rest: its last snapshot,
+    /// the states in its plan, locks. What was in progress is taken up by a resume or by [`Engine::take_up_all`].
+    pub async fn finish_killed(
+        &self,
+        program: &Arc<dyn Program>,
+    ) -> std::result::Result<(), Fault> {
+        let user = program.user()?;
+        for id in self.store.sweep_locks().await.map_err(Error::from)? {
+            let workflow = self.workflow(id).await?;
+            if workflow.charter.user != user || workflow.status() == Status::InProgress {
+                continue;
+            }
+            match self.take_up(program, id).await {
+                Ok(_) | Err(Error::WorkflowBusy(_)) => (),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// What a process that runs for long does at its start: takes up what crashed, and goes on with it where that is
     /// set.
     pub async fn take_up_all(&self, program: &Arc<dyn Program>) {
         let Ok(user) = program.user() else { return };
+        // Whoever comes next tries again.
+        drop(self.finish_killed(program).await);
         let crashed = self.abandoned(Some(&user)).await.unwrap_or_default();
         for id in &crashed {
             let short = id.short();
@@ -313,7 +335,7 @@ impl Engine {
     /// not, or not any more.
     pub async fn after_crash(&self, id: WorkflowId) -> Result<Option<Command>> {
         let workflow = self.workflow(id).await?;
-        let command = match (workflow.status, &workflow.mark) {
+        let command = match (workflow.status(), &workflow.mark) {
             (Status::Pending, _) => self.beginning_of(&workflow),
             (Status::Paused, Some(mark)) if mark.trigger == Trigger::Crash => {
                 self.latest_resumption(workflow).await?

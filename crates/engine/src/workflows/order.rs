@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use rethread_domain::quote::one_line;
 use rethread_domain::workflow::plan::Plan;
 use rethread_domain::workflow::{
-    Charter, Command, Issue, Limits, TaskSpec, Verify, Workflow, WorkflowId,
+    Budgets, Charter, Command, Issue, Limits, TaskSpec, Verify, Workflow, WorkflowId,
 };
 
 use super::plan::read_plan;
 use crate::Engine;
 use crate::agents::Consent;
-use crate::program::{Fault, Program, WorkflowSettings};
+use crate::program::{Fault, Program, WorkflowSettings, may_record, project_folder};
 
 /// The file in a worktree that a plan is written to where none is given.
 pub const PLAN: &str = "PLAN.md";
@@ -47,8 +47,8 @@ pub struct Ordered {
     tasks: Vec<TaskSpec>,
     /// Commands of the plan that nobody has approved yet: a person does, or the workflow waits for one.
     pub unapproved: Vec<String>,
-    /// The agents whose requests a person is asked about: where nobody can be asked, they are refused.
-    pub asks: Vec<String>,
+    /// What is refused where nobody can be asked.
+    pub warning: Option<String>,
 }
 
 impl Engine {
@@ -58,22 +58,15 @@ impl Engine {
         program: &dyn Program,
         order: &Order,
     ) -> Result<Ordered, Fault> {
-        program.may_record(&order.worktree)?;
+        may_record(program, &order.worktree)?;
         let settings = program.workflows()?;
         let plan = order.plan.as_deref().map(plan_of).transpose()?;
         let charter = order.charter(program, &settings, plan.as_ref())?;
-        let asked_for = consent_of(order.permissions.as_deref())?;
-        let mut asks = Vec::new();
-        for agent in agents(&charter, plan.as_ref()) {
-            let own = program.consent(&agent)?;
-            if asked_for.unwrap_or(own) == Consent::Ask {
-                asks.push(agent);
-            }
-        }
         let tasks = plan.map(|plan| plan.tasks).unwrap_or_default();
+        let warning = warning(program, &charter, &tasks)?;
         let unapproved = self.unapproved(&settings, &charter, &tasks).await?;
         let id = order.id.unwrap_or_else(WorkflowId::generate);
-        Ok(Ordered { id, charter, tasks, unapproved, asks })
+        Ok(Ordered { id, charter, tasks, unapproved, warning })
     }
 
     /// Makes the workflow, pending. With `may_run`, the commands of its plan are approved as they stand.
@@ -84,17 +77,19 @@ impl Engine {
         Ok(self.create_workflow_as(ordered.id, ordered.charter, ordered.tasks).await?)
     }
 
-    /// Makes a workflow and has it run in the background. Its commands wait for a person.
+    /// Makes a workflow and has it run in the background. Its commands wait for a person. Gives also what will be refused,
+    /// as nobody can be asked there.
     pub async fn start_workflow(
         &self,
         program: &dyn Program,
         order: Order,
-    ) -> Result<Workflow, Fault> {
-        let order = Order { worktree: program.project(&order.worktree)?, ..order };
+    ) -> Result<(Workflow, Option<String>), Fault> {
+        let order = Order { worktree: project_folder(&order.worktree)?, ..order };
         let ordered = self.check_order(program, &order).await?;
+        let warning = ordered.warning.clone();
         let workflow = self.carry_out(ordered, false).await?;
         let first = self.beginning_of(&workflow);
-        self.run_in_background(program, workflow.id, &first).await
+        Ok((self.run_in_background(program, workflow.id, &first).await?, warning))
     }
 
     /// What begins a workflow, with where its repository stands.
@@ -150,12 +145,13 @@ impl Order {
                 "say it with --agent, or set workflow.agent; `rethread agents` lists them",
             )
         })?;
+        let budgets = budgets(self.max_minutes, self.max_tokens, self.max_cost)?;
         let limits = Limits {
             jobs: self.jobs.unwrap_or(settings.limits.jobs).max(1),
             tasks: self.pause_after.filter(|count| *count > 0),
-            seconds: self.max_minutes.map(seconds_of).transpose()?,
-            tokens: self.max_tokens,
-            cost_usd: self.max_cost.map(|most| amount("a cost", most)).transpose()?,
+            seconds: budgets.seconds,
+            tokens: budgets.tokens,
+            cost_usd: budgets.cost_usd,
             ..settings.limits.clone()
         };
         Ok(Charter {
@@ -195,17 +191,34 @@ pub fn consent_of(rule: Option<&str>) -> Result<Option<Consent>, Fault> {
     parsed.map_err(|why| Fault::bad_input(why, "one of ask, allow, deny, agent"))
 }
 
-/// A limit that limits something.
+/// What a workflow may take in total, as it was given.
+pub fn budgets(
+    minutes: Option<f64>,
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+) -> Result<Budgets, Fault> {
+    if tokens == Some(0) {
+        amount("a number of tokens", 0.0)?;
+    }
+    Ok(Budgets {
+        tokens,
+        cost_usd: cost_usd.map(|most| amount("a cost", most)).transpose()?,
+        seconds: minutes.map(seconds_of).transpose()?,
+    })
+}
+
+/// A limit under which something can be done.
 fn amount(what: &str, most: f64) -> Result<f64, Fault> {
     if most.is_finite() && most > 0.0 {
         return Ok(most);
     }
-    Err(Fault::bad_input(format!("{what} of {most} limits nothing"), "give a number above 0"))
+    Err(Fault::bad_input(format!("{what} of {most} is no limit"), "give a number above 0"))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
 fn seconds_of(minutes: f64) -> Result<u64, Fault> {
-    Ok((amount("a time", minutes)? * 60.0).ceil() as u64)
+    // What is a whole number of seconds stays so, whatever the division made of it.
+    Ok((amount("a time", minutes)? * 60.0 - 1e-6).ceil().max(1.0) as u64)
 }
 
 fn no_command(name: &str) -> Fault {
@@ -216,8 +229,29 @@ fn no_command(name: &str) -> Fault {
     Fault::bad_input(what, hint)
 }
 
-fn agents(charter: &Charter, plan: Option<&Plan>) -> Vec<String> {
-    let tasks = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
+/// What is said where nobody can be asked: whose requests are refused. Refuses names that no agent has.
+fn warning(
+    program: &dyn Program,
+    charter: &Charter,
+    tasks: &[TaskSpec],
+) -> Result<Option<String>, Fault> {
+    let rule = consent_of(charter.permissions.as_deref())?;
+    let mut asking = Vec::new();
+    for agent in agents(charter, tasks) {
+        let own = program.consent(&agent)?;
+        if rule.unwrap_or(own) == Consent::Ask {
+            asking.push(agent);
+        }
+    }
+    Ok((!asking.is_empty()).then(|| {
+        format!(
+            "nobody can be asked here: what {} asks permission for is refused, and a task that needs it waits for you; --permissions allow allows all of it, allowed_tools in the settings of an agent allows some",
+            asking.join(", ")
+        )
+    }))
+}
+
+fn agents(charter: &Charter, tasks: &[TaskSpec]) -> Vec<String> {
     let named = tasks.iter().flat_map(|task| [task.agent.clone(), task.review.clone()]).flatten();
     let mut all: Vec<String> = named.chain([charter.agent.clone()]).collect();
     all.sort();

@@ -27,6 +27,14 @@ pub(super) fn check(workflow: &Workflow) -> Result<(), PlanError> {
     text.map_or(Ok(()), |text| plan::parse(&text).map(drop).map_err(PlanError::Bad))
 }
 
+/// Removes what somebody who was killed left beside the file.
+pub(super) fn sweep(workflow: &Workflow) {
+    if let Some(path) = &workflow.charter.plan {
+        // Through a link, the file itself is written.
+        text::sweep(&std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+    }
+}
+
 /// The tasks of the file, where it is a plan.
 fn tasks_of(workflow: &Workflow) -> Vec<TaskSpec> {
     let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());

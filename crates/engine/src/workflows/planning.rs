@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rethread_domain::SessionId;
 use rethread_domain::session::Beginning;
-use rethread_domain::workflow::{TaskSpec, Used, Workflow, brief, plan};
+use rethread_domain::workflow::{Event, TaskSpec, Used, Workflow, brief, plan};
 use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;
@@ -16,6 +16,8 @@ use crate::{Engine, Result};
 
 /// A plan that cannot be used is asked for once more, with what is wrong.
 const TRIES: usize = 2;
+/// What planning is called where tasks have their ids.
+pub(super) const PLANNING: &str = "plan";
 
 pub(super) struct Planning {
     pub(super) engine: Engine,
@@ -60,6 +62,8 @@ impl Planning {
             parent: None,
         };
         let session = self.engine.start(beginning).await?;
+        let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
+        drop(self.reports.send(Report::Became(began)));
         let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
         Ok((session.id, Talk::open(&self.engine, options).await?))
     }
@@ -96,7 +100,7 @@ impl Planning {
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
             let update = update.clone();
-            drop(reports.send(Report::Update { task: "plan".to_owned(), update }));
+            drop(reports.send(Report::Update { task: PLANNING.to_owned(), update }));
         };
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
         let most = Duration::from_secs(self.workflow.charter.limits.task_seconds);

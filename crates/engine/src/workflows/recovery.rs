@@ -1,26 +1,35 @@
 //! Taking over a workflow whose process is gone.
 
-use std::time::Duration;
-
 use rethread_domain::session::Move;
-use rethread_domain::workflow::{Command, Ended, Outcome, Status, Task};
+use rethread_domain::workflow::{Command, Ended, Measure, Outcome, Status, Task, Used};
+use rethread_domain::{Session, SessionId};
 
-use super::drive::Driver;
-use super::usage::Watch;
-use crate::Result;
+use super::drive::{Driver, LEASE, RENEW_EVERY};
+use crate::{Engine, Result};
 
 impl Driver<'_> {
     /// What was in progress has nobody who ran it: a snapshot is taken, as after a pause.
     pub(super) async fn recover(&mut self) -> Result<()> {
-        if self.workflow.status != Status::InProgress {
+        if self.workflow.status() != Status::InProgress {
             return Ok(());
         }
+        // First: if we are killed as well, it is still known until when it ran.
+        let now = self.engine.clock.now();
+        let renewed = self.claim.lease_before.and_then(|until| until.checked_sub(LEASE).ok());
+        let seen =
+            renewed.and_then(|at| at.checked_add(RENEW_EVERY).ok()).map_or(now, |at| at.min(now));
+        self.command(&Command::Abandon { seen }).await?;
         let running: Vec<Task> = self.workflow.running().cloned().collect();
         for task in running {
             self.settle_attempt(&task).await?;
         }
+        // What was made beside tasks: the plan.
+        for (on, session) in self.workflow.run.beside.clone() {
+            let used = self.engine.left_in(&[session]).await?;
+            self.command(&Command::Spend { on, used }).await?;
+        }
         self.command(&Command::Recover).await?;
-        if self.workflow.pausing.is_some() {
+        if self.workflow.pausing().is_some() {
             self.snapshot().await?;
         }
         Ok(())
@@ -28,34 +37,70 @@ impl Driver<'_> {
 
     /// Ends an attempt whose process is gone, with what its session shows of it.
     async fn settle_attempt(&mut self, task: &Task) -> Result<()> {
-        let mut watch = Watch::default();
-        let mut events = Vec::new();
+        let id = &task.spec.id;
+        let beside = self.workflow.run.beside.iter().filter(|(on, _)| on == id);
+        let mut sessions: Vec<SessionId> = beside.map(|(_, session)| *session).collect();
+        sessions.extend(task.sessions.iter().skip(task.first_session));
+        let used = self.engine.left_in(&sessions).await?;
         if let Some(session) = task.sessions.last().copied()
             && self.engine.session(session).await.is_ok()
         {
-            for conversation in self.engine.conversations(session).await? {
-                // Who is stalled still drives it, and who opens the store settles it, too.
-                let name = &conversation.name;
-                if let Some(_drive) = self.engine.store.drive(session, name).await? {
-                    self.engine.settle(session, name).await?;
-                }
+            let (events, _) = self.engine.extracted(session, id, self.crew.as_ref()).await?;
+            for event in events {
+                self.note(event).await?;
             }
-            let kept = self.engine.session(session).await?;
-            watch.turn_ended(Duration::ZERO, kept.counters.tokens);
-            (events, _) = self.engine.extracted(session, &task.spec.id, self.crew.as_ref()).await?;
-            drop(self.engine.settle_as(session, Move::Pause).await);
-        }
-        for event in events {
-            self.note(event).await?;
         }
         let why = "whoever ran it was gone".to_owned();
         let ended = Ended {
-            task: task.spec.id.clone(),
+            task: id.clone(),
             attempt: task.attempts,
             outcome: Outcome::Interrupted { why },
-            used: watch.used(),
+            used,
             tests: None,
         };
         self.command(&Command::EndTask(ended)).await
+    }
+}
+
+impl Engine {
+    /// Ends the turns of sessions whose process is gone; gives what all of them took.
+    async fn left_in(&self, sessions: &[SessionId]) -> Result<Used> {
+        let mut used = Used::default();
+        for session in sessions {
+            // A session may be gone though its workflow is not.
+            if self.session(*session).await.is_err() {
+                continue;
+            }
+            for conversation in self.conversations(*session).await? {
+                // Who is stalled still drives it, and who opens the store settles it, too.
+                let name = &conversation.name;
+                if let Some(_drive) = self.store.drive(*session, name).await? {
+                    self.settle(*session, name).await?;
+                }
+            }
+            used.add(&taken(&self.session(*session).await?));
+            drop(self.settle_as(*session, Move::Pause).await);
+        }
+        Ok(used)
+    }
+}
+
+/// What a session took, by what was kept of it.
+#[expect(clippy::cast_precision_loss, reason = "an amount of money")]
+fn taken(session: &Session) -> Used {
+    let counters = &session.counters;
+    let reported = counters.input_tokens.saturating_add(counters.output_tokens);
+    // The turn that was cut off reported nothing: it is counted.
+    let (tokens, measure) = if reported > counters.tokens {
+        (reported, Measure::Exact)
+    } else {
+        (counters.tokens, Measure::Counted)
+    };
+    Used {
+        tokens,
+        measure,
+        turns: 1,
+        cost_usd: (counters.cost_nano > 0).then(|| counters.cost_nano as f64 / 1e9),
+        ..Used::default()
     }
 }

@@ -7,6 +7,7 @@ use rethread_domain::workflow::{Feedback, brief, extract};
 use rethread_domain::{Session, workflow};
 use rethread_workspace as workspace;
 
+use super::drive::Report;
 use super::task::{Attempt, Stopped};
 use crate::Result;
 
@@ -24,6 +25,8 @@ impl Attempt {
     ) -> std::result::Result<Feedback, Stopped> {
         let session = self.begin_review(reviewer).await.map_err(|error| self.failed(&error))?;
         let id = session.id;
+        let on = self.task.spec.id.clone();
+        self.report(Report::Became(workflow::Event::SessionBegan { on, session: id }));
         // Its session, and how full that is, are not those of the task.
         let (own, watch) =
             (std::mem::replace(&mut self.session, session), std::mem::take(&mut self.watch));

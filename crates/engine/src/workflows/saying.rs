@@ -1,15 +1,36 @@
-//! What the agent of a running task says, while it says it.
+//! What the agents of a workflow say, while they say it.
 
 use rethread_domain::SessionId;
 use rethread_domain::turn::Turn;
+use rethread_domain::workflow::Workflow;
 
 use crate::{Engine, Result};
 
+/// What an agent has said so far in its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saying {
+    /// The task that it works on or reviews, or `plan`.
+    pub on: String,
+    pub session: SessionId,
+    /// Without secrets, and without an end that could still become one.
+    pub text: String,
+}
+
 impl Engine {
-    /// What was said so far in the turn of a session that is under way, if there is one; without secrets, and without
-    /// an end that could still become one.
-    pub async fn saying(&self, session: SessionId) -> Result<Option<String>> {
-        for conversation in self.conversations(session).await? {
+    /// What is said now in each session that a workflow has at work.
+    pub async fn saying(&self, workflow: &Workflow) -> Result<Vec<Saying>> {
+        let mut all = Vec::new();
+        for (on, session) in workflow.at_work() {
+            if let Some(text) = self.said_so_far(session).await? {
+                all.push(Saying { on: on.to_owned(), session, text });
+            }
+        }
+        Ok(all)
+    }
+
+    async fn said_so_far(&self, session: SessionId) -> Result<Option<String>> {
+        // A session may be gone though its workflow is not.
+        for conversation in self.conversations(session).await.unwrap_or_default() {
             let Some(begun) = self.store.begun(session, &conversation.name).await? else {
                 continue;
             };

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use rethread_domain::workflow::{
-    Issue, Question, Snapshot, SnapshotId, Status, Task, TaskState, TestState, Trigger, Used,
-    Workflow, WorkflowId,
+    Issue, Pause, Question, Snapshot, SnapshotId, Status, Task, TaskState, TestState, Trigger,
+    Used, Workflow, WorkflowId,
 };
 use serde::Serialize;
 
@@ -27,13 +27,8 @@ pub struct WorkflowView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_task: Option<String>,
     pub tasks: Vec<Task>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause_reason: Option<String>,
-    /// When the limit it waits for is lifted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resumes_at: Option<Timestamp>,
+    #[serde(flatten)]
+    pub pause: Option<Pause>,
     /// The latest snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<SnapshotId>,
@@ -51,8 +46,8 @@ impl From<&Workflow> for WorkflowView {
         Self {
             id: workflow.id,
             title: charter.title.clone(),
-            status: workflow.status,
-            is_pausing: workflow.pausing.is_some(),
+            status: workflow.status(),
+            is_pausing: workflow.pausing().is_some(),
             user: charter.user.clone(),
             worktree: charter.worktree.clone(),
             plan: charter.plan.as_ref().map(|path| path.to_string_lossy().into_owned()),
@@ -63,9 +58,7 @@ impl From<&Workflow> for WorkflowView {
             tasks_total: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
             next_task: workflow.next_task().map(|task| task.spec.id.clone()),
             tasks: workflow.tasks.clone(),
-            paused_at: workflow.paused_at,
-            pause_reason: workflow.pause_reason.clone(),
-            resumes_at: workflow.until,
+            pause: workflow.pause().cloned(),
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id),
             questions: workflow.questions.clone(),
             tests: workflow.tests.clone(),

@@ -53,7 +53,7 @@ fn a_session_is_paused_after_five_minutes_without_a_word() {
     let found = tidied(&home.store, 6);
     assert_eq!((ids(&found.paused), ids(&found.interrupted)), (vec![world.session], vec![]));
     let session = block_on(home.store.session(world.session)).unwrap();
-    assert_eq!(session.status, Status::Paused);
+    assert_eq!(session.status(), Status::Paused);
     assert!(session.summary.unwrap().contains("The basket is lost"), "it is summed up");
     assert_eq!(ids(&tidied(&home.store, 7).paused), [], "it is told once");
 }
@@ -124,7 +124,7 @@ fn a_turn_of_a_session_that_was_put_away_is_ended_all_the_same() {
     block_on(engine.shift(world.session, rethread_domain::session::Move::Archive)).unwrap();
     assert_eq!(ids(&tidied(&home.store, 3).interrupted), [world.session]);
     assert_eq!(world.texts(), ["fix the basket", "half"]);
-    assert_eq!(block_on(home.store.session(world.session)).unwrap().status, Status::Archived);
+    assert_eq!(block_on(home.store.session(world.session)).unwrap().status(), Status::Archived);
 }
 
 #[test]

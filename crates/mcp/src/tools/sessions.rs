@@ -302,6 +302,6 @@ pub(super) async fn resume(
         included_messages: context.metadata.included.map_or(0, |included| included.messages),
         context: context.context,
         title: session.title.as_deref().map(|title| office.clean(title)),
-        status: session.status.to_string(),
+        status: session.status().to_string(),
     })
 }

@@ -143,7 +143,7 @@ impl Read {
         snapshot: Option<&str>,
     ) -> Result<Self, Failure> {
         let workflow = office.workflow(workflow, &[]).await?;
-        if snapshot.is_none() && workflow.status == Status::InProgress {
+        if snapshot.is_none() && workflow.status() == Status::InProgress {
             // Newer than any snapshot.
             return Ok(Self::Now(Box::new(workflow)));
         }

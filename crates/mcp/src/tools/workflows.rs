@@ -35,7 +35,7 @@ pub(crate) struct StartArgs {
     jobs: Option<u32>,
     /// Pause after so many tasks
     pause_after: Option<u32>,
-    /// Pause after so many minutes
+    /// Pause when it has run for so many minutes in all
     max_minutes: Option<u64>,
     /// Pause before a task that would take more tokens than this in all
     max_tokens: Option<u64>,
@@ -111,7 +111,7 @@ async fn view(office: &Office, workflow: &Workflow, depth: Depth) -> Result<Work
 pub(super) async fn start(
     office: &Office,
     args: Result<StartArgs, Failure>,
-) -> Result<WorkflowView, Failure> {
+) -> Result<Begun, Failure> {
     let args = args?;
     office.may_go_deeper()?;
     let filled = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
@@ -134,7 +134,7 @@ pub(super) async fn start(
         |what, given: Option<u32>, most| given.map(|_| within(what, given, 1, most)).transpose();
     let worktree = office.project(args.worktree.as_deref())?;
     let agent = filled(args.agent_name);
-    if agent.is_none() && office.program.default_agent().is_none() {
+    if agent.is_none() && office.program.workflows()?.agent.is_none() {
         return Err(Failure::new(
             "It is not said which agent is to work",
             "give agentName; list_agents shows them",
@@ -160,8 +160,18 @@ pub(super) async fn start(
         ..Order::default()
     };
     let program = office.program.as_ref();
-    let started = Box::pin(office.engine.start_workflow(program, order)).await?;
-    view(office, &started, Depth::Compact).await
+    let (started, warning) = Box::pin(office.engine.start_workflow(program, order)).await?;
+    Ok(Begun { workflow: view(office, &started, Depth::Compact).await?, warning })
+}
+
+/// A workflow that was started.
+#[derive(Debug, Serialize)]
+pub(crate) struct Begun {
+    #[serde(flatten)]
+    workflow: WorkflowView,
+    /// What will be refused, as nobody can be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 pub(super) async fn status(
@@ -269,12 +279,12 @@ mod tests {
         let (paused, ()) = tokio::join!(pausing, async { program.turns.add_permits(1) });
         paused.unwrap();
         let workflow = office.workflow(None, &[]).await.unwrap();
-        assert_eq!((workflow.status, workflow.remaining()), (Status::Paused, 1));
+        assert_eq!((workflow.status(), workflow.remaining()), (Status::Paused, 1));
 
         let resumed = resume(&office, Ok(ResumeArgs::default())).await.unwrap();
         assert!(resumed.diverged.is_empty());
         program.turns.add_permits(1);
-        while engine.workflow(workflow.id).await.unwrap().status != Status::Completed {
+        while engine.workflow(workflow.id).await.unwrap().status() != Status::Completed {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -5,6 +5,7 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
+use rethread_engine::program::may_record;
 use rethread_engine::{Error, Recorder, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,7 +150,7 @@ async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
         session.accepts_messages()?;
         return Ok(session);
     }
-    office.program.may_record(&office.place.project)?;
+    may_record(office.program.as_ref(), &office.place.project)?;
     let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
     beginning.title.clone_from(&args.title);
     beginning.agent.clone_from(&args.agent_name);
@@ -201,7 +202,7 @@ async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Save
         .title
         .as_deref()
         .map_or_else(String::new, |title| format!(" ({})", one_line(&office.clean(title), 60)));
-    let mut told = format!("Session {}{title} is {}.", session.id, session.status);
+    let mut told = format!("Session {}{title} is {}.", session.id, session.status());
     if asked == Move::Pause {
         let short = session.id.short();
         told.push_str(&format!(

@@ -100,7 +100,7 @@ async fn list(
     caller: Caller,
     Params(asked): Params<Listed>,
 ) -> Result<Response, Problem> {
-    app.program.gather().await;
+    app.keep_up().await;
     let limit = cursor::limit(asked.limit)?;
     let before = asked.cursor.as_deref().map(cursor::decode::<SessionId>).transpose()?;
     let filter = ListFilter {

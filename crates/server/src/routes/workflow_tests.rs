@@ -45,16 +45,19 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
     let caller = Caller { token, secret: secret.into() };
 
     let started: Started = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
-    let id = begin(&app, &caller, None, started).await.unwrap().id;
+    let (begun, warning) = begin(&app, &caller, None, started).await.unwrap();
+    let id = begun.id;
+    let warning = warning.expect("nobody can be asked what calm asks");
+    assert!(warning.contains("what calm asks permission for is refused"), "{warning}");
     while !engine.workflow(id).await.unwrap().is_running() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let given = id.to_string();
-    let mut status = ask_pause(&app, &caller, &given, Paused::default()).await.unwrap().status;
+    let mut status = ask_pause(&app, &caller, &given, Paused::default()).await.unwrap().status();
     program.turns.add_permits(1);
     while status == Status::InProgress {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        status = engine.workflow(id).await.unwrap().status;
+        status = engine.workflow(id).await.unwrap().status();
     }
     assert_eq!(status, Status::Paused);
     assert_eq!(engine.workflow(id).await.unwrap().remaining(), 1);
@@ -62,7 +65,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
     let moved = go_on(&app, &caller, &given, Resume::default()).await.unwrap();
     assert_eq!(moved.status, "resumed");
     program.turns.add_permits(1);
-    while engine.workflow(id).await.unwrap().status != Status::Completed {
+    while engine.workflow(id).await.unwrap().status() != Status::Completed {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

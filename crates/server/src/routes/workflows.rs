@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Budgets, Status, TaskState, Workflow, WorkflowId};
+use rethread_domain::workflow::{Status, Workflow, WorkflowId};
 use rethread_engine::program::Fault;
 use rethread_engine::workflows::WorkflowFilter;
-use rethread_engine::workflows::{Order, Resuming};
+use rethread_engine::workflows::{Order, Resuming, budgets};
 use rethread_engine::{Order as Direction, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -132,7 +132,7 @@ pub(crate) struct Started {
     /// Pause after so many tasks
     #[schema(minimum = 1)]
     pub(crate) pause_after: Option<u32>,
-    /// Pause after so many minutes
+    /// Pause when it has run for so many minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
     /// Pause before a task that would take more tokens than this in all
@@ -154,8 +154,9 @@ async fn start(
     Key(key): Key,
     Json(started): Json<Started>,
 ) -> Result<Response, Problem> {
-    let workflow = begin(&app, &caller, key, started).await?;
-    json(StatusCode::CREATED, &view(&app, &workflow).await?)
+    let (workflow, warning) = begin(&app, &caller, key, started).await?;
+    let view = view(&app, &workflow).await?;
+    json(StatusCode::CREATED, &WorkflowView { warning, ..view })
 }
 
 /// Starts a workflow, unless the same key did before.
@@ -164,7 +165,7 @@ pub(crate) async fn begin(
     caller: &Caller,
     key: Option<String>,
     started: Started,
-) -> Result<Workflow, Problem> {
+) -> Result<(Workflow, Option<String>), Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
@@ -177,7 +178,7 @@ pub(crate) async fn begin(
         order.id = Some(id);
         // One that is still pending may have been left by a server that is no more: it is begun.
         match app.engine.workflow(id).await {
-            Ok(there) if there.status != Status::Pending => return Ok(there),
+            Ok(there) if there.status() != Status::Pending => return Ok((there, None)),
             Ok(_) => (),
             Err(error) if error.code() == "workflow_not_found" => (),
             Err(error) => return Err(error.into()),
@@ -249,9 +250,10 @@ pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView,
     let mut view = masked(redactor, &WorkflowView::of(workflow, is_running))?;
     let shown = workflow.questions.iter().map(|asked| QuestionView::shown(asked, redactor));
     view.questions = shown.collect::<Result<_, _>>()?;
-    for (shown, task) in view.tasks.iter_mut().zip(&workflow.tasks) {
-        if let (TaskState::InProgress, Some(session)) = (task.state(), task.sessions.last()) {
-            shown.saying = app.engine.saying(*session).await?;
+    for saying in app.engine.saying(workflow).await? {
+        // While it is reviewed, it is the reviewer who speaks.
+        if let Some(task) = view.tasks.iter_mut().find(|task| task.id == saying.on) {
+            task.saying = Some(saying.text);
         }
     }
     Ok(view)
@@ -338,7 +340,7 @@ async fn pause(
     Json(paused): Json<Paused>,
 ) -> Result<Response, Problem> {
     let workflow = ask_pause(&app, &caller, &id, paused).await?;
-    let is_waiting = workflow.status == Status::InProgress;
+    let is_waiting = workflow.status() == Status::InProgress;
     let status = if is_waiting { StatusCode::ACCEPTED } else { StatusCode::OK };
     json(status, &Moved::of(&workflow))
 }
@@ -374,6 +376,9 @@ pub(crate) struct Resume {
     pub(crate) max_tokens: Option<u64>,
     /// What it may cost in total from now on
     pub(crate) max_cost_usd: Option<f64>,
+    /// For how many minutes it may run in total from now on
+    #[schema(minimum = 1)]
+    pub(crate) max_minutes: Option<u32>,
 }
 
 /// Goes on with a paused workflow, in the background
@@ -400,13 +405,13 @@ pub(crate) async fn go_on(
     }
     let workflow = app.workflow(caller, id).await?;
     let from = filled(resume.from.as_deref()).filter(|from| *from != "latest");
-    if resume.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
-        return Err(Problem::new("limit_not_positive", "max_cost_usd is not above 0"));
-    }
+    let minutes = resume.max_minutes.map(f64::from);
+    let budgets = budgets(minutes, resume.max_tokens, resume.max_cost_usd)
+        .map_err(|fault| Problem::new("limit_not_positive", fault.to_string()))?;
     let asked = Resuming {
         from: from.map(str::to_owned),
         agent: filled(resume.with.as_deref()).map(str::to_owned),
-        budgets: Budgets { tokens: resume.max_tokens, cost_usd: resume.max_cost_usd },
+        budgets,
         may_rewind: resume.rewind == Some(true),
     };
     let resumed = app.engine.resume_workflow(&app.program, workflow.id, &asked).await?;

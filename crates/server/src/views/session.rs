@@ -58,7 +58,7 @@ impl SessionView {
             title: app.clean_some(session.title.as_deref()),
             agent: session.agent.clone(),
             model: session.model.clone(),
-            status: session.status.as_str().to_owned(),
+            status: session.status().as_str().to_owned(),
             created_at: session.started_at,
             last_active_at: session.last_active_at,
             session_summary: app.clean_some(session.summary.as_deref()),

@@ -59,9 +59,9 @@ impl From<&WorkflowRow> for WorkflowRowView {
             tasks_completed: row.tasks_done,
             tasks_total: row.tasks,
             next_task: row.task.clone(),
-            paused_at: row.paused_at,
-            pause_reason: row.pause_reason.clone(),
-            resumes_at: row.until,
+            paused_at: row.pause.as_ref().map(|pause| pause.at),
+            pause_reason: row.pause.as_ref().map(|pause| pause.reason.clone()),
+            resumes_at: row.pause.as_ref().and_then(|pause| pause.until),
             tokens: row.tokens,
             cost_usd: row.cost_usd,
             created_at: row.created_at,
@@ -113,6 +113,9 @@ pub(crate) struct WorkflowView {
     pub(crate) updated_at: Timestamp,
     /// The number of the last event
     pub(crate) events: u32,
+    /// When it was just started: what will be refused, as nobody can be asked
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
 }
 
 impl WorkflowView {
@@ -121,8 +124,8 @@ impl WorkflowView {
         Self {
             id: workflow.id.to_string(),
             title: charter.title.clone(),
-            status: workflow.status.as_str().to_owned(),
-            is_pausing: workflow.status == Status::InProgress && workflow.pausing.is_some(),
+            status: workflow.status().as_str().to_owned(),
+            is_pausing: workflow.status() == Status::InProgress && workflow.pausing().is_some(),
             is_running,
             user: charter.user.clone(),
             worktree: charter.worktree.clone(),
@@ -134,17 +137,18 @@ impl WorkflowView {
             tasks_total: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
             next_task: workflow.next_task().map(|task| task.spec.id.clone()),
             tasks: workflow.tasks.iter().map(TaskView::from).collect(),
-            paused_at: workflow.paused_at,
-            pause_reason: workflow.pause_reason.clone(),
-            resumes_at: workflow.until,
+            paused_at: workflow.pause().map(|pause| pause.at),
+            pause_reason: workflow.pause().map(|pause| pause.reason.clone()),
+            resumes_at: workflow.pause().and_then(|pause| pause.until),
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
-            diverged: workflow.diverged.clone(),
+            diverged: workflow.run.diverged.clone(),
             questions: workflow.questions.iter().map(QuestionView::from).collect(),
             tests: workflow.tests.as_ref().map(TestsView::from),
             usage: UsageView::from(&workflow.total),
             created_at: workflow.created_at,
             updated_at: workflow.updated_at,
             events: workflow.events,
+            warning: None,
         }
     }
 }
@@ -391,9 +395,9 @@ pub(crate) struct Moved {
 impl Moved {
     /// How a workflow stands, in one word.
     pub(crate) fn of(workflow: &Workflow) -> Self {
-        let is_pausing = workflow.status == Status::InProgress && workflow.pausing.is_some();
+        let is_pausing = workflow.status() == Status::InProgress && workflow.pausing().is_some();
         Self {
-            status: if is_pausing { "pausing" } else { workflow.status.as_str() }.to_owned(),
+            status: if is_pausing { "pausing" } else { workflow.status().as_str() }.to_owned(),
             workflow_id: workflow.id.to_string(),
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
             diverged: Vec::new(),

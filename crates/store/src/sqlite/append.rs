@@ -49,7 +49,7 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
             Plan::Repeats(index) => Appended { seq: answers[index].seq, is_new: false },
             Plan::New { given } => {
                 // What is said wakes a paused session; the end of what had been said before does not.
-                if append.ends.is_none() && row.session.status == Status::Paused {
+                if append.ends.is_none() && row.session.status() == Status::Paused {
                     facts::add_told(connection, &mut row, &WOKEN, message.at)?;
                 }
                 is_retitled |= add(connection, &mut row, &mut conversations, message, given)?;

@@ -336,6 +336,24 @@ pub(super) fn sweep_locks(store: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes the locks of sessions that nobody holds; gives the numbers of workflows with a lock that nobody holds.
+pub(super) fn sweep(store: &Path) -> Result<Vec<i64>> {
+    let mut found = Vec::new();
+    for name in lock_names(store) {
+        if is_locked(store, &name)? {
+            continue;
+        }
+        match name.strip_prefix('w').and_then(|name| name.split('-').next()?.parse().ok()) {
+            Some(no) => found.push(no),
+            // Taken and dropped, it is gone.
+            None => drop(lock(store, &name)?),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
 /// A session that is gone needs no locks.
 pub(super) fn forget_locks(store: &Path, no: i64) {
     for name in lock_names(store).iter().filter(|name| is_of(name, no)) {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rethread_domain::conversation::{LabelPrices, TitleFrom};
 use rethread_domain::message::{Body, Extras};
 use rethread_domain::price::{Cuts, Price, decode_numbers, encode_numbers};
-use rethread_domain::session::{Counters, HeadPrices, Origin, Repository};
+use rethread_domain::session::{Counters, HeadPrices, Origin, Repository, State};
 use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status};
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
@@ -114,9 +114,13 @@ fn one_of<T: Copy>(
     known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
 }
 
-fn status_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Status>> {
-    let found: Option<i64> = row.get(index)?;
-    found.map(|_| one_of(row, index, &Status::ALL, status_number)).transpose()
+fn state(row: &Row<'_>) -> SqlResult<State> {
+    let status = one_of(row, 13, &Status::ALL, status_number)?;
+    let from = match row.get::<_, Option<i64>>(14)? {
+        Some(_) => one_of(row, 14, &Status::ALL, status_number)?,
+        None => Status::Paused,
+    };
+    Ok(State::new(status, from))
 }
 
 fn parent(row: &Row<'_>) -> SqlResult<Option<SessionId>> {
@@ -167,8 +171,7 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             title: row.get(10)?,
             title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
             summary: row.get(12)?,
-            status: one_of(row, 13, &Status::ALL, status_number)?,
-            archived_from: status_or_none(row, 14)?,
+            state: state(row)?,
             started_at: time(row, 15)?,
             last_active_at: time(row, 16)?,
             deleted_at: time_or_none(row, 17)?,
@@ -240,8 +243,11 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
             ":title": session.title,
             ":title_from": title_number(session.title_from),
             ":summary": session.summary,
-            ":status": status_number(session.status),
-            ":archived_from": session.archived_from.map(status_number),
+            ":status": status_number(session.status()),
+            ":archived_from": match session.state {
+                State::Archived { from } => Some(status_number(from)),
+                _ => None,
+            },
             ":started_at": micros(session.started_at),
             ":last_active_at": micros(session.last_active_at),
             ":deleted_at": session.deleted_at.map(micros),

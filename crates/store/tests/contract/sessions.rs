@@ -68,7 +68,7 @@ fn the_second_of_two_who_decide_on_the_same_state_is_refused() {
         let refused = store.change(&before, moved(Status::Completed), at(2)).await;
 
         assert!(matches!(refused, Err(Error::Conflict(found)) if found == id));
-        assert_eq!(store.session(id).await.unwrap().status, Status::Paused);
+        assert_eq!(store.session(id).await.unwrap().status(), Status::Paused);
         assert_eq!(store.facts(id).await.unwrap().len(), 2);
     });
 }
@@ -83,7 +83,7 @@ fn messages_do_not_stand_in_the_way_of_a_change() {
 
         let after = store.change(&before, moved(Status::Completed), at(1)).await.unwrap();
 
-        assert_eq!((after.status, after.last_seq), (Status::Completed, 2));
+        assert_eq!((after.status(), after.last_seq), (Status::Completed, 2));
         store.expect_sound().await;
     });
 }
@@ -94,7 +94,7 @@ fn a_paused_session_is_active_again_when_something_is_said() {
         let id = store.begin().await;
         store.note(id, moved(Status::Paused)).await;
         store.add(id, vec![user("go on")]).await.unwrap();
-        assert_eq!(store.session(id).await.unwrap().status, Status::Active);
+        assert_eq!(store.session(id).await.unwrap().status(), Status::Active);
         store.expect_sound().await;
     });
 }

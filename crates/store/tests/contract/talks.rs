@@ -353,7 +353,7 @@ fn the_end_of_a_turn_is_let_in_whatever_became_of_the_session_and_wakes_nobody()
             store.stream(id, "main", vec![(at(2), text("Go"))]).await.unwrap();
             store.append(ending(id, "main", "Gone.")).await.unwrap();
             let after = store.session(id).await.unwrap();
-            assert_eq!((after.status, after.deleted_at), (status, before.deleted_at));
+            assert_eq!((after.status(), after.deleted_at), (status, before.deleted_at));
             assert_eq!(store.texts(id).await, ["Go.", "Gone."]);
             assert_eq!(held(store, id, "main").await, Some((2, 2)));
             let is_paused = status == Status::Paused;
@@ -361,7 +361,7 @@ fn the_end_of_a_turn_is_let_in_whatever_became_of_the_session_and_wakes_nobody()
             assert_eq!(next.is_ok(), is_paused, "{status}");
             assert!(is_paused || matches!(next, Err(Error::Refused(_))));
             let woken = if is_paused { Status::Active } else { status };
-            assert_eq!(store.session(id).await.unwrap().status, woken);
+            assert_eq!(store.session(id).await.unwrap().status(), woken);
         }
         store.expect_sound().await;
     });

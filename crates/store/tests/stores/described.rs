@@ -48,7 +48,7 @@ async fn sessions(store: &dyn Store) -> Value {
             "id": session.id,
             "user": session.user,
             "title": session.title,
-            "status": session.status,
+            "status": session.status(),
             "deleted": session.deleted_at.is_some(),
             "forked_from": session.forked_from,
             "messages": messages.len(),

@@ -12,13 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_domain::SessionId;
-use rethread_engine::program::Program;
 use rethread_mcp::{HttpOptions, Limits, Office, Place, Streams, serve_http, serve_stdio};
 
 use super::project;
 use crate::cli::App;
 use crate::error::BadInput;
-use crate::host::Host;
 use crate::{config, output, workspace};
 
 /// Let agents remember, and invoke each other, over the Model Context Protocol
@@ -81,8 +79,7 @@ impl Args {
         };
         let streams = Streams::new(app.config.output_streams()?);
         let engine = app.engine.clone();
-        // A client sees what came since it asked last.
-        let program: Arc<dyn Program> = Arc::new(Host::new(app, Duration::ZERO));
+        let program = app.program();
         // Beside the serving: a client is answered at once.
         let (beside, own) = (engine.clone(), Arc::clone(&program));
         tokio::spawn(async move { beside.take_up_all(&own).await });

@@ -11,20 +11,16 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rethread_domain::access::{Pass, Role};
 use rethread_engine::NewToken;
-use rethread_engine::program::Program;
 use rethread_server::{Bounds, Log, Server, Settings, tls};
 use rethread_store::StoreUrl;
 
 use super::project;
 use crate::cli::App;
 use crate::error::BadInput;
-use crate::host::Host;
 use crate::{output, workspace};
 
 pub(super) use key::ensure as own_token;
 
-/// How often a workspace is looked through, at most.
-const GATHER_EVERY: Duration = Duration::from_secs(1);
 /// How long a link into the dashboard can be used.
 const LINK_LASTS: SignedDuration = SignedDuration::from_mins(5);
 
@@ -149,7 +145,7 @@ impl Args {
         let engine = app.engine.clone();
         let logs = self.logs()?;
         let log = if logs { Log::stderr()? } else { Log::none() };
-        let program: Arc<dyn Program> = Arc::new(Host::new(app, GATHER_EVERY));
+        let program = app.program();
         let (beside, own) = (engine.clone(), Arc::clone(&program));
         tokio::spawn(async move { beside.take_up_all(&own).await });
         let server = Server { engine, program, settings, log, tls };

@@ -48,10 +48,10 @@ impl Pause {
 
 fn say(app: &App, workflow: &Workflow) {
     if app.json {
-        let status = if workflow.status == Status::InProgress {
+        let status = if workflow.status() == Status::InProgress {
             "pausing"
         } else {
-            workflow.status.as_str()
+            workflow.status().as_str()
         };
         let snapshot = workflow.mark.as_ref().map(|mark| mark.id);
         output::json(
@@ -181,7 +181,7 @@ impl Then {
     /// Says it to whoever runs the workflow; where it waits and nobody does, goes on with it.
     async fn go_on(self, app: &App, id: WorkflowId, command: Command) -> anyhow::Result<ExitCode> {
         let workflow = app.engine.workflow(id).await?;
-        if workflow.status != Status::Blocked {
+        if workflow.status() != Status::Blocked {
             let workflow = app.engine.ask_workflow(id, &command).await?;
             say_whole(app, &workflow);
             return Ok(ExitCode::SUCCESS);

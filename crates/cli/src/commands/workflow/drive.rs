@@ -7,7 +7,8 @@ use std::time::Duration;
 use rethread_domain::workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
-use rethread_engine::workflows::{Report, Resuming, WorkflowView};
+use rethread_engine::program::Fault;
+use rethread_engine::workflows::{Report, Resuming, WorkflowView, budgets};
 
 use super::told;
 use super::view::View;
@@ -46,11 +47,14 @@ pub(crate) struct Budget {
     /// Pause before a task with which the whole workflow would cost more than this
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
+    /// Pause when the whole workflow has run for this long
+    #[arg(long, value_name = "MINUTES")]
+    max_minutes: Option<f64>,
 }
 
-impl From<Budget> for Budgets {
-    fn from(given: Budget) -> Self {
-        Self { tokens: given.max_tokens, cost_usd: given.max_cost }
+impl Budget {
+    pub(crate) fn checked(self) -> Result<Budgets, Fault> {
+        budgets(self.max_minutes, self.max_tokens, self.max_cost)
     }
 }
 
@@ -86,7 +90,7 @@ impl Args {
             let asked = Resuming {
                 from: Some(snapshot.clone()),
                 agent: self.with,
-                budgets: self.budgets.into(),
+                budgets: self.budgets.checked()?,
                 may_rewind: self.rewind,
             };
             let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
@@ -117,7 +121,7 @@ pub(crate) async fn drive(
     let mut first = first;
     loop {
         let workflow = Box::pin(run(app, id, first.take())).await?;
-        match (workflow.status, workflow.until) {
+        match (workflow.status(), workflow.pause().and_then(|pause| pause.until)) {
             (Status::Paused, Some(until)) if waits => {
                 told::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
@@ -193,7 +197,7 @@ fn finish(app: &App, workflow: &Workflow) -> ExitCode {
     } else {
         output::data(&told::rests(workflow));
     }
-    match workflow.status {
+    match workflow.status() {
         Status::Completed | Status::Paused | Status::InProgress | Status::Pending => {
             ExitCode::SUCCESS
         }
@@ -219,6 +223,11 @@ pub(super) async fn detached(
     Ok(ExitCode::SUCCESS)
 }
 
+#[expect(clippy::cast_precision_loss, reason = "nothing runs for so many seconds")]
+fn in_minutes(seconds: u64) -> String {
+    format!("--max-minutes={}", seconds as f64 / 60.0)
+}
+
 /// What is done first, as the process in the background is told it.
 pub(crate) fn wish(first: &Command) -> Vec<String> {
     let (name, value) = match first {
@@ -229,6 +238,7 @@ pub(crate) fn wish(first: &Command) -> Vec<String> {
             words.extend((!rewind.is_empty()).then(|| "--rewind".to_owned()));
             words.extend(budgets.tokens.map(|most| format!("--max-tokens={most}")));
             words.extend(budgets.cost_usd.map(|most| format!("--max-cost={most}")));
+            words.extend(budgets.seconds.map(in_minutes));
             return words;
         }
         Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Event, EventRecord, Status, WorkflowId};
+use rethread_domain::workflow::{Event, EventRecord, Status, Workflow, WorkflowId};
 use rethread_domain::{Seq, SessionId};
+use rethread_engine::workflows::Saying;
 use rethread_store::Span;
 use serde_json::json;
 
@@ -15,6 +16,8 @@ use crate::cli::App;
 use crate::output::{self, time};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// From so many bytes on a line is shown before it is whole.
+const LONG_LINE: usize = 80;
 /// Messages that are read at once.
 const PAGE: u32 = 100;
 
@@ -43,16 +46,23 @@ impl Args {
             shown: BTreeMap::new(),
         };
         loop {
-            // Asked first: what is written until then is shown.
-            let status = app.engine.workflow(id).await?.status;
+            // Read first: what is written until then is shown.
+            let workflow = app.engine.workflow(id).await?;
             log.catch_up().await?;
-            if !self.follow || status != Status::InProgress {
+            if !self.follow || workflow.status() != Status::InProgress {
                 return Ok(ExitCode::SUCCESS);
             }
-            log.saying().await?;
+            log.saying(&workflow).await?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
+}
+
+/// How much of what is being said is shown as it stands: whole lines, and of a long one whole words.
+fn ready(text: &str) -> usize {
+    let lines = text.rfind('\n').map_or(0, |at| at + 1);
+    let rest = &text[lines..];
+    if rest.len() < LONG_LINE { lines } else { lines + rest.rfind(' ').map_or(0, |at| at + 1) }
 }
 
 struct Log<'a> {
@@ -75,10 +85,11 @@ impl Log<'_> {
             }
             self.seen = record.no;
             self.event(&record);
-            if let Event::TaskBegan { task, session, .. } | Event::TaskMoved { task, session, .. } =
-                &record.event
+            if let Event::TaskBegan { task: on, session, .. }
+            | Event::TaskMoved { task: on, session, .. }
+            | Event::SessionBegan { on, session } = &record.event
             {
-                self.sessions.insert(*session, (task.clone(), 0));
+                self.sessions.insert(*session, (on.clone(), 0));
             }
         }
         self.said().await
@@ -92,28 +103,30 @@ impl Log<'_> {
         }
     }
 
-    /// Shows what agents say in turns that are under way: whole lines, as they come.
-    async fn saying(&mut self) -> anyhow::Result<()> {
+    /// Shows what agents say in turns that are under way, as it comes.
+    async fn saying(&mut self, workflow: &Workflow) -> anyhow::Result<()> {
         if self.is_bare {
             return Ok(());
         }
-        for (session, (task, _)) in &self.sessions {
+        let all = self.app.engine.saying(workflow).await?;
+        self.shown.retain(|session, _| all.iter().any(|saying| saying.session == *session));
+        for Saying { on, session, text } in &all {
             let shown = self.shown.entry(*session).or_default();
-            let Some(text) = self.app.engine.saying(*session).await? else {
+            // Another turn begins anew.
+            let new = text.get(*shown..).unwrap_or_else(|| {
                 *shown = 0;
-                continue;
-            };
-            let new = text.get(*shown..).unwrap_or_default();
-            let Some(end) = new.rfind('\n').map(|at| at + 1) else { continue };
-            for line in new[..end].lines().filter(|line| !line.trim().is_empty()) {
+                text
+            });
+            let new = &new[..ready(new)];
+            for line in new.lines().filter(|line| !line.trim().is_empty()) {
                 if self.app.json {
-                    let line = json!({ "what": "saying", "task": task, "session": session, "content": line });
+                    let line = json!({ "what": "saying", "task": on, "session": session, "content": line });
                     output::json_line(&line);
                 } else {
-                    output::data(&format!("      {task} … {}\n", one_line(line, 160)));
+                    output::data(&format!("      {on} … {}\n", one_line(line, 160)));
                 }
             }
-            *shown += end;
+            *shown += new.len();
         }
         Ok(())
     }

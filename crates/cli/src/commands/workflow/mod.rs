@@ -57,6 +57,10 @@ enum Command {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        if !matches!(self.command, Command::Run(_)) {
+            // Where that cannot be done, what is asked for may be done all the same, and the next one tries again.
+            drop(app.engine.finish_killed(&app.program()).await);
+        }
         match self.command {
             Command::Start(args) => args.run(app).await,
             Command::Pause(args) => args.run(app).await,

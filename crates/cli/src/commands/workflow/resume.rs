@@ -45,14 +45,14 @@ impl Args {
         let open = [Status::Paused, Status::InProgress, Status::Pending];
         let id = self.which.find(app, &open).await?;
         let workflow = app.engine.workflow(id).await?;
-        if workflow.status == Status::Pending && self.from.is_none() && self.with.is_none() {
+        if workflow.status() == Status::Pending && self.from.is_none() && self.with.is_none() {
             // Whoever created it did not get to begin it.
             return self.go_on(app, id, app.engine.beginning_of(&workflow)).await;
         }
         let asked = Resuming {
             from: self.from.clone(),
             agent: self.with.clone(),
-            budgets: self.budgets.into(),
+            budgets: self.budgets.checked()?,
             may_rewind: self.yes,
         };
         let resumption = app.engine.resumption(&app.program(), id, &asked).await?;

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Pause after so many tasks
     #[arg(long, value_name = "N")]
     pause_after: Option<u32>,
-    /// Pause after so many minutes of one run
+    /// Pause when the whole workflow has run for this long
     #[arg(long, value_name = "MINUTES")]
     max_minutes: Option<f64>,
     /// Pause before a task with which the whole workflow would take more tokens than this
@@ -92,13 +92,11 @@ impl Args {
         let (is_detached, waits, approves) = (self.detach, self.wait, self.approve_commands);
         let ordered = app.engine.check_order(app.program().as_ref(), &self.order()?).await?;
         let may_run = approves || is_approved(app, &ordered.unapproved)?;
-        let refused = Some(ordered.asks.join(", ")).filter(|asks| !asks.is_empty());
+        let warning = ordered.warning.clone();
         let workflow = app.engine.carry_out(ordered, may_run).await?;
         let is_alone = is_detached || !Person::new(app.json).is_there();
-        if let Some(agents) = refused.filter(|_| is_alone) {
-            output::note(format_args!(
-                "note: nobody can be asked here: what {agents} asks permission for is refused, and a task that needs it waits for you; --permissions allow allows all of it, allowed_tools in the settings of an agent allows some"
-            ));
+        if let Some(warning) = warning.filter(|_| is_alone) {
+            output::note(format_args!("note: {warning}"));
         }
         let first = app.engine.beginning_of(&workflow);
         if is_detached {

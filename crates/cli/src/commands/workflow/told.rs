@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, one_line, safe};
 use rethread_domain::workflow::{
-    Event, Measure, Question, Resolution, Snapshot, Status, Task, TaskState, Used, Workflow,
+    Event, Measure, Question, Resolution, Snapshot, State, Status, Task, TaskState, Used, Workflow,
 };
 use rethread_engine::workflows::Comparison;
 
@@ -29,8 +29,8 @@ pub(super) fn rests(workflow: &Workflow) -> String {
     let short = workflow.id.short();
     let done = workflow.count(TaskState::Completed);
     let total = workflow.tasks.len();
-    let mut text = match workflow.status {
-        Status::InProgress if workflow.pausing.is_some() => {
+    let mut text = match workflow.status() {
+        Status::InProgress if workflow.pausing().is_some() => {
             format!("Workflow {short} pauses when its running task is done.\n")
         }
         status => format!(
@@ -39,19 +39,19 @@ pub(super) fn rests(workflow: &Workflow) -> String {
             plural(total)
         ),
     };
-    match workflow.status {
-        Status::Paused => {
-            let reason = one_line(workflow.pause_reason.as_deref().unwrap_or_default(), 300);
+    match &workflow.state {
+        State::Paused(pause) => {
+            let reason = one_line(&pause.reason, 300);
             text.push_str(&format!("  Why: {reason}\n"));
             if let Some(mark) = &workflow.mark {
                 text.push_str(&format!("  Snapshot: {}\n", mark.id));
             }
-            if let Some(until) = workflow.until {
+            if let Some(until) = pause.until {
                 text.push_str(&format!("  The limit is lifted at {}.\n", time::minute(until)));
             }
             text.push_str(&format!("  Resume with: rethread workflow resume {short}\n"));
         }
-        Status::Blocked => {
+        State::Blocked { .. } => {
             for question in &workflow.questions {
                 text.push_str(&format!("  {}\n", asked(question, &short, workflow)));
             }
@@ -104,10 +104,10 @@ pub(super) fn waiting(app: &App, workflow: &Workflow, until: Timestamp) {
 
 pub(super) fn status(workflow: &Workflow, all: &[Snapshot], is_driven: bool, app: &App) -> String {
     let mut text = format!("{}  {}\n", workflow.id.short(), one_line(&workflow.charter.title, 100));
-    let mut state = words(workflow.status);
-    if workflow.status == Status::InProgress && !is_driven {
+    let mut state = words(workflow.status());
+    if workflow.status() == Status::InProgress && !is_driven {
         state.push_str(", but nobody runs it: `rethread workflow recover`");
-    } else if workflow.pausing.is_some() {
+    } else if workflow.pausing().is_some() {
         state.push_str(", pausing");
     }
     text.push_str(&format!("  status: {state}\n  session: {}\n", workflow.sessions));
@@ -123,7 +123,7 @@ pub(super) fn status(workflow: &Workflow, all: &[Snapshot], is_driven: bool, app
         text.push_str("\nSnapshots\n");
         text.push_str(&snapshots(all, app));
     }
-    if matches!(workflow.status, Status::Paused | Status::Blocked) {
+    if matches!(workflow.status(), Status::Paused | Status::Blocked) {
         text.push('\n');
         text.push_str(&rests(workflow));
     }

@@ -99,6 +99,29 @@ fn a_repository_as_it_was_left_is_not_told_of() {
 }
 
 #[test]
+fn what_an_agent_says_is_shown_while_it_streams() {
+    let env = world::repository();
+    let plan = "# Talks\n\n## Task T1: Talk\n\ndo: part: The first half, <b>bold</b> as it is, \n\
+                do: wait for: go1\ndo: part: comes before the second half. \ndo: wait for: go2\n";
+    let (_started, id) = world::work(&env, plan);
+    let visit = Visit::to(Site::within(env, &[]));
+    let (browser, env) = (&visit.browser, &visit.site.env);
+    visit.go(&format!("/workflows/{id}"));
+    browser.until_says("#now .saying", "The first half, <b>bold</b>");
+    assert!(!browser.text("#now").contains("second"), "{}", browser.told());
+    browser.run("window.stayed = true");
+    world::touch(env, "go1");
+    browser.until_says("#now .saying", "comes before the second");
+    let path = format!("/api/v1/workflows/{id}");
+    let saying = visit.site.get(&path).is(200).json()["tasks"][0]["saying"].clone();
+    assert!(saying.as_str().unwrap().contains("comes before the second"), "{saying}");
+    world::touch(env, "go2");
+    browser.until_says("#status", "completed");
+    browser.until("nobody speaks", "return document.querySelector('#now .saying') === null");
+    assert_eq!(browser.run("return window.stayed"), true, "the page was not loaded anew");
+}
+
+#[test]
 fn the_log_tells_what_agents_say_and_do() {
     let env = world::repository();
     let key = ["sk-ant-api03-", &"a1B2c3D4".repeat(11), "AA"].concat();

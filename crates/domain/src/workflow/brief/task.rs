@@ -22,7 +22,7 @@ pub fn task_brief(
     let mut pieces = match resumed {
         Some(snapshot) => {
             let mut pieces = super::resume::pieces(snapshot, workflow.sessions);
-            pieces.extend(since(&workflow.diverged));
+            pieces.extend(since(&workflow.run.diverged));
             pieces
         }
         None => fresh(workflow),

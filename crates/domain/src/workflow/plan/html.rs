@@ -17,7 +17,7 @@ const MARKS: [(&str, &str); 3] = [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>
 const DECLARED: &str = ">";
 
 /// With closing tags in small letters: the parser knows them only so, though any letters are right. As long as before.
-pub(super) fn small(text: &str) -> String {
+pub(super) fn lowered(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (n, part) in text.split("</").enumerate() {
         if n > 0 {
@@ -31,33 +31,24 @@ pub(super) fn small(text: &str) -> String {
     out
 }
 
-/// The same, and what has no end ends with its line. As long as before: places in it are places in the text.
-pub(super) fn ended(text: &str) -> String {
-    let mut out = small(text);
-    let mut ends = Ends::of(&out);
-    let mut at = 0;
-    while at < out.len() {
-        let next = line::end(&out, at);
-        let line = out.get(at..line::words_end(&out, at)).unwrap_or_default();
+/// The lines that would begin a piece that nobody ends, if the parser saw a beginning in them; the first is first.
+pub(super) fn unended(text: &str, from: usize) -> Vec<usize> {
+    let mut ends = Ends::of(text);
+    let mut found = Vec::new();
+    let mut at = from;
+    while at < text.len() {
+        let line = text.get(at..line::words_end(text, at)).unwrap_or_default();
         let words = line.trim_start_matches(' ');
-        let from = at + line.len() - words.len();
         if line.len() - words.len() < 4
             && let Some(end) = words.strip_prefix('<').and_then(end_of)
             && !words.contains(end)
-            && !ends.is_ended(end, from)
+            && !ends.is_ended(end, at)
         {
-            // Of two bytes: a quotation of nothing.
-            let short = if words.len() > 2 { "<?>" } else { "> " };
-            let mut to = from + short.len();
-            while !out.is_char_boundary(to) {
-                to += 1;
-            }
-            let room = " ".repeat(to - from - short.len());
-            out.replace_range(from..to, &format!("{short}{room}"));
+            found.push(at);
         }
-        at = next;
+        at = line::end(text, at);
     }
-    out
+    found
 }
 
 /// What ends the piece that begins with this, after its `<`; nothing where it ends at a blank line, as other HTML does.
@@ -111,24 +102,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_ends_with_its_line() {
-        for (text, expected) in [
-            ("<script>\nx", "<?>ript>\nx"),
-            ("  <ScRiPt\nx", "  <?>RiPt\nx"),
-            ("<!--\nx\n<!-- -->", "<?>-\nx\n<!-- -->"),
-            ("<?é\nx", "<?> \nx"),
-            ("<?", "> "),
-            ("<!DOCTYPE\n", "<?>OCTYPE\n"),
-            ("<![CDATA[", "<?>CDATA["),
+    fn beginnings_without_an_end_are_found() {
+        for text in [
+            "<script>\nx",
+            "  <ScRiPt\nx",
+            "<!--\nx\n<!-- -->",
+            "<?é\nx",
+            "<?",
+            "<!DOCTYPE\n",
+            "<![CDATA[",
         ] {
-            assert_eq!(ended(text), expected);
-            assert_eq!(text.len(), expected.len());
+            assert_eq!(unended(text, 0), [0], "{text}");
         }
         for text in
             ["<script>\n</script>", "<!-- a\n\nb -->", "<div>", "<prefix>", "    <pre>", "a <pre>"]
         {
-            assert_eq!(ended(text), text);
+            assert_eq!(unended(text, 0), [0; 0], "{text}");
         }
-        assert_eq!(ended("<PRE>\n\n</PRE> </B"), "<PRE>\n\n</pre> </b");
+        assert_eq!(unended("<?\nx\n\n<!-- -->\n <!--", 0), [0, 15]);
+        assert_eq!(lowered("<PRE>\n\n</PRE> </B"), "<PRE>\n\n</pre> </b");
     }
 }

@@ -12,6 +12,7 @@
 //! else of the file.
 
 mod agent;
+mod blocks;
 mod check;
 mod field;
 mod html;

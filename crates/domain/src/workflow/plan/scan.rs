@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag};
-
+use super::blocks::{Block, Item, Kind, begins, blocks, parsed};
 use super::field::{self, Field, Misspelt};
 use super::{html, line};
 
@@ -51,29 +50,6 @@ pub(super) struct Insert {
 
 /// Ends a list where what follows would be taken into it; no part of a task's text.
 pub(super) const APART: &str = "<!-- -->";
-
-/// A block at the top of the text, or one in an item of a list there.
-#[derive(Debug)]
-struct Block {
-    range: Range<usize>,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Heading(u8),
-    /// A list: whether it has bullets, and its items.
-    List(bool, Vec<Item>),
-    Paragraph,
-    Other,
-}
-
-#[derive(Debug)]
-struct Item {
-    range: Range<usize>,
-    mark: Option<(Range<usize>, bool)>,
-    blocks: Vec<Block>,
-}
 
 /// The tasks of a text, with its title.
 pub(super) fn scan(text: &str) -> Scanned {
@@ -147,91 +123,6 @@ fn front(text: &str) -> usize {
         at = line::end(text, at);
     }
     base
-}
-
-/// The blocks of the text, as deep as tasks and their fields can be.
-fn blocks(text: &str, base: usize) -> Vec<Block> {
-    parsed(&html::ended(text.get(base..).unwrap_or_default()), base)
-}
-
-/// The same of a text as it is, where it begins at `base`.
-fn parsed(text: &str, base: usize) -> Vec<Block> {
-    let parser = Parser::new_ext(text, Options::ENABLE_TASKLISTS);
-    let mut found: Vec<Block> = Vec::new();
-    let mut depth = 0_usize;
-    for (event, range) in parser.into_offset_iter() {
-        let range = range.start + base..range.end + base;
-        match event {
-            Event::Start(tag) => {
-                place(&mut found, depth, &tag, range);
-                depth += 1;
-            }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            Event::TaskListMarker(is_checked) if depth == 2 || depth == 3 => {
-                let Some(item) = last_item(&mut found) else { continue };
-                let is_own = depth == 2
-                    || matches!(item.blocks.as_slice(), [Block { kind: Kind::Paragraph, .. }]);
-                if is_own && item.mark.is_none() {
-                    item.mark = Some((range, is_checked));
-                }
-            }
-            Event::Rule | Event::Html(_) if depth == 0 => {
-                found.push(Block { range, kind: Kind::Other });
-            }
-            Event::Rule if depth == 2 => {
-                if let Some(item) = last_item(&mut found) {
-                    item.blocks.push(Block { range, kind: Kind::Other });
-                }
-            }
-            _ => (),
-        }
-    }
-    found
-}
-
-/// Puts a block where it belongs.
-fn place(found: &mut Vec<Block>, depth: usize, tag: &Tag<'_>, range: Range<usize>) {
-    let kind = match tag {
-        Tag::Heading { level, .. } => Kind::Heading(*level as u8),
-        Tag::List(number) => Kind::List(number.is_none(), Vec::new()),
-        Tag::Paragraph => Kind::Paragraph,
-        Tag::Item | Tag::BlockQuote(_) | Tag::CodeBlock(_) | Tag::HtmlBlock => Kind::Other,
-        _ => return,
-    };
-    let item = || Item { range: range.clone(), mark: None, blocks: Vec::new() };
-    match depth {
-        0 => found.push(Block { range, kind }),
-        1 => {
-            if let Some(Block { kind: Kind::List(_, items), .. }) = found.last_mut() {
-                items.push(item());
-            }
-        }
-        2 => {
-            if let Some(last) = last_item(found) {
-                last.blocks.push(Block { range, kind });
-            }
-        }
-        3 => {
-            if let Some(Block { kind: Kind::List(_, items), .. }) =
-                last_item(found).and_then(|last| last.blocks.last_mut())
-            {
-                items.push(item());
-            }
-        }
-        _ => (),
-    }
-}
-
-fn last_item(found: &mut [Block]) -> Option<&mut Item> {
-    match &mut found.last_mut()?.kind {
-        Kind::List(_, items) => items.last_mut(),
-        _ => None,
-    }
-}
-
-/// Where the line of a block begins.
-fn begins(text: &str, block: &Block) -> usize {
-    line::start(text, field::trimmed(text, block.range.clone()).start)
 }
 
 /// The words of a heading, without its marks.
@@ -474,7 +365,7 @@ pub(super) fn tamed(text: &str) -> String {
     out.push_str(text.get(from..).unwrap_or_default());
     let is_closed = |text: &str| {
         let probe = format!("{text}\n\n## Task 1: x\n");
-        let blocks = parsed(&html::small(&probe), 0);
+        let blocks = parsed(&html::lowered(&probe), 0);
         matches!(blocks.last(), Some(Block { kind: Kind::Heading(2), .. }))
     };
     let fences = ["", "\n```", "\n~~~", "\n``````````", "\n~~~~~~~~~~"];

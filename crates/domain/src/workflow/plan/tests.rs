@@ -164,6 +164,37 @@ fn a_plan_is_found_in_what_an_agent_says() {
 }
 
 #[test]
+fn html_within_html_hides_no_more_than_the_parser_says() {
+    // The declaration is ended by the text that a written plan needs; the line within it begins nothing.
+    let text = "## Task t0: Title\n### Deep\n<!D\n  ```\n<?\n## Task t4: Title";
+    let plan = parse(text).unwrap();
+    assert_eq!(plan.tasks.len(), 1);
+    let again = parse(&written(&plan.title, &plan.tasks)).unwrap();
+    assert_eq!(again.tasks.len(), 1, "{again:?}");
+    // In code, in a comment that is ended, and in an item, such a line is text.
+    for (text, ids) in [
+        ("```\n<!--\n```\n## Task A: One\n<!--\n## Task B: Two", &["A", "B"][..]),
+        ("<!--\n<?\n## Task A: One\n-->\n## Task B: Two", &["B"]),
+        ("<?\n<!D\n## Task A: One\n?>\n## Task B: Two", &["B"]),
+        ("- [ ] A: One\n  <!--\n- [ ] B: Two", &["A", "B"]),
+    ] {
+        let plan = parse(text).unwrap();
+        let found: Vec<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(found, ids, "{text:?}");
+    }
+}
+
+#[test]
+fn many_beginnings_without_an_end_cost_no_more_than_a_few() {
+    let lines = 40_000;
+    for text in ["<!--\n".repeat(lines), format!("```\n{}```\n", "<?\n".repeat(lines))] {
+        let begun = std::time::Instant::now();
+        assert!(parse(&format!("## Task A: One\n{text}\n## Task B: Two")).is_ok());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
 fn html_that_nobody_ends_hides_no_task() {
     for html in [
         "<ScRiPt>",

@@ -46,7 +46,7 @@ pub(super) async fn start(
         Err(problem) => Err(problem),
     };
     match begun {
-        Ok(workflow) => ended(&workflow.id.to_string(), Ok("started")),
+        Ok((workflow, _)) => ended(&workflow.id.to_string(), Ok("started")),
         Err(problem) if is_told_beside(&problem) => {
             let form = Start::again(&app, fields, &problem)?;
             let mut page = list::with(&app, &caller, list::Asked::default(), form).await?;
@@ -74,7 +74,7 @@ pub(super) async fn pause(
     let paused = Paused { reason: some(&wish.reason), now: Some(wish.now.is_some()) };
     let done = workflows::ask_pause(&app, &caller, &id, paused).await;
     let told = |status| if status == Status::InProgress { "pausing" } else { "paused" };
-    ended(&id, done.map(|workflow| told(workflow.status)))
+    ended(&id, done.map(|workflow| told(workflow.status())))
 }
 
 #[derive(Debug, Deserialize)]

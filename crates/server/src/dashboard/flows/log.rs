@@ -105,12 +105,12 @@ impl Log {
 
 /// The sessions that are worked in, or were of late, each with its task.
 fn at_work(workflow: &Workflow, latest: &[EventRecord]) -> Vec<(SessionId, String)> {
-    let running =
-        workflow.running().filter_map(|task| Some((*task.sessions.last()?, task.spec.id.clone())));
+    let running = workflow.at_work().into_iter().map(|(on, session)| (session, on.to_owned()));
     let begun = latest.iter().filter_map(|record| match &record.event {
         Event::TaskBegan { task, session, .. } | Event::TaskMoved { task, session, .. } => {
             Some((*session, task.clone()))
         }
+        Event::SessionBegan { on, session } => Some((*session, on.clone())),
         Event::Reviewed(feedback) => Some((feedback.session?, feedback.task.clone())),
         _ => None,
     });

@@ -4,6 +4,7 @@ mod act;
 mod compare;
 mod list;
 mod log;
+mod now;
 mod runs;
 mod show;
 mod snapshot;
@@ -23,6 +24,7 @@ pub(super) fn router() -> Router<App> {
         .route("/workflows/{id}", get(show::page))
         .route("/workflows/{id}/board", get(show::board))
         .route("/workflows/{id}/log", get(show::log))
+        .route("/workflows/{id}/now", get(now::part))
         .route("/workflows/{id}/compare", get(compare::page))
         .route("/workflows/{id}/snapshots/{snapshot}", get(snapshot::page))
         .route("/workflows/{id}/pause", post(act::pause))

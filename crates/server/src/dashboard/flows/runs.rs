@@ -45,12 +45,12 @@ impl Run {
         let total = u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX);
         Self {
             number: workflow.sessions,
-            at: Moment::of(workflow.run_began, now),
-            trigger: plain(workflow.status.as_str()),
+            at: Moment::of(workflow.run.began, now),
+            trigger: plain(workflow.status().as_str()),
             reason: String::new(),
             done: workflow.count(TaskState::Completed),
             total,
-            used: format!("{} tokens", words::short(workflow.run_used.tokens)),
+            used: format!("{} tokens", words::short(workflow.run.used.tokens)),
             snapshot: None,
         }
     }
@@ -71,7 +71,7 @@ impl Runs {
         let now = app.engine.clock().now();
         let upto = before.unwrap_or(u32::MAX);
         let ended = workflow.snapshots.last().map_or(0, |snapshot| snapshot.session_number);
-        let has_more = workflow.sessions > ended && workflow.status != Status::Pending;
+        let has_more = workflow.sessions > ended && workflow.status() != Status::Pending;
         let last = (has_more && workflow.sessions < upto).then(|| Run::last(workflow, now));
         let mut some: Vec<Run> = last.into_iter().collect();
         let mut fitting =

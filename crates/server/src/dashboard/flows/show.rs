@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::list::titled;
 use super::log::Log;
+use super::now::Now;
 use super::runs::Runs;
 use super::told::{self, TaskRow, plain};
 use crate::access::Caller;
@@ -64,7 +65,7 @@ struct Board {
 
 /// Whether it can go on: paused, or left by whoever ran it.
 pub(super) fn may_resume(workflow: &Workflow, is_running: bool) -> bool {
-    match workflow.status {
+    match workflow.status() {
         Status::Paused => true,
         Status::InProgress => !is_running,
         _ => false,
@@ -80,10 +81,10 @@ impl Board {
     ) -> Result<Self, Problem> {
         let now = app.engine.clock().now();
         let view = view(app, workflow).await?;
-        let is_in_progress = workflow.status == Status::InProgress;
+        let is_in_progress = workflow.status() == Status::InProgress;
         let may_write = caller.may_write();
-        let may_answer = may_write && !workflow.status.is_final();
-        let state = if view.is_pausing { "pausing" } else { workflow.status.as_str() };
+        let may_answer = may_write && !workflow.status().is_final();
+        let state = if view.is_pausing { "pausing" } else { workflow.status().as_str() };
         Ok(Self {
             id: view.id.clone(),
             short: told::short(&view.id),
@@ -115,8 +116,8 @@ impl Board {
 
 /// Whether what was told after something was done is still how it stands: the code, if it is one of ours.
 fn still_true(told: &str, workflow: &Workflow) -> Option<&'static str> {
-    let is_pausing = workflow.pausing.is_some();
-    let (code, is_true) = match (told, workflow.status) {
+    let is_pausing = workflow.pausing().is_some();
+    let (code, is_true) = match (told, workflow.status()) {
         ("started", status) => ("started", !status.is_final() && status != Status::Paused),
         ("pausing", status) => ("pausing", status == Status::InProgress && is_pausing),
         ("paused", status) => ("paused", status == Status::Paused),
@@ -140,6 +141,7 @@ struct Show {
     /// Where the script finds the board again.
     board_fragment: String,
     board: Board,
+    now: Now,
     log: Log,
 }
 
@@ -177,6 +179,7 @@ pub(super) async fn page(
         id: id.to_string(),
         failed: asked.failed.as_deref().and_then(failure),
         board_fragment: fragment(&workflow, told, asked.runs_before),
+        now: Now::of(&app, &workflow).await?,
         log: Log::of(&app, &caller, &workflow, asked.before).await?,
         board,
     })

@@ -124,7 +124,7 @@ impl Start {
             fields,
             agents: told::agents(app)?,
             folder: app.clean(&safe(&app.settings.project.to_string_lossy())),
-            default_agent: app.program.default_agent().map(str::to_owned),
+            default_agent: app.program.workflows()?.agent,
             refused,
         })
     }

@@ -32,8 +32,6 @@ pub(super) struct TaskRow {
     pub(super) sessions: Vec<(String, String)>,
     pub(super) attempts: u32,
     pub(super) note: Option<String>,
-    /// What its agent says now.
-    pub(super) saying: Option<String>,
     pub(super) tests: Option<String>,
     pub(super) tokens: String,
     pub(super) was_interrupted: bool,
@@ -54,7 +52,6 @@ impl TaskRow {
             sessions: task.sessions.iter().map(|id| (id.clone(), short(id))).collect(),
             attempts: task.attempts,
             note: task.note.clone(),
-            saying: task.saying.clone(),
             tests,
             tokens: words::short(task.used.tokens),
             was_interrupted: task.was_interrupted,

@@ -107,7 +107,7 @@ pub(super) fn title(app: &App, session: &Session) -> String {
 }
 
 pub(super) fn status(session: &Session) -> &'static str {
-    if session.deleted_at.is_some() { "deleted" } else { session.status.as_str() }
+    if session.deleted_at.is_some() { "deleted" } else { session.status().as_str() }
 }
 
 /// A find, its text cut where it was found.
@@ -179,13 +179,13 @@ const WELL_KNOWN: &str = "claude";
 impl Begin {
     /// With the agent that workflows use, or the first, of those that are installed; or else with one that can be.
     fn of(app: &App) -> Result<Option<Self>, Problem> {
-        let usual = app.program.default_agent();
+        let usual = app.program.workflows()?.agent;
         let mut agents = app.program.agents()?;
         let is_any = agents.iter().any(|agent| agent.is_installed);
         agents.retain(|agent| agent.is_installed == is_any && (is_any || agent.install.is_some()));
         // Of equals the first in the list stays first.
         agents.sort_by_key(|agent| {
-            (Some(agent.name.as_str()) != usual, !is_any && agent.name != WELL_KNOWN)
+            (Some(&agent.name) != usual.as_ref(), !is_any && agent.name != WELL_KNOWN)
         });
         Ok(agents
             .into_iter()
@@ -253,7 +253,7 @@ async fn listed(
     caller: &Caller,
     asked: &Asked,
 ) -> Result<(Vec<Row>, Option<String>), Problem> {
-    app.program.gather().await;
+    app.keep_up().await;
     let filter = ListFilter {
         user: scope(caller, some(&asked.user)),
         project: some(&asked.project),

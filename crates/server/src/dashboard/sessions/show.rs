@@ -127,7 +127,7 @@ fn actions(session: &Session) -> Vec<Action> {
     ];
     let fit = moves.into_iter().filter(|(asked, ..)| {
         // To activate what is active changes nothing.
-        session.decide(*asked).is_ok_and(|status| status != session.status)
+        session.decide(*asked).is_ok_and(|status| status != session.status())
     });
     fit.map(|(_, path, name)| Action { path, name, style: "" }).collect()
 }

@@ -123,6 +123,14 @@ impl Workflows for SqliteStore {
         Ok(self.owner_of(id).await?.is_some_and(|owner| !owner.is_late))
     }
 
+    async fn sweep_locks(&self) -> Result<Vec<WorkflowId>> {
+        let mut found = Vec::new();
+        for no in claims::sweep(&self.path)? {
+            found.extend(self.read(|connection| rows::id_of(connection, no))?);
+        }
+        Ok(found)
+    }
+
     async fn told_workflow(&self, id: WorkflowId) -> Result<u32> {
         self.read(|connection| Ok(rows::find(connection, id)?.told))
     }

@@ -84,7 +84,9 @@ pub(super) fn claim(
         connection
             .prepare_cached("update workflow set epoch = ?2, lease_until = ?3 where no = ?1")?
             .execute((found.no, epoch, until(found.now, lease)))?;
-        return Ok(Some(WorkflowClaim { epoch, _lock: Box::new(lock) }));
+        let before = Timestamp::from_microsecond(found.lease_until).ok();
+        let lease_before = before.filter(|_| found.epoch > 0);
+        return Ok(Some(WorkflowClaim { epoch, lease_before, _lock: Box::new(lock) }));
     }
     Ok(None)
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rethread_domain::SessionId;
-use rethread_domain::workflow::{Status, WorkflowId};
+use rethread_domain::workflow::{Pause, Status, WorkflowId};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
@@ -111,9 +111,7 @@ fn read_intact(row: &Row<'_>) -> rusqlite::Result<Found> {
         tasks: row.get(8)?,
         sessions: row.get(9)?,
         task: row.get(10)?,
-        paused_at: time_or_none(row, 11)?,
-        pause_reason: row.get(12)?,
-        until: time_or_none(row, 13)?,
+        pause: paused(row).filter(|_| known == Some(Status::Paused)),
         created_at: time(row, 14)?,
         updated_at: time(row, 15)?,
         cost_usd: row.get(16)?,
@@ -128,6 +126,19 @@ fn read_intact(row: &Row<'_>) -> rusqlite::Result<Found> {
         told: row.get(21)?,
         damaged: false,
     })
+}
+
+/// What its row says of a pause; a row of an older version may still have it when the workflow is over.
+fn paused(row: &Row<'_>) -> Option<Pause> {
+    let (at, until) = (time(row, 11).ok()?, time_or_none(row, 13).ok()?);
+    Some(Pause { at, reason: row.get(12).ok()?, until })
+}
+
+/// The id of the workflow with this number, if there is one.
+pub(super) fn id_of(connection: &Connection, no: i64) -> Result<Option<WorkflowId>> {
+    let sql = format!("select {COLUMNS}, sum from workflow where no = ?1");
+    let found = connection.prepare_cached(&sql)?.query_row([no], read).optional()?;
+    Ok(found.map(|found| healed(connection, found)).transpose()?.map(|found| found.sum.id))
 }
 
 pub(super) fn find(connection: &Connection, id: WorkflowId) -> Result<Found> {
@@ -186,9 +197,9 @@ pub(super) fn write(connection: &Connection, sum: &WorkflowRow) -> Result<()> {
             sum.tasks,
             sum.sessions,
             sum.task,
-            sum.paused_at.map(micros),
-            sum.pause_reason,
-            sum.until.map(micros),
+            sum.pause.as_ref().map(|pause| micros(pause.at)),
+            sum.pause.as_ref().map(|pause| pause.reason.as_str()),
+            sum.pause.as_ref().and_then(|pause| pause.until).map(micros),
             micros(sum.created_at),
             micros(sum.updated_at),
             sum.cost_usd,
