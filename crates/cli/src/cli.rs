@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::safe;
-use rethread_engine::{Clock, Engine, Summariser};
+use rethread_engine::{Clock, Engine, Error, Summariser};
 use rethread_store::StoreUrl;
 
 use crate::commands;
@@ -179,10 +179,11 @@ impl Cli {
             refuse_missing_folder(&url, &config)?;
         }
         let summariser = config.endpoint()?.map(crate::model::Model);
-        let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
-            .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
-            .with_redactor(config.redactor(), config.redact.at_rest)
-            .with_workspace(workspace::find(&config));
+        let engine =
+            Engine::new(rethread_store::open(&url).await.map_err(Error::from)?, Clock::Wall)
+                .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
+                .with_redactor(config.redactor(), config.redact.at_rest)
+                .with_workspace(workspace::find(&config));
         let app = App { engine, config, url, json };
         if !matches!(command, Command::Doctor(_)) {
             app.tidy().await?;

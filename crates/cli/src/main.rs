@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     // A panic is our fault, and says so.
     std::panic::set_hook(Box::new(|panic| {
         output::note(format_args!("error: this is a bug in rethread: {panic}"));
-        std::process::exit(error::OUR_FAULT.into());
+        std::process::exit(rethread_engine::codes::Code::of("internal").exit.into());
     }));
     let mut builder = if cli.is_server() {
         tokio::runtime::Builder::new_multi_thread()

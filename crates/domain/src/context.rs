@@ -67,10 +67,9 @@ pub struct Costs {
 }
 
 impl From<Counters> for Costs {
-    #[expect(clippy::cast_precision_loss, reason = "dollars are shown, not summed, as a float")]
     fn from(counters: Counters) -> Self {
         Self {
-            total_cost_usd: counters.cost_nano as f64 / 1e9,
+            total_cost_usd: counters.cost_usd(),
             total_input_tokens: counters.input_tokens,
             total_output_tokens: counters.output_tokens,
         }

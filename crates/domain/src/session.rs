@@ -131,6 +131,13 @@ pub struct Counters {
     pub cost_nano: i64,
 }
 
+impl Counters {
+    #[expect(clippy::cast_precision_loss, reason = "dollars are shown, not summed, as a float")]
+    pub fn cost_usd(&self) -> f64 {
+        self.cost_nano as f64 / 1e9
+    }
+}
+
 /// Prices of the lines that a context begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeadPrices {

@@ -1,4 +1,4 @@
-//! What went wrong, in one word that programs may rely on.
+//! What went wrong, in one word that programs may rely on. `codes.rs` says what each means.
 
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
@@ -23,7 +23,7 @@ impl Error {
             Self::Invalid(Invalid::Name { .. }) => "bad_name",
             Self::Entry(_) | Self::Import { .. } => "bad_input",
             Self::IdTaken { .. } => "id_taken",
-            Self::Agent { trouble, .. } => trouble.name(),
+            Self::Agent { trouble, .. } => trouble.code(),
             Self::Unanswered { outcome, .. } => outcome,
             Self::Busy { .. } => "conversation_busy",
             Self::NotResumable { .. } => "not_resumable",

@@ -95,6 +95,18 @@ fn meant(given: Option<&str>, several: usize) -> String {
     }
 }
 
+impl Error {
+    /// Whether the store cannot be written to now, while it can be read.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_for_now())
+    }
+
+    /// What should not happen.
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        Self::Store(store::Error::Failed(cause.to_string()))
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {

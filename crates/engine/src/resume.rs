@@ -4,7 +4,9 @@ use rethread_domain::context::{Limits, Metadata};
 use rethread_domain::retell::{self, Frame, Story};
 use rethread_domain::{Session, SessionId, tokens};
 use rethread_store::{RecallRequest, Recalled};
+use schemars::JsonSchema;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{Engine, Result};
 
@@ -20,13 +22,18 @@ pub struct ContextOptions {
     pub margin: f64,
 }
 
-/// The answer to a resume.
-#[derive(Debug, Clone, Serialize)]
+/// The story of a session, within the limits.
+#[derive(Debug, Clone, Serialize, JsonSchema, ToSchema)]
 pub struct Context {
     pub success: bool,
+    #[schema(value_type = String)]
+    #[schemars(with = "String")]
     pub session_id: SessionId,
+    /// Markdown
     pub context: String,
     pub token_count: u32,
+    #[schema(value_type = Object)]
+    #[schemars(with = "serde_json::Value")]
     pub metadata: Metadata,
 }
 

@@ -19,10 +19,11 @@ const LONGEST_TWICE: usize = 8 * 1024;
 const TEXT_BYTES: [usize; 4] = [32 * 1024, 8 * 1024, 2 * 1024, 256];
 const ITEMS: [usize; 3] = [100, 30, 5];
 /// The field that says what was left out.
-const LEFT_OUT: &str = "leftOut";
+const LEFT_OUT: &str = "left_out";
 
 /// A result within the bound; says what had to be left out.
 pub(crate) fn result(mut value: Value) -> Result<CallToolResult, Failure> {
+    drop_nulls(&mut value);
     let mut text = value.to_string();
     if text.len() > LONGEST {
         shorten(&mut value);
@@ -38,6 +39,18 @@ pub(crate) fn result(mut value: Value) -> Result<CallToolResult, Failure> {
         return Ok(CallToolResult::structured(value));
     }
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+}
+
+/// Leaves out fields without a value: they say nothing, and cost tokens.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, one| !one.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => (),
+    }
 }
 
 fn shorten(value: &mut Value) {

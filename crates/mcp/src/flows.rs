@@ -67,7 +67,7 @@ impl Office {
             some => format!("no workflow that is {}", some.join(" or ")),
         };
         let hint = if wanted.is_empty() {
-            "start_workflow begins one; another project's is found by its workflowId"
+            "start_workflow begins one; another project's is found by its workflow_id"
         } else {
             "workflow_status shows how that of this project stands; start_workflow begins one"
         };

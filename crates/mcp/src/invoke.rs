@@ -9,6 +9,7 @@ use rethread_engine::agents::{
     Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
 };
 use rethread_engine::program::Choice;
+use rethread_engine::views::OpeningView;
 use rethread_engine::{Error, ListFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use crate::error::Failure;
 use crate::jobs::{Job, Outcome};
 use crate::restrict::Restriction;
 use crate::server::Office;
-use crate::views::{Invoked, OpeningView};
+use crate::views::Invoked;
 use crate::watch::{Stop, Watch};
 
 /// How many of the most recent sessions are looked through for one of an agent.
@@ -334,11 +335,7 @@ impl Run {
             error: answer.error.map(|error| self.office.clean(&error)),
             resets_at: answer.resets_at.map(|at| at.to_string()),
             is_session_continuation: !self.is_new,
-            opened: Some(OpeningView {
-                how: answer.opened.how.to_string(),
-                why: answer.opened.why.clone(),
-                told: answer.opened.told(),
-            }),
+            opened: Some(OpeningView::from(&answer.opened)),
             handle: None,
             progress: None,
             message_count: Some(answer.upto),

@@ -7,7 +7,6 @@
 
 mod bounded;
 mod error;
-mod flow_views;
 mod flows;
 mod http;
 mod id;

@@ -85,7 +85,7 @@ fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Fail
     };
     let topic = topic.map_or_else(String::new, |topic| format!("\n\nTopic: {topic}"));
     Ok(format!(
-        "{}{topic}\n\nRecord what we say with record_messages and kind \"{name}\": without a sessionId at first, then with \
+        "{}{topic}\n\nRecord what we say with record_messages and kind \"{name}\": without a session_id at first, then with \
          the one that it returns.",
         kind.prompt
     ))
@@ -111,7 +111,7 @@ async fn resume(
     let next = prompt.unwrap_or("Say in two sentences where we stopped, and ask how to go on.");
     Ok(format!(
         "We go on with an earlier session, {}. What follows is its history, as data.\n\n{}\n\n{next}\n\n\
-         Record what we say from here on with record_messages and sessionId {}.",
+         Record what we say from here on with record_messages and session_id {}.",
         found.id, context.context, found.id
     ))
 }
@@ -160,8 +160,8 @@ async fn stop(
     status: Option<&str>,
 ) -> Result<String, Failure> {
     let place = match session {
-        Some(given) => format!("sessionId {}", office.session(given).await?.id),
-        None => "no sessionId, if this conversation has none yet, and a short title".to_owned(),
+        Some(given) => format!("session_id {}", office.session(given).await?.id),
+        None => "no session_id, if this conversation has none yet, and a short title".to_owned(),
     };
     let tool = match status {
         None | Some("paused") => "save_session",
@@ -173,7 +173,7 @@ async fn stop(
     };
     Ok(format!(
         "Save this conversation. Call record_messages with {place}, and with every message of this conversation that \
-         is not recorded yet, in order, with role and content. Then call {tool} with the sessionId. Then tell me its \
+         is not recorded yet, in order, with role and content. Then call {tool} with the session_id. Then tell me its \
          title, how to resume it, and where it stopped; do nothing else."
     ))
 }

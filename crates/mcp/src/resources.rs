@@ -8,7 +8,6 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 
 use crate::error::Failure;
 use crate::server::Office;
-use crate::views::SessionView;
 
 const SESSIONS: &str = "rethread://sessions";
 const SESSION: &str = "rethread://session/";
@@ -64,9 +63,9 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 pub(crate) async fn read(office: &Office, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (text, kind) = if uri == SESSIONS {
         let sessions = sessions(office).await?;
-        let sessions: Vec<SessionView> =
-            sessions.iter().map(|session| SessionView::of(session, office)).collect();
-        let text = serde_json::to_string_pretty(&sessions);
+        let views = sessions.iter().map(|session| office.session_view(session));
+        let views = views.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+        let text = serde_json::to_string_pretty(&views);
         (
             text.map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
             "application/json",

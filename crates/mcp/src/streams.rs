@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rethread_domain::quote::safe;
 use rethread_domain::{Session, SessionId};
-use rethread_engine::exchange::MessageView;
+use rethread_engine::views::MessageView;
 use rethread_engine::{Engine, Order, Span};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

@@ -1,169 +1,83 @@
-//! Sessions and messages as clients see them. Kept apart from the domain's types, so that one can change without
-//! breaking the other.
+//! How much clients get of what `engine::views` has: texts that are cut, tasks in short, nothing without a bound.
 
-use rethread_domain::search::{Hit, Place};
-use rethread_domain::{Conversation, Message, Session};
+use rethread_domain::quote::cut_line;
+use rethread_domain::workflow::{Question, Status, Workflow};
+use rethread_domain::{Conversation, Message, Session, SessionId};
+use rethread_engine::Error;
+use rethread_engine::views::{ConversationView, MessageView, OpeningView, SessionView};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use crate::error::Failure;
 use crate::server::Office;
 
 /// What is shown of a title or a summary.
 const SUMMARY_BYTES: usize = 2_000;
+/// What is shown of a title or a note in a list of tasks.
+const SHOWN: usize = 200;
 
-/// The first bytes of a text; says where it was cut.
-fn beginning(text: &str, most: usize) -> String {
-    let end = text.floor_char_boundary(most);
-    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
-}
-
-/// A session.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SessionView {
-    /// The one id of the session
-    pub(crate) session_id: String,
-    pub(crate) title: Option<String>,
-    /// active, paused, completed or archived
-    pub(crate) status: String,
-    pub(crate) kind: String,
-    /// The agent that it was started with
-    pub(crate) agent_name: Option<String>,
-    pub(crate) project: String,
-    pub(crate) summary: Option<String>,
-    pub(crate) message_count: u32,
-    pub(crate) total_tokens: u64,
-    pub(crate) created_at: String,
-    pub(crate) last_active_at: String,
-    /// The session that it was forked from
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) forked_from: Option<String>,
-    /// The session whose agent started it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) parent_session_id: Option<String>,
-}
-
-impl SessionView {
-    pub(crate) fn of(session: &Session, office: &Office) -> Self {
-        let clean = |text: &String| beginning(&office.clean(text), SUMMARY_BYTES);
-        Self {
-            session_id: session.id.to_string(),
-            title: session.title.as_ref().map(clean),
-            status: session.status.to_string(),
-            kind: session.kind.clone(),
-            agent_name: session.agent.clone(),
-            project: session.project.clone(),
-            summary: session.summary.as_ref().map(clean),
-            message_count: session.last_seq,
-            total_tokens: session.counters.tokens,
-            created_at: session.started_at.to_string(),
-            last_active_at: session.last_active_at.to_string(),
-            forked_from: session.forked_from.map(|origin| origin.session.to_string()),
-            parent_session_id: session.parent.map(|parent| parent.to_string()),
-        }
+/// Cuts a text to its first bytes; says where it was cut.
+fn shorten(text: &mut Option<String>) {
+    if let Some(text) = text.as_mut().filter(|text| text.len() > SUMMARY_BYTES) {
+        text.truncate(text.floor_char_boundary(SUMMARY_BYTES));
+        text.push('…');
     }
 }
 
-/// A message.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MessageView {
-    /// Its number in the session, from 1
-    pub(crate) seq: u32,
-    /// user, assistant, system or tool
-    pub(crate) role: String,
-    pub(crate) content: String,
-    /// How many bytes were left out at the end of the content: `offset` reads on
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) omitted_bytes: Option<usize>,
-    pub(crate) timestamp: String,
-    pub(crate) conversation: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) agent_name: Option<String>,
-    /// The message is not whole: its turn ended before the agent had finished
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_interrupted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) purged_at: Option<String>,
+impl Office {
+    pub(crate) fn session_view(&self, session: &Session) -> Result<SessionView, Failure> {
+        let mut view = self.engine.masked(&SessionView::from(session))?;
+        shorten(&mut view.title);
+        shorten(&mut view.session_summary);
+        Ok(view)
+    }
+
+    pub(crate) fn conversation_view(
+        &self,
+        conversation: &Conversation,
+    ) -> Result<ConversationView, Failure> {
+        let mut view = self.engine.masked(&ConversationView::from(conversation))?;
+        shorten(&mut view.title);
+        shorten(&mut view.summary);
+        Ok(view)
+    }
 }
 
-impl MessageView {
+/// A message, or a part of it. What may be long beside its text is left out.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Excerpt {
+    #[serde(flatten)]
+    pub(crate) message: MessageView,
+    /// How many bytes were left out at the end of the content: `offset` reads on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_bytes: Option<usize>,
+    /// The message is not whole: its turn ended before the agent had finished
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_interrupted: bool,
+}
+
+impl Excerpt {
     /// A message with at most so many bytes of its text, from `offset` on.
-    pub(crate) fn of(message: &Message, offset: usize, most: usize, office: &Office) -> Self {
+    pub(crate) fn of(
+        (session, message): (SessionId, &Message),
+        offset: usize,
+        most: usize,
+        office: &Office,
+    ) -> Self {
         let whole = office.clean(message.body.head());
         let start = whole.floor_char_boundary(offset);
         let end = whole.floor_char_boundary(start.saturating_add(most));
-        let omitted = whole.len() - end;
+        let view = MessageView::of(session, message);
         Self {
-            seq: message.seq,
-            role: message.role.to_string(),
-            content: whole[start..end].to_owned(),
-            omitted_bytes: Some(omitted).filter(|omitted| *omitted > 0),
-            timestamp: message.at.to_string(),
-            conversation: message.conversation.clone(),
-            agent_name: message.extras.agent.clone(),
+            message: MessageView {
+                content: whole[start..end].to_owned(),
+                tool_calls: None,
+                usage: None,
+                extra: None,
+                ..view
+            },
+            omitted_bytes: Some(whole.len() - end).filter(|omitted| *omitted > 0),
             is_interrupted: message.is_cut_short(),
-            purged_at: message.purged_at.map(|at| at.to_string()),
-        }
-    }
-}
-
-/// A conversation of a session.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ConversationView {
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) message_count: u32,
-    pub(crate) last_active_at: String,
-    pub(crate) summary: Option<String>,
-}
-
-impl ConversationView {
-    pub(crate) fn of(conversation: &Conversation, office: &Office) -> Self {
-        let clean = |text: &str| beginning(&office.clean(text), SUMMARY_BYTES);
-        Self {
-            name: conversation.name.clone(),
-            title: conversation.title.as_ref().map(|title| clean(title)),
-            message_count: conversation.messages,
-            last_active_at: conversation.last_at.to_string(),
-            summary: conversation.summary.as_ref().map(|summary| clean(&summary.text)),
-        }
-    }
-}
-
-/// A place where something was found.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct HitView {
-    pub(crate) session_id: String,
-    pub(crate) title: Option<String>,
-    /// message, title or summary
-    pub(crate) place: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) seq: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timestamp: Option<String>,
-    /// The text around it, what was found between **
-    pub(crate) excerpt: String,
-}
-
-impl HitView {
-    pub(crate) fn of(hit: &Hit, office: &Office) -> Self {
-        let (place, message) = match &hit.place {
-            Place::Message { seq, role, at } => ("message", Some((*seq, role, at))),
-            Place::Title => ("title", None),
-            Place::Summary => ("summary", None),
-        };
-        Self {
-            session_id: hit.session.to_string(),
-            title: hit.title.as_ref().map(|title| office.clean(title)),
-            place: place.to_owned(),
-            seq: message.map(|(seq, ..)| seq),
-            role: message.map(|(_, role, _)| role.to_string()),
-            timestamp: message.map(|(.., at)| at.to_string()),
-            excerpt: hit.excerpt.clone(),
         }
     }
 }
@@ -210,15 +124,94 @@ pub(crate) struct Invoked {
     pub(crate) output_folder: String,
 }
 
-/// How a conversation was opened.
+/// What is told of a workflow only when it is asked for.
+const DETAIL: [&str; 8] =
+    ["created_at", "diverged", "events", "issue", "plan", "tests", "usage", "user"];
+/// What is told of each task in short, and what is not even told in full: it may be long.
+const TASK_IN_SHORT: [&str; 4] = ["id", "title", "state", "note"];
+const TASK_TEXTS: [&str; 2] = ["body", "tests"];
+
+/// A workflow or a snapshot, with as much of it as an answer has room for.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct OpeningView {
-    /// fresh, resumed, loaded, retold or untold
-    pub(crate) how: String,
-    /// Why not in a better way
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) why: Option<String>,
-    /// The same in words
-    pub(crate) told: String,
+pub(crate) struct Bounded(Map<String, Value>);
+
+impl Bounded {
+    pub(crate) fn of(view: &impl Serialize, is_detailed: bool) -> Result<Self, Failure> {
+        let value = serde_json::to_value(view).map_err(Error::internal)?;
+        let Value::Object(mut fields) = value else { return Ok(Self(Map::new())) };
+        fields.retain(|name, _| is_detailed || !DETAIL.contains(&name.as_str()));
+        let tasks = fields.get_mut("tasks").and_then(Value::as_array_mut);
+        for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+            task.retain(|name, _| {
+                let name = name.as_str();
+                if is_detailed {
+                    !TASK_TEXTS.contains(&name)
+                } else {
+                    TASK_IN_SHORT.contains(&name)
+                }
+            });
+        }
+        Ok(Self(fields))
+    }
+}
+
+/// How a workflow stands, and what can be done next.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Standing {
+    #[serde(flatten)]
+    workflow: Bounded,
+    next: String,
+}
+
+impl Standing {
+    pub(crate) async fn of(
+        office: &Office,
+        workflow: &Workflow,
+        is_detailed: bool,
+    ) -> Result<Self, Failure> {
+        let mut view = office.engine.masked_workflow_view(workflow).await?;
+        for task in view.tasks.iter_mut().filter(|_| !is_detailed) {
+            let is_stuck = matches!(task.state.as_str(), "failed" | "blocked");
+            task.title = cut_line(&task.title, SHOWN);
+            task.note = task.note.take().filter(|_| is_stuck).map(|note| cut_line(&note, SHOWN));
+        }
+        let next = next(workflow, view.is_running);
+        Ok(Self { workflow: Bounded::of(&view, is_detailed)?, next })
+    }
+}
+
+fn next(workflow: &Workflow, is_running: bool) -> String {
+    let text = match workflow.status {
+        Status::Pending => "it is about to begin: workflow_status shows when",
+        Status::InProgress if !is_running => {
+            "whoever ran it is gone: resume_workflow takes a snapshot and goes on"
+        }
+        Status::InProgress if workflow.pausing.is_some() => {
+            "it pauses when the running task is done: workflow_status shows when"
+        }
+        Status::InProgress => {
+            "it works: workflow_status shows how far it is, pause_workflow stops it"
+        }
+        Status::Blocked => return answered_by(workflow),
+        Status::Paused => "resume_workflow goes on with it",
+        Status::Completed | Status::Failed | Status::Cancelled => {
+            "nothing: it is over, and its snapshots can be read"
+        }
+    };
+    text.to_owned()
+}
+
+/// How a person answers what a workflow waits for.
+fn answered_by(workflow: &Workflow) -> String {
+    let id = workflow.id.short();
+    let by = match workflow.questions.first() {
+        Some(Question::TaskFailed { task, .. }) => format!(
+            "`rethread workflow retry {task} {id}`, `rethread workflow skip {task} {id}` or `rethread workflow reject {id}`"
+        ),
+        Some(Question::TaskRefused { task, .. }) => format!(
+            "`rethread workflow retry {task} {id} --permissions allow` lets it do this, `rethread workflow approve {id}` counts it as done, `rethread workflow skip {task} {id}` leaves it out"
+        ),
+        _ => format!("`rethread workflow approve {id}` or `rethread workflow reject {id}`"),
+    };
+    format!("a person has to answer what it waits for: {by}")
 }

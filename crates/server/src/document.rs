@@ -1,18 +1,19 @@
 //! What is true of every operation of the API, written into its document: problems, and that a token is needed.
 
+use rethread_engine::codes::CODES;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::problem::{Body, CODES};
+use crate::problem::Body;
 
 /// Problems that any request may meet; some say more of what they are about.
 fn problems() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
-    for (code, status, title) in CODES {
-        let status = status.as_u16().to_string();
-        let line = format!("`{code}`: {title}");
+    for code in CODES {
+        let status = code.status.to_string();
+        let line = format!("`{}`: {}", code.name, code.title);
         match all.iter_mut().find(|(known, _)| *known == status) {
             Some((_, lines)) => {
                 lines.push_str("  \n");

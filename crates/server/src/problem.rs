@@ -1,72 +1,12 @@
-//! What is said when something cannot be done: RFC 9457, with a code from one table.
+//! What is said when something cannot be done: RFC 9457, with a code of `engine::codes`.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rethread_engine::Error;
+use rethread_engine::codes::Code;
 use rethread_engine::program::Fault;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// Every code there is: what programs may rely on.
-pub(crate) const CODES: &[(&str, StatusCode, &str)] = &[
-    ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be read"),
-    ("bad_input", StatusCode::UNPROCESSABLE_ENTITY, "The request does not fit"),
-    ("bad_id", StatusCode::UNPROCESSABLE_ENTITY, "This is not an id"),
-    ("bad_name", StatusCode::UNPROCESSABLE_ENTITY, "This name is not allowed"),
-    ("bad_cursor", StatusCode::UNPROCESSABLE_ENTITY, "This cursor was not given by this server"),
-    ("limit_not_positive", StatusCode::UNPROCESSABLE_ENTITY, "Limits begin at 1"),
-    ("unauthenticated", StatusCode::UNAUTHORIZED, "A token is needed"),
-    ("forbidden", StatusCode::FORBIDDEN, "The token's role does not allow this"),
-    ("wrong_host", StatusCode::FORBIDDEN, "This server has another name"),
-    ("wrong_origin", StatusCode::FORBIDDEN, "Pages of other sites get no answer"),
-    ("not_found", StatusCode::NOT_FOUND, "There is no such page"),
-    ("session_not_found", StatusCode::NOT_FOUND, "There is no such session"),
-    ("message_not_found", StatusCode::NOT_FOUND, "There is no such message"),
-    ("workflow_not_found", StatusCode::NOT_FOUND, "There is no such workflow"),
-    ("snapshot_not_found", StatusCode::NOT_FOUND, "There is no such snapshot"),
-    ("turn_not_found", StatusCode::NOT_FOUND, "There is no such turn"),
-    ("question_not_found", StatusCode::NOT_FOUND, "There is no such question"),
-    ("token_not_found", StatusCode::NOT_FOUND, "There is no such token"),
-    ("unknown_agent", StatusCode::UNPROCESSABLE_ENTITY, "There is no such agent"),
-    ("agent_not_installed", StatusCode::CONFLICT, "The agent is not installed here"),
-    ("unknown_option", StatusCode::UNPROCESSABLE_ENTITY, "The question has no such option"),
-    ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "This cannot be done here"),
-    ("ambiguous_id", StatusCode::CONFLICT, "The id may mean several"),
-    ("refused", StatusCode::CONFLICT, "It does not fit the state"),
-    ("session_archived", StatusCode::CONFLICT, "The session is archived"),
-    ("session_completed", StatusCode::CONFLICT, "The session is completed"),
-    ("session_deleted", StatusCode::CONFLICT, "The session is deleted"),
-    ("session_exists", StatusCode::CONFLICT, "The session is there already"),
-    ("id_taken", StatusCode::CONFLICT, "The message id is taken"),
-    ("key_reused", StatusCode::CONFLICT, "The idempotency key stands for another request"),
-    ("events_ahead", StatusCode::CONFLICT, "The events have not come so far"),
-    ("conflict", StatusCode::CONFLICT, "Somebody else was quicker"),
-    ("conversation_busy", StatusCode::CONFLICT, "Another process talks in the conversation"),
-    ("taken", StatusCode::CONFLICT, "Another process had begun with it, and goes on"),
-    ("no_answer", StatusCode::BAD_GATEWAY, "The agent gave no answer"),
-    ("model_error", StatusCode::BAD_GATEWAY, "The model behind the agent failed"),
-    ("usage_limit", StatusCode::BAD_GATEWAY, "A usage limit of the model is reached"),
-    ("question_closed", StatusCode::CONFLICT, "The question is not open any more"),
-    ("workflow_busy", StatusCode::CONFLICT, "Another process runs the workflow"),
-    ("command_hidden", StatusCode::CONFLICT, "The command is not shown whole here"),
-    ("worktree_taken", StatusCode::CONFLICT, "Another workflow works in this folder"),
-    ("lease_lost", StatusCode::CONFLICT, "Another process runs the workflow now"),
-    ("workflow_not_begun", StatusCode::CONFLICT, "The workflow was made, and did not begin"),
-    ("bad_plan", StatusCode::UNPROCESSABLE_ENTITY, "The plan cannot be used"),
-    ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too long"),
-    ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "This form cannot be read"),
-    ("too_many_requests", StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
-    ("too_many_streams", StatusCode::TOO_MANY_REQUESTS, "Too many event clients"),
-    ("too_many_turns", StatusCode::TOO_MANY_REQUESTS, "Too many agents are at work"),
-    ("agent_failed", StatusCode::BAD_GATEWAY, "The agent did not answer"),
-    ("stopping", StatusCode::SERVICE_UNAVAILABLE, "The server is stopping"),
-    ("store_locked", StatusCode::SERVICE_UNAVAILABLE, "Another process has been writing for long"),
-    ("store_read_only", StatusCode::SERVICE_UNAVAILABLE, "The store cannot be written to"),
-    ("store_not_open", StatusCode::SERVICE_UNAVAILABLE, "The store cannot be opened"),
-    ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "No space is left for the store"),
-    ("store_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The store is damaged"),
-    ("internal", StatusCode::INTERNAL_SERVER_ERROR, "This is a fault of the server"),
-];
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone)]
@@ -119,11 +59,12 @@ impl Problem {
     }
 
     pub(crate) fn status(&self) -> StatusCode {
-        entry(self.code).1
+        let status = StatusCode::from_u16(Code::of(self.code).status);
+        status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     pub(crate) fn title(&self) -> &'static str {
-        entry(self.code).2
+        Code::of(self.code).title
     }
 
     /// Of a folder; nothing is told of the workflow, which may be somebody else's.
@@ -137,19 +78,10 @@ impl Problem {
     }
 }
 
-fn entry(code: &str) -> (&'static str, StatusCode, &'static str) {
-    let found = CODES.iter().find(|(known, ..)| *known == code).copied();
-    found.unwrap_or((
-        "internal",
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "This is a fault of the server",
-    ))
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let whole = self.clone();
-        let (code, status, title) = entry(self.code);
+        let (status, Code { name: code, title, .. }) = (self.status(), *Code::of(self.code));
         let body = Body {
             kind: "about:blank",
             title,
@@ -169,7 +101,7 @@ impl IntoResponse for Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // For the log and the counters, which see only the response.
-        response.extensions_mut().insert(Code(code));
+        response.extensions_mut().insert(ProblemCode(code));
         // For people: `dashboard::shown` makes a page of it.
         response.extensions_mut().insert(whole);
         response
@@ -178,7 +110,7 @@ impl IntoResponse for Problem {
 
 /// The code of the problem that a response tells of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Code(pub(crate) &'static str);
+pub(crate) struct ProblemCode(pub(crate) &'static str);
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
@@ -186,17 +118,13 @@ impl From<Error> for Problem {
             return Self::worktree_taken();
         }
         let code = error.code();
-        let known = CODES.iter().find(|(known, ..)| *known == code).map(|(known, ..)| *known);
-        let code = match (&error, known) {
-            (Error::Agent { .. }, _) => "agent_failed",
-            (_, Some(known)) => known,
-            _ => "refused",
-        };
-        let detail = rethread_domain::quote::safe(&error.to_string());
-        // What is wrong with the store in detail is for the log, not for callers.
-        let detail =
-            if code == "internal" { "the server failed; its log says more".into() } else { detail };
-        Self::new(code, detail)
+        if code == "internal" {
+            // What is wrong with the store in detail is for the log, not for callers.
+            return Self::new(code, "the server failed; its log says more");
+        }
+        // Commands are for those who sit at the machine.
+        let hint = error.hint().filter(|hint| !hint.contains("`rethread"));
+        Self { hint, ..Self::new(code, rethread_domain::quote::safe(&error.to_string())) }
     }
 }
 
@@ -205,10 +133,7 @@ impl From<Fault> for Problem {
         match fault {
             Fault::Engine(error) => error.into(),
             Fault::Refused { code, message, hint } => {
-                let known = CODES.iter().find(|(known, ..)| *known == code);
-                let code = known.map_or("bad_input", |(known, ..)| known);
-                let message = rethread_domain::quote::safe(&message);
-                Self { hint, ..Self::new(code, message) }
+                Self { hint, ..Self::new(code, rethread_domain::quote::safe(&message)) }
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::dashboard;
 use crate::document;
 use crate::log::millis;
 use crate::metrics::{Route, Why};
-use crate::problem::{Code, Problem};
+use crate::problem::{Problem, ProblemCode};
 use crate::routes::{agents, events, messages, operations, prompts, sessions, tokens};
 use crate::state::App;
 
@@ -142,7 +142,7 @@ fn count(app: &App, method: &Method, route: &str, begun: Instant, response: &Res
     let label = Route { method, path: route.to_owned(), status: response.status().as_u16() };
     app.metrics.requests.get_or_create(&label).inc();
     app.metrics.seconds.observe(begun.elapsed().as_secs_f64());
-    if let Some(Code(code)) = response.extensions().get::<Code>() {
+    if let Some(ProblemCode(code)) = response.extensions().get() {
         app.metrics.refusals.get_or_create(&Why { code: (*code).to_owned() }).inc();
     }
 }
@@ -158,7 +158,7 @@ fn note(app: &App, id: &str, method: &Method, route: &str, begun: Instant, respo
         line.insert("user".to_owned(), who.user.clone().into());
         line.insert("token".to_owned(), who.token.clone().into());
     }
-    if let Some(Code(code)) = response.extensions().get::<Code>() {
+    if let Some(ProblemCode(code)) = response.extensions().get() {
         line.insert("code".to_owned(), (*code).into());
     }
     let is_failure = response.status() >= StatusCode::INTERNAL_SERVER_ERROR;

@@ -8,6 +8,7 @@ use rethread_domain::id::SessionRef;
 use rethread_domain::workflow::Workflow;
 use rethread_engine::Engine;
 use rethread_engine::program::Program;
+use rethread_engine::views::SessionView;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
@@ -112,6 +113,11 @@ impl Shared {
     /// A text without what looks like a secret: everything that leaves comes through here.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.engine.redactor().redact(text).text.into_owned()
+    }
+
+    /// A session as clients see it.
+    pub(crate) fn session_view(&self, session: &Session) -> Result<SessionView, Problem> {
+        Ok(self.engine.masked(&SessionView::from(session))?)
     }
 
     pub(crate) fn clean_some(&self, text: Option<&str>) -> Option<String> {

@@ -50,11 +50,11 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("sha2", &["notify", "cli"]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
-    ("schemars", &["mcp"]),
+    ("schemars", &["engine", "mcp"]),
     ("axum", &["mcp", "server"]),
     ("hyper", &["server"]),
     ("hyper-util", &["server"]),
-    ("utoipa", &["server"]),
+    ("utoipa", &["engine", "server"]),
     ("utoipa-axum", &["server"]),
     ("askama", &["server"]),
     ("prometheus-client", &["server"]),
@@ -187,6 +187,30 @@ fn only_the_workspace_calls_git() {
         let may = inside.starts_with("crates/workspace/") || inside.contains("/tests/");
         if !may && fs::read_to_string(&path).unwrap().contains(&call) {
             broken.push(format!("{inside}: the program git belongs to workspace"));
+        }
+    }
+    expect_none(broken);
+}
+
+#[test]
+fn doors_do_not_name_the_errors_of_the_store() {
+    let mut broken = Vec::new();
+    for path in sources() {
+        let inside = shown(&path);
+        let is_door = ["cli", "server", "mcp"]
+            .iter()
+            .any(|door| inside.starts_with(&format!("crates/{door}/src/")));
+        let text = fs::read_to_string(&path).unwrap();
+        let names =
+            ["store::Error", "Error::Store("].into_iter().filter(|name| text.contains(name));
+        let listed =
+            text.split("rethread_store::{").skip(1).filter_map(|rest| rest.split_once('}'));
+        let listed =
+            listed.filter(|(names, _)| names.split(',').any(|name| name.trim() == "Error"));
+        if is_door && names.count() + listed.count() > 0 {
+            broken.push(format!(
+                "{inside}: errors of the store belong to engine, which gives them codes"
+            ));
         }
     }
     expect_none(broken);

@@ -69,12 +69,12 @@ impl Server {
         let message = json!({"role": "user", "content": "The heron has an egg."});
         let mut arguments = json!({"messages": vec![message; count]});
         if let Some(session) = session {
-            arguments["sessionId"] = session.clone();
+            arguments["session_id"] = session.clone();
         }
         let params = json!({"name": "record_messages", "arguments": arguments});
         let answer = self.call("tools/call", &params)?;
         let given = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        Ok(serde_json::from_str::<Value>(given)?["sessionId"].clone())
+        Ok(serde_json::from_str::<Value>(given)?["session_id"].clone())
     }
 
     fn end(mut self) -> Result<()> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rethread_domain::opening::{Opening, Settings};
 use rethread_domain::session::Move;
 use rethread_engine::agents::{Answer, Asked, OpenOptions, Progress, Talk, Trouble};
+use rethread_engine::views::AnswerView;
 use rethread_engine::{Engine, Error};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -209,7 +210,7 @@ impl Chat<'_> {
                 match said.outcome {
                     Ok(answer) => {
                         if self.app.json {
-                            output::json_line(&answer);
+                            output::json_line(&AnswerView::from(&answer));
                         } else if let Some(failure) = answer.failure() {
                             self.view.note(&format!("error: {failure}"));
                         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rethread_engine::Error;
 use rethread_engine::agents::{Answer, Progress, Runner, Trouble, TurnRequest};
+use rethread_engine::views::AnswerView;
 use tokio_util::sync::CancellationToken;
 
 use super::{View, patiently};
@@ -75,7 +76,7 @@ pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Ans
         return Err(cancelled(true));
     }
     if app.json {
-        output::json(&answer);
+        output::json(&AnswerView::from(&answer));
     }
     if let Some(failure) = answer.failure() {
         return Err(failure.into());

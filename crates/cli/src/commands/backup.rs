@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rethread_engine::Clock;
+use rethread_engine::{Clock, Error};
 use rethread_store::StoreUrl;
 use serde_json::json;
 
@@ -61,7 +61,8 @@ impl Args {
 
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
-        let kept = rethread_store::restore(&self.from, url, Clock::Wall.now())?;
+        let kept = rethread_store::restore(&self.from, url, Clock::Wall.now());
+        let kept = kept.map_err(Error::from)?;
         if json {
             output::json(&json!({"store": url.to_string(), "from": self.from, "kept": kept}));
             return Ok(ExitCode::SUCCESS);

@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, SessionId, Status};
 use rethread_engine::Engine;
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_store::{ListFilter, Span};
 
 use super::resume::by_words;
@@ -61,7 +61,7 @@ pub(super) async fn list(app: &App, words: Option<&str>, only: &Only) -> anyhow:
     };
     sessions.retain(|session| only.fits(session));
     if app.json {
-        output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+        output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
     } else if sessions.is_empty() && (words.is_some() || only.is_something()) {
         output::note(format_args!("Nothing like that can be resumed; `rethread list` shows all."));
     } else if sessions.is_empty() {
@@ -120,7 +120,7 @@ pub(super) async fn among(
             format!("{words:?} may mean any of these")
         };
         if app.json {
-            let candidates = sessions.iter().map(session_view).collect();
+            let candidates = sessions.iter().map(SessionView::from).collect();
             return Err(Several { message: meant, candidates }.into());
         }
         output::note(format_args!("{}", numbered(&sessions, app).trim_end()));

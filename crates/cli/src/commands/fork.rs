@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 
 use super::{named, positive};
 use crate::cli::App;
@@ -28,7 +28,7 @@ impl Args {
         let at = self.at.map(|at| positive("the message number", at)).transpose()?;
         let fork = app.engine.fork(id, at).await?;
         if app.json {
-            output::json(&session_view(&fork));
+            output::json(&SessionView::from(&fork));
         } else {
             output::data(&format!("{}\n", fork.id));
             output::note(format_args!(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 
 use super::named;
 use crate::cli::App;
@@ -48,7 +48,7 @@ impl Args {
             ));
         }
         if app.json {
-            output::json(&imported.taken.iter().map(session_view).collect::<Vec<_>>());
+            output::json(&imported.taken.iter().map(SessionView::from).collect::<Vec<_>>());
         } else {
             for session in &imported.taken {
                 output::note(format_args!(

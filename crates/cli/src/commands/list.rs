@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, Status};
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_store::ListFilter;
 
 use super::{positive, project_filter};
@@ -68,7 +68,7 @@ impl Args {
         };
         let sessions = app.engine.list(&filter).await?;
         if app.json {
-            output::json(&sessions.iter().map(session_view).collect::<Vec<_>>());
+            output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
         } else if sessions.is_empty() {
             output::note(format_args!("{}", if is_filtered { "No sessions match." } else { NONE }));
         } else {

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 use rethread_domain::quote::one_line;
 use rethread_domain::{Session, SessionId};
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 
 use crate::chat::Left;
 use crate::cli::App;
@@ -95,7 +95,7 @@ pub(crate) fn named(session: &Session) -> String {
 /// Confirms a change: in words, or as the session with `--json`.
 pub(crate) fn confirm(session: &Session, json: bool, words: &str) {
     if json {
-        output::json(&session_view(session));
+        output::json(&SessionView::from(session));
     } else {
         output::note(format_args!("{words}"));
     }

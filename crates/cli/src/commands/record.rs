@@ -12,7 +12,7 @@ use rethread_domain::message::{NewMessage, Role};
 use rethread_domain::session::{Beginning, Move};
 use rethread_domain::{Session, conversation::TitleFrom};
 use rethread_engine::{Error, Recorder, entry};
-use rethread_store as store;
+use rethread_store::Appended;
 
 use super::{project, refuse_excluded};
 use crate::cli::App;
@@ -221,7 +221,8 @@ impl Recording<'_> {
         self.pause_if_quiet().await?;
         match self.recorder.idle().await {
             // The index can follow later.
-            Ok(_) | Err(Error::Store(store::Error::Full | store::Error::Busy)) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(error) if error.is_for_now() => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -243,7 +244,7 @@ impl Recording<'_> {
             )),
             // Somebody else has paused it, or it cannot be written to now.
             Err(Error::Refused(_)) => (),
-            Err(Error::Store(error)) if error.is_for_now() => (),
+            Err(error) if error.is_for_now() => (),
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -308,7 +309,7 @@ impl Recording<'_> {
         let messages: Vec<NewMessage> = batch.iter().map(|(_, message)| message.clone()).collect();
         match self.recorder.record(messages).await {
             Ok(written) => self.acknowledge(&written),
-            Err(Error::IdTaken { .. } | Error::Store(store::Error::IdReserved(_))) => {
+            Err(error) if matches!(error.code(), "id_taken" | "bad_input") => {
                 // One of them is refused: those before it are written all the same.
                 for (number, message) in batch {
                     let written = self.recorder.record(vec![message]).await;
@@ -323,7 +324,7 @@ impl Recording<'_> {
         Ok(())
     }
 
-    fn acknowledge(&mut self, written: &[store::Appended]) {
+    fn acknowledge(&mut self, written: &[Appended]) {
         self.messages += written.len() as u64;
         (self.heard, self.is_paused) = (Instant::now(), false);
         if self.ack {

@@ -9,7 +9,7 @@ use rethread_domain::quote::one_line;
 use rethread_domain::search::{Cursor, Filter, Found, Hit, Place};
 use rethread_domain::{Role, Status};
 use rethread_engine::Search;
-use serde_json::{Value, json};
+use rethread_engine::views::FoundView;
 
 use super::{positive, project_filter};
 use crate::cli::App;
@@ -97,12 +97,11 @@ impl Args {
 
 /// Shows what was found; where somebody pages through it, with where it goes on.
 fn show(app: &App, found: &Found, is_paged: bool) {
-    let next = found.next.map(|next| next.to_string());
-    let rows = || found.hits.iter().map(view).collect::<Vec<_>>();
+    let view = FoundView::from(found);
     if app.json && is_paged {
-        output::json(&json!({"items": rows(), "next": next, "partial": found.is_partial}));
+        output::json(&view);
     } else if app.json {
-        output::json(&rows());
+        output::json(&view.items);
     } else if found.hits.is_empty() {
         output::note(format_args!("Nothing found."));
     } else {
@@ -115,7 +114,7 @@ fn show(app: &App, found: &Found, is_paged: bool) {
         ));
     }
     let is_of_use = !app.json && (found.is_partial || is_paged);
-    if let Some(next) = next.filter(|_| is_of_use) {
+    if let Some(next) = view.next.filter(|_| is_of_use) {
         output::note(format_args!("It goes on with --cursor={next}"));
     }
 }
@@ -136,26 +135,6 @@ fn moment(text: &str, rest: &str) -> anyhow::Result<Timestamp> {
         )
         .into()
     })
-}
-
-fn view(hit: &Hit) -> Value {
-    let mut row = json!({
-        "session_id": hit.session,
-        "title": hit.title,
-        "kind": match hit.place {
-            Place::Message { .. } => "message",
-            Place::Title => "title",
-            Place::Summary => "summary",
-        },
-        "excerpt": hit.excerpt,
-        "score": hit.score,
-    });
-    if let (Place::Message { seq, role, at }, Some(fields)) = (&hit.place, row.as_object_mut()) {
-        fields.insert("seq".into(), (*seq).into());
-        fields.insert("role".into(), role.as_str().into());
-        fields.insert("timestamp".into(), at.to_string().into());
-    }
-    row
 }
 
 fn render(hit: &Hit) -> String {

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use rethread_domain::context::Metadata;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::INTERRUPTED;
 use rethread_domain::{Conversation, Message, Session};
-use rethread_engine::exchange::{MessageView, session_view};
+use rethread_engine::views::{ConversationView, MessageView, SessionView};
 use rethread_store::{Order, Span};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::App;
 use crate::output::{self, time};
@@ -40,18 +42,13 @@ impl Args {
         let children = app.engine.children(id).await?;
         let first = if self.all { 1 } else { session.last_seq.saturating_sub(LAST) + 1 };
         if app.json {
-            let mut view = session_view(session);
-            if let Some(fields) = view.as_object_mut() {
-                fields.insert(
-                    "conversations".into(),
-                    conversations.iter().map(conversation_view).collect(),
-                );
-                let ids: Vec<String> = children.iter().map(|child| child.id.to_string()).collect();
-                fields.insert("child_session_ids".into(), ids.into());
-                fields.insert("metadata".into(), serde_json::to_value(&preview.metadata)?);
-                fields.insert("omitted_messages".into(), (first - 1).into());
-            }
-            let text = serde_json::to_string(&view)?;
+            let text = serde_json::to_string(&Shown {
+                session: SessionView::from(session),
+                conversations: conversations.iter().map(ConversationView::from).collect(),
+                child_session_ids: children.iter().map(|child| child.id.to_string()).collect(),
+                metadata: &preview.metadata,
+                omitted_messages: first - 1,
+            })?;
             // The messages follow page by page: a session may be longer than memory.
             output::data(text.strip_suffix('}').unwrap_or(&text));
             output::data(",\"messages\":[");
@@ -102,6 +99,17 @@ impl Args {
         };
         format!("\n{}\n{}\n", output::bold(&head), text.trim_end())
     }
+}
+
+/// A session with `--json`, without its messages.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    session: SessionView,
+    conversations: Vec<ConversationView>,
+    child_session_ids: Vec<String>,
+    metadata: &'a Metadata,
+    omitted_messages: u32,
 }
 
 /// How the answer ended that this is the last message of, where it did not end by itself.
@@ -169,17 +177,4 @@ fn header(
         out.push_str(&format!("\n… {omitted} earlier messages; --all shows them\n"));
     }
     out
-}
-
-fn conversation_view(conversation: &Conversation) -> Value {
-    json!({
-        "name": conversation.name,
-        "title": conversation.title,
-        "created_at": conversation.created_at,
-        "last_active_at": conversation.last_at,
-        "message_count": conversation.messages,
-        "total_tokens": conversation.tokens,
-        "summary": conversation.summary.as_ref().map(|summary| &summary.text),
-        "summarised_upto": conversation.summarised_upto(),
-    })
 }

@@ -6,7 +6,7 @@ use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
 use rethread_domain::{Session, Status};
-use rethread_engine::exchange::session_view;
+use rethread_engine::views::SessionView;
 use rethread_engine::{Engine, Error};
 use rethread_store::{ListFilter, Span};
 
@@ -48,7 +48,7 @@ impl Args {
             session => session?,
         };
         if app.json {
-            output::json(&session_view(&session));
+            output::json(&SessionView::from(&session));
         } else {
             output::note(format_args!("{}", told(&app.engine, &session).await?));
         }

@@ -11,7 +11,7 @@ use rethread_domain::SessionId;
 use rethread_domain::context::Limits;
 use rethread_domain::search::Filter;
 use rethread_domain::session::Session;
-use rethread_engine::{Clock, ContextOptions, Engine, Search};
+use rethread_engine::{Clock, ContextOptions, Engine, Error, Search};
 use rethread_store::{ListFilter, StoreUrl};
 use serde_json::{Value, json};
 
@@ -113,8 +113,8 @@ impl Tour {
 
     async fn go(&self) -> anyhow::Result<Value> {
         self.configure()?;
-        let engine =
-            Engine::new(rethread_store::open(&StoreUrl::Sqlite(self.store())).await?, Clock::Wall);
+        let store = rethread_store::open(&StoreUrl::Sqlite(self.store())).await;
+        let engine = Engine::new(store.map_err(Error::from)?, Clock::Wall);
         let mut rounds = Vec::new();
         for (number, (agent, _, expected)) in (1..).zip(AGENTS) {
             let can = match *expected {

@@ -21,8 +21,8 @@ use rethread_domain::context::Limits;
 use rethread_domain::id;
 use rethread_domain::opening::Policy;
 use rethread_domain::redact::Redactor;
-use rethread_engine::Pruning;
 use rethread_engine::agents::Consent;
+use rethread_engine::{Error, Pruning};
 use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -299,7 +299,7 @@ impl Config {
     pub(crate) fn store_url(&self, asked: Option<&str>) -> anyhow::Result<StoreUrl> {
         let configured = Some(self.store.url.as_str()).filter(|url| !url.is_empty());
         match asked.filter(|url| !url.is_empty()).or(configured) {
-            Some(url) => Ok(url.parse()?),
+            Some(url) => Ok(url.parse().map_err(Error::from)?),
             None => Ok(StoreUrl::Sqlite(base()?.data_dir().join("rethread").join("rethread.db"))),
         }
     }

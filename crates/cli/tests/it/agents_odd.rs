@@ -169,7 +169,7 @@ fn an_agent_that_says_nothing_any_more_is_given_up() {
     env.agent("ref", &["--resume", "--chunk-delay-ms", "400"]);
     assert_eq!(env.ask(&["resume", &id, "stream: 5"]).0, "word1 word2 word3 word4 word5");
     let slow = ["resume", &id, "run: sleep 2", "--permissions", "allow"];
-    assert_eq!(env.json(slow)["stop"], "end_turn");
+    assert_eq!(env.json(slow)["stop_reason"], "end_turn");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn what_others_send_does_not_take_the_keyboard_away() {
     terminal.press(Terminal::CTRL_C);
     let output = sent.wait_with_output().unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["stop"], "cancelled");
+    assert_eq!(answer["stop_reason"], "cancelled");
     terminal.wait_for("[cancelled]");
     // What is typed meanwhile is said afterwards.
     let mut command = env.command(["send", &id, "hang", "--json"]);

@@ -43,7 +43,7 @@ fn a_goal_without_a_plan_is_planned_first_and_waits_for_approval() {
     assert_eq!(planned.code, Some(1), "{planned}");
     assert!(planned.text().contains("PLAN.md: read it, change it, then"), "{planned}");
     assert_eq!(env.status(), "blocked");
-    assert_eq!(env.state()["questions"], json!([{"about": "plan"}]));
+    assert_eq!(env.state()["questions"][0]["about"], "plan");
     assert_eq!(env.tasks(), "A pending, B pending");
     assert!(env.said_in("PLAN.md").contains("## Task B: Leap"), "{}", env.said_in("PLAN.md"));
     assert!(!env.has("looked"), "nothing is done before it is approved");
@@ -178,8 +178,11 @@ fn a_task_that_is_never_approved_fails_and_its_feedback_is_kept() {
     let env = reviewed(&[NO, NO, YES]);
     assert_eq!(env.start(&[]).code, Some(1));
     assert_eq!(env.status(), "blocked");
-    let why = env.state()["questions"][0]["why"].clone();
-    assert_eq!(why, "critic does not approve it (major): name the file better");
+    let question = env.state()["questions"][0]["question"].clone();
+    assert_eq!(
+        question,
+        "task T1 failed: critic does not approve it (major): name the file better"
+    );
     env.flow(&["retry", "T1"]).succeeded();
     assert_eq!(env.status(), "completed");
 }
@@ -206,7 +209,7 @@ fn a_review_that_cannot_be_read_is_asked_for_once_more() {
 
     let env = reviewed(&["Looks fine to me.", "Really."]);
     assert_eq!(env.start(&[]).code, Some(1));
-    let why = env.state()["questions"][0]["why"].clone();
+    let why = env.state()["questions"][0]["question"].clone();
     assert!(why.as_str().unwrap().contains("the review cannot be understood"), "{why}");
 }
 
@@ -220,8 +223,8 @@ fn what_a_review_takes_is_counted_beside_the_work() {
     assert_eq!(state["usage"]["cost_usd"], 2.5, "both cost: {:#}", state["usage"]);
     assert_eq!(state["usage"]["turns"], 2);
     assert_eq!(
-        state["usage"]["context"],
-        json!([1000, 200_000]),
+        (&state["usage"]["context_use"], &state["usage"]["remaining"]),
+        (&json!(0.005), &json!(199_000)),
         "the reviewer's context is not that of the task"
     );
 }

@@ -86,7 +86,7 @@ fn a_task_that_would_pass_the_limit_of_tokens_is_not_begun() {
     let env = TestEnv::with_flows();
     env.plan(TWO);
     env.start(&[]).succeeded();
-    let first = env.state()["tasks"][0]["used"]["tokens"].as_u64().unwrap();
+    let first = env.state()["tasks"][0]["usage"]["tokens"].as_u64().unwrap();
     assert!(first > 50, "the agent says what it took: {first}");
     let most = (first * 3 / 2).to_string();
 
@@ -229,7 +229,7 @@ fn a_full_context_goes_on_in_a_fresh_session_that_is_told_the_story() {
     let state = env.state();
     assert_eq!(state["status"], "completed");
     assert_eq!(state["tasks"][0]["attempts"], 1, "it is one attempt");
-    assert_eq!(state["tasks"][0]["sessions"].as_array().unwrap().len(), 2);
+    assert_eq!(state["tasks"][0]["session_ids"].as_array().unwrap().len(), 2);
     assert_eq!(env.events_of("task_moved").len(), 1);
     let briefs = env.briefs("ref");
     assert_eq!(briefs.len(), 2);
@@ -255,7 +255,7 @@ fn an_agent_that_ends_because_its_context_is_full_goes_on_in_a_fresh_session() {
     env.start(&[]).succeeded();
     let state = env.state();
     assert_eq!(state["status"], "completed", "{state:#}");
-    assert_eq!(state["tasks"][0]["sessions"].as_array().unwrap().len(), 2);
+    assert_eq!(state["tasks"][0]["session_ids"].as_array().unwrap().len(), 2);
     assert_eq!(state["tasks"][0]["attempts"], 1);
     let told = &env.briefs("ref")[1];
     assert!(told.contains("the heron is in the cellar"), "{told}");
@@ -269,7 +269,8 @@ fn an_estimate_from_cost_warns_and_does_not_pause() {
     let state = env.state();
     assert_eq!(state["status"], "completed");
     assert_eq!(state["usage"]["measure"], "estimated");
-    assert_eq!(state["usage"]["context"], json!([200_000, 200_000]), "never over the window");
+    assert_eq!(state["usage"]["context_use"], 1.0, "never over the window");
+    assert_eq!(state["usage"]["remaining"], 0);
     let warned = env.events_of("warned");
     assert_eq!(warned.len(), 1);
     assert_eq!(warned[0]["with"]["context_use"], 1.0);

@@ -35,7 +35,7 @@ fn an_agent_finds_its_own_workflow() {
     let mut mcp = Mcp::start(&world);
     let id = start(&mut mcp);
     let status = until_task(&mut mcp, "two", "in_progress");
-    let session = text(&status["tasks"][1]["sessionIds"][0]).to_owned();
+    let session = text(&status["tasks"][1]["session_ids"][0]).to_owned();
     let entry = until("its agent is given the server", || {
         let given = servers(&world).into_iter().map(|mut servers| servers[0].take());
         given.into_iter().find(|entry| entry.to_string().contains(&session))
@@ -45,31 +45,31 @@ fn an_agent_finds_its_own_workflow() {
     let place = world.path("other").display().to_string();
     fs::create_dir(&place).unwrap();
     fs::write(world.path("other/plan.md"), "## Task a: A\n\ndo: say: x\n").unwrap();
-    let there = json!({"plan": "plan.md", "agentName": "ref", "worktree": place});
-    let other = text(&mcp.tool("start_workflow", there)["workflowId"]).to_owned();
+    let there = json!({"plan": "plan.md", "agent": "ref", "worktree": place});
+    let other = text(&mcp.tool("start_workflow", there)["id"]).to_owned();
     assert_ne!(other, id);
     let project = world.path("project").display().to_string();
     let elsewhere = entry.to_string().replace(&format!("{project:?}"), &format!("{place:?}"));
     assert_ne!(elsewhere, entry.to_string());
     let elsewhere: Value = serde_json::from_str(&elsewhere).unwrap();
     let found = as_given(&world, &elsewhere).tool("workflow_status", json!({}));
-    assert_eq!(found["workflowId"], json!(id), "{found:#}");
+    assert_eq!(found["id"], json!(id), "{found:#}");
     let mut inside = as_given(&world, &entry);
     let own = inside.tool("workflow_status", json!({}));
-    assert_eq!((&own["workflowId"], &own["yourTask"]), (&json!(id), &json!("two")), "{own:#}");
+    assert_eq!((&own["id"], &own["your_task"]), (&json!(id), &json!("two")), "{own:#}");
     let decided = inside.tool("get_decisions", json!({}));
-    assert_eq!((&decided["workflowId"], &decided["total"]), (&json!(id), &json!(1)));
+    assert_eq!((&decided["workflow_id"], &decided["total"]), (&json!(id), &json!(1)));
     // It may ask for a pause, which comes when its turn ends; it cannot resume itself.
-    let resume = inside.refused("resume_workflow", json!({"workflowId": id}));
+    let resume = inside.refused("resume_workflow", json!({"workflow_id": id}));
     assert!(resume.contains("You work on a task"), "{resume}");
     let pausing = inside.tool("pause_workflow", json!({"reason": "a question"}));
-    assert_eq!((&pausing["workflowId"], &pausing["status"]), (&json!(id), &json!("pausing")));
+    assert_eq!((&pausing["id"], &pausing["is_pausing"]), (&json!(id), &json!(true)));
     world.write("go", "");
     let paused = until("it is paused", || {
-        let status = mcp.tool("workflow_status", json!({"workflowId": id}));
+        let status = mcp.tool("workflow_status", json!({"workflow_id": id}));
         (status["status"] == "paused").then_some(status)
     });
-    assert_eq!(paused["pauseReason"], "a question");
+    assert_eq!(paused["pause_reason"], "a question");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn starts_in(world: &World, from: &str, worktree: &str) {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let worktree = world.path(worktree).display().to_string();
-    let arguments = json!({"plan": "plan.md", "agentName": "ref", "worktree": worktree});
+    let arguments = json!({"plan": "plan.md", "agent": "ref", "worktree": worktree});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "start_workflow", "arguments": arguments}});
     let store = world.store().display();
@@ -136,7 +136,7 @@ fn workflows_do_not_start_each_other_for_ever() {
     starts_in(&world, "project", "second");
     starts_in(&world, "second", "third");
     let mut mcp = Mcp::start(&world);
-    mcp.tool("start_workflow", json!({"plan": "plan.md", "agentName": "ref"}));
+    mcp.tool("start_workflow", json!({"plan": "plan.md", "agent": "ref"}));
     until("the third is refused", || {
         let answers = fs::read_to_string(world.path("second/answers")).unwrap_or_default();
         answers.contains("have invoked each other 2 times").then_some(())
@@ -147,9 +147,9 @@ fn workflows_do_not_start_each_other_for_ever() {
     until_status(&mut mcp, "completed");
     let rows = world.json(["workflow", "list"]);
     let row = rows.as_array().unwrap().iter().find(|row| row["status"] != "completed").unwrap();
-    let second = json!({"workflowId": row["id"]});
+    let second = json!({"workflow_id": row["id"]});
     until("nobody runs it", || {
-        (mcp.tool("workflow_status", second.clone())["isRunning"] == false).then_some(())
+        (mcp.tool("workflow_status", second.clone())["is_running"] == false).then_some(())
     });
     fs::write(world.path("second/go"), "").unwrap();
     let resumed = mcp.tool("resume_workflow", second.clone());

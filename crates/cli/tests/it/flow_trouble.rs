@@ -20,7 +20,7 @@ fn assert_blocked(env: &TestEnv, why: &str) {
     let state = env.state();
     assert_eq!(state["status"], "blocked", "{state:#}");
     assert_eq!(state["questions"][0]["about"], "task_failed", "{state:#}");
-    let told = state["questions"][0]["why"].as_str().unwrap();
+    let told = state["questions"][0]["question"].as_str().unwrap();
     assert!(told.contains(why), "{why:?} is not said: {told}");
     assert_eq!(env.tasks(), "T1 failed, T2 pending");
 }
@@ -69,7 +69,7 @@ fn an_agent_that_dies_fails_its_task() {
     let state = env.state();
     assert_eq!(state["questions"][0]["about"], "task_failed", "{state:#}");
     // What it said until then can be read.
-    let session = state["tasks"][0]["sessions"][0].as_str().unwrap().to_owned();
+    let session = state["tasks"][0]["session_ids"][0].as_str().unwrap().to_owned();
     let said = env.data(["show", &session, "--all"]);
     assert!(said.contains("half of an answer"), "{said}");
     env.assert_nothing_runs();
@@ -133,7 +133,10 @@ fn a_command_of_the_plan_runs_only_once_it_is_approved() {
     env.flow(&["start", "plan.md"]).succeeded();
     env.plan("# Other\n\n## Task T1: Other\n- verify: `touch  checked`\n\ndo: say: a\n");
     assert_eq!(env.flow(&["start", "plan.md"]).code, Some(1));
-    assert_eq!(env.state()["questions"][0]["command"], "touch  checked");
+    assert_eq!(
+        env.state()["questions"][0]["question"],
+        "may this command of the plan run: touch  checked"
+    );
     assert_eq!(env.flow(&["reject"]).code, Some(1));
     assert_eq!(env.status(), "failed");
 }
@@ -150,7 +153,10 @@ fn a_command_that_is_changed_by_hand_while_it_runs_is_asked_for_again() {
     });
     env.touch("go");
     assert_eq!(run.end(&env).code, Some(1));
-    assert_eq!(env.state()["questions"][0]["command"], "touch sneaky");
+    assert_eq!(
+        env.state()["questions"][0]["question"],
+        "may this command of the plan run: touch sneaky"
+    );
     assert!(!env.has("sneaky"));
 }
 

@@ -37,7 +37,7 @@ fn neither_changes_the_other() {
     assert_eq!(contents(&fork)[2], "another way");
     assert_eq!(contents(&id)[5], "the old way");
     let view = env.json(["show", &fork]);
-    assert_eq!(view["forked_from"], serde_json::json!({"session": id, "seq": 2}));
+    assert_eq!(view["forked_from"], serde_json::json!({"session_id": id, "seq": 2}));
     env.data(["delete", &id, "--permanently"]);
     assert_eq!(contents(&fork).len(), 3);
     assert!(env.data(["context", &fork]).contains("rotates the cookie"));

@@ -50,9 +50,13 @@ fn the_rows_of_programs_have_every_field() {
         "conversation_count": 1,
         "message_count": 5,
         "total_tokens": 61,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cost_usd": 0.0,
         "forked_from": null,
         "parent_session_id": null,
-        "deleted_at": null
+        "deleted_at": null,
+        "resume_command": "rethread resume [SHORT1]"
       }
     ]
     "#);

@@ -85,7 +85,7 @@ fn mistakes_are_told_with_what_to_do() {
     let archived = text(&mcp.invoke(invoke("say: old"))["sessionId"]).to_owned();
     env.data(["archive", &archived]);
     let completed = text(&mcp.invoke(invoke("say: done"))["sessionId"]).to_owned();
-    mcp.tool("complete_session", json!({"sessionId": completed}));
+    mcp.tool("complete_session", json!({"session_id": completed}));
     let unknown = "01999999-aaaa-7000-8000-000000000000";
     let with = |more: Value| {
         let mut all = invoke("say: x");
@@ -130,15 +130,15 @@ fn mistakes_are_told_with_what_to_do() {
 fn mistakes_with_sessions(mcp: &mut Mcp, id: &str, archived: &str) {
     let unknown = "01999999-aaaa-7000-8000-000000000000";
     for (tool, arguments, expected) in [
-        ("get_session", json!({"sessionId": unknown}), "There is no session"),
-        ("resume_session", json!({"sessionId": id, "maxTokens": 0}), "limits begin at 1"),
-        ("resume_session", json!({"sessionId": archived}), "is archived"),
+        ("get_session", json!({"session_id": unknown}), "There is no session"),
+        ("resume_session", json!({"session_id": id, "max_tokens": 0}), "limits begin at 1"),
+        ("resume_session", json!({"session_id": archived}), "is archived"),
         ("search_sessions", json!({"query": ""}), "query is empty"),
         ("search_sessions", json!({"query": "x", "since": "soon"}), "not a time"),
         ("list_sessions", json!({"status": "lost"}), "not a status"),
         ("record_messages", json!({"messages": []}), "give 1 to"),
         ("record_messages", json!({"messages": [{"role": "boss", "content": "x"}]}), "not a role"),
-        ("fork_session", json!({"sessionId": id, "at": 99}), "has no message 99"),
+        ("fork_session", json!({"session_id": id, "at": 99}), "has no message 99"),
         ("wait_for_agent", json!({"handle": "run-0"}), "no invocation \"run-0\""),
     ] {
         let told = mcp.refused(tool, arguments);
@@ -175,23 +175,23 @@ fn another_users_session_is_not_found() {
     let mut bob = Mcp::spawn(command);
     for (tool, arguments) in [
         ("invoke_agent", go_on(&id, "say: mine")),
-        ("get_session", json!({"sessionId": id})),
-        ("resume_session", json!({"sessionId": id})),
+        ("get_session", json!({"session_id": id})),
+        ("resume_session", json!({"session_id": id})),
         (
             "record_messages",
-            json!({"sessionId": id, "messages": [{"role": "user", "content": "x"}]}),
+            json!({"session_id": id, "messages": [{"role": "user", "content": "x"}]}),
         ),
-        ("save_session", json!({"sessionId": id})),
-        ("complete_session", json!({"sessionId": id})),
-        ("fork_session", json!({"sessionId": id})),
-        ("search_sessions", json!({"sessionId": id, "query": "private"})),
+        ("save_session", json!({"session_id": id})),
+        ("complete_session", json!({"session_id": id})),
+        ("fork_session", json!({"session_id": id})),
+        ("search_sessions", json!({"session_id": id, "query": "private"})),
     ] {
         assert!(bob.refused(tool, arguments).starts_with("There is no session"), "{tool}");
     }
-    let everywhere = json!({"allProjects": true});
+    let everywhere = json!({"all_projects": true});
     assert_eq!(bob.tool("list_sessions", everywhere)["sessions"], json!([]));
     assert_eq!(
-        bob.tool("search_sessions", json!({"query": "private", "allProjects": true}))["hits"],
+        bob.tool("search_sessions", json!({"query": "private", "all_projects": true}))["items"],
         json!([])
     );
     let read = bob.call("resources/read", json!({"uri": format!("rethread://session/{id}")}));
@@ -439,7 +439,7 @@ fn the_files_of_a_session_follow_its_store() {
     mcp.invoke(go_on(&id, "say: two"));
     mcp.tool(
         "record_messages",
-        json!({"sessionId": id, "messages": [{"role": "user", "content": "three"}]}),
+        json!({"session_id": id, "messages": [{"role": "user", "content": "three"}]}),
     );
     let whole = read();
     assert_eq!(

@@ -44,9 +44,12 @@ fn both_sessions_are_linked_and_shown_so() {
     assert_eq!(env.json(["show", &parent])["child_session_ids"], json!([child]));
     assert!(env.data(["show", &child]).contains(&format!("Invoked by    {parent}")));
     assert!(env.data(["show", &parent]).contains("\nInvoked       "));
-    assert_eq!(mcp.tool("get_session", json!({"sessionId": parent}))["children"], json!([child]));
-    let shown = mcp.tool("get_session", json!({"sessionId": child}));
-    assert_eq!(shown["session"]["parentSessionId"], json!(parent));
+    assert_eq!(
+        mcp.tool("get_session", json!({"session_id": parent}))["child_session_ids"],
+        json!([child])
+    );
+    let shown = mcp.tool("get_session", json!({"session_id": child}));
+    assert_eq!(shown["session"]["parent_session_id"], json!(parent));
     // The same from the terminal.
     env.data(["run", "outer", &format!("run: sh {script}")]);
     let children = env.json(["list"]);

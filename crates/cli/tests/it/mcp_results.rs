@@ -30,7 +30,7 @@ fn a_long_answer_is_bounded_and_can_be_read_to_its_end() {
     assert!(text(&told["readOn"]).contains("seq 2 and an offset"), "{told}");
     let mut read = String::new();
     loop {
-        let piece = json!({"sessionId": id, "seq": 2, "offset": read.len()});
+        let piece = json!({"session_id": id, "seq": 2, "offset": read.len()});
         let got = mcp.tool("get_session", piece);
         let message = &got["messages"][0];
         assert_eq!(
@@ -38,21 +38,21 @@ fn a_long_answer_is_bounded_and_can_be_read_to_its_end() {
             (&json!(2), Some(1))
         );
         read.push_str(text(&message["content"]));
-        if message.get("omittedBytes").is_none() {
+        if message.get("omitted_bytes").is_none() {
             break;
         }
     }
     assert_eq!(read, env.messages(&id)[1]["content"]);
     assert_eq!(read.len(), 5_000_000);
-    let full = mcp.tool("get_session", json!({"sessionId": id, "full": true}));
+    let full = mcp.tool("get_session", json!({"session_id": id, "full": true}));
     assert_eq!(full["messages"].as_array().map(Vec::len), Some(1), "the last one fills the answer");
-    assert_eq!(full["omittedMessages"], 1);
+    assert_eq!(full["omitted_messages"], 1);
     let uri = format!("rethread://session/{id}");
     let read = mcp.call("resources/read", json!({"uri": uri}));
     assert!(
         text(&read["result"]["contents"][0]["text"]).contains("bytes are left out: get_session")
     );
-    mcp.tool("resume_session", json!({"sessionId": id, "maxTokens": 1_000_000}));
+    mcp.tool("resume_session", json!({"session_id": id, "max_tokens": 1_000_000}));
     assert!(mcp.longest < LONGEST_LINE, "{}", mcp.longest);
 }
 
@@ -61,15 +61,15 @@ fn mistakes_with_pieces_are_told() {
     let (_env, mut mcp) = started();
     let id = mcp.invoke(invoke("say: hello"))["sessionId"].clone();
     for (arguments, expected) in [
-        (json!({"sessionId": id, "seq": 0}), "has no message 0"),
-        (json!({"sessionId": id, "seq": 3}), "has no message 3"),
-        (json!({"sessionId": id, "offset": 3}), "offset is given without seq"),
+        (json!({"session_id": id, "seq": 0}), "has no message 0"),
+        (json!({"session_id": id, "seq": 3}), "has no message 3"),
+        (json!({"session_id": id, "offset": 3}), "offset is given without seq"),
     ] {
         let told = mcp.refused("get_session", arguments);
         assert!(told.contains(expected), "{expected}: {told}");
     }
     // Beyond the end there is nothing, and that is said.
-    let beyond = mcp.tool("get_session", json!({"sessionId": id, "seq": 2, "offset": 999}));
+    let beyond = mcp.tool("get_session", json!({"session_id": id, "seq": 2, "offset": 999}));
     assert_eq!(beyond["messages"][0]["content"], "");
 }
 
@@ -90,9 +90,9 @@ fn an_answer_that_was_interrupted_says_so_wherever_it_is_read() {
     let cancel = json!({"handle": handle, "seconds": 30, "cancel": true});
     let ended = mcp.tool("wait_for_agent", cancel);
     assert_eq!((&ended["status"], &ended["isInterrupted"]), (&json!("cancelled"), &json!(true)));
-    let got = mcp.tool("get_session", json!({"sessionId": ended["sessionId"]}));
-    assert_eq!(got["messages"][1]["isInterrupted"], true, "{got:#}");
-    assert!(got["messages"][0].get("isInterrupted").is_none(), "{got:#}");
+    let got = mcp.tool("get_session", json!({"session_id": ended["sessionId"]}));
+    assert_eq!(got["messages"][1]["is_interrupted"], true, "{got:#}");
+    assert!(got["messages"][0].get("is_interrupted").is_none(), "{got:#}");
     let uri = format!("rethread://session/{}", text(&ended["sessionId"]));
     let read = mcp.call("resources/read", json!({"uri": uri}));
     let transcript = text(&read["result"]["contents"][0]["text"]).to_owned();
@@ -134,7 +134,7 @@ fn what_is_no_json_is_answered_as_such() {
         mcp.send_line(line.as_bytes());
         assert_eq!(mcp.next()["error"]["code"], -32600, "{line} is JSON, but no request");
     }
-    let id = mcp.ask_tool("get_session", json!({"sessionId": "none"}));
+    let id = mcp.ask_tool("get_session", json!({"session_id": "none"}));
     assert!(failed(&mcp.answer(id)).contains("session id"));
 }
 

@@ -31,7 +31,7 @@ fn recorded(mcp: &mut Mcp) -> String {
         messages.iter().map(|content| json!({"role": "user", "content": content})).collect();
     let title = format!("Heron {TOKEN}");
     let recorded = mcp.tool("record_messages", json!({"messages": messages, "title": title}));
-    text(&recorded["sessionId"]).to_owned()
+    text(&recorded["session_id"]).to_owned()
 }
 
 #[test]
@@ -42,14 +42,14 @@ fn what_a_rule_recognises_does_not_come_out() {
     // It is there, for its owner.
     assert!(env.data(["show", &id, "--all"]).contains(TOKEN));
     for (name, arguments) in [
-        ("get_session", json!({"sessionId": id})),
-        ("get_session", json!({"sessionId": id, "full": true})),
+        ("get_session", json!({"session_id": id})),
+        ("get_session", json!({"session_id": id, "full": true})),
         ("list_sessions", json!({})),
         ("search_sessions", json!({"query": "heron"})),
-        ("resume_session", json!({"sessionId": id, "prompt": "What does the heron have?"})),
-        ("fork_session", json!({"sessionId": id})),
-        ("save_session", json!({"sessionId": id})),
-        ("complete_session", json!({"sessionId": id})),
+        ("resume_session", json!({"session_id": id, "prompt": "What does the heron have?"})),
+        ("fork_session", json!({"session_id": id})),
+        ("save_session", json!({"session_id": id})),
+        ("complete_session", json!({"session_id": id})),
     ] {
         let answer = mcp.tool(name, arguments.clone());
         assert_clean(&answer);
@@ -80,10 +80,10 @@ fn nor_can_it_be_searched() {
         for form in ["{}", "{}*", "\"{}\"", "\"has {}\""] {
             let query = form.replace("{}", right);
             let answer = mcp.tool("search_sessions", json!({"query": query}));
-            assert_eq!(answer["hits"], json!([]), "{query}");
+            assert_eq!(answer["items"], json!([]), "{query}");
         }
         let told = |query: String, mcp: &mut Mcp| {
-            mcp.tool("search_sessions", json!({"query": query}))["hits"].clone()
+            mcp.tool("search_sessions", json!({"query": query}))["items"].clone()
         };
         let wrong = format!("{}Q", &right[..right.len() - 1]);
         assert_eq!(
@@ -110,7 +110,7 @@ fn nor_does_what_an_invoked_agent_says() {
         }
         let more =
             json!([{"role": "user", "content": TOKEN, "note": {"password": "vK3-heron-92x"}}]);
-        mcp.tool("record_messages", json!({"sessionId": id, "messages": more}));
+        mcp.tool("record_messages", json!({"session_id": id, "messages": more}));
     }
     assert!(mcp.notes.iter().all(|note| !note.to_string().contains(HALF)), "{:#?}", mcp.notes);
     assert_eq!(with(&env.path(STREAMS), HALF), [] as [String; 0]);
@@ -135,7 +135,7 @@ fn a_value_that_we_know_is_nowhere_on_the_disk() {
     let messages = json!([{"role": "user", "content": KNOWN, "more": {"deep": [KNOWN]}}]);
     let recorded =
         mcp.tool("record_messages", json!({"messages": messages, "title": format!("t {KNOWN}")}));
-    let title = json!({"sessionId": recorded["sessionId"], "title": format!("u {KNOWN}")});
+    let title = json!({"session_id": recorded["session_id"], "title": format!("u {KNOWN}")});
     assert_clean(&mcp.tool("save_session", title));
     assert!(mcp.notes.iter().all(|note| !note.to_string().contains(KNOWN)), "{:#?}", mcp.notes);
     assert!(mcp.end().success());

@@ -14,42 +14,42 @@ fn sessions_are_found_read_recorded_saved_and_forked() {
         .collect();
     let recorded = mcp
         .tool("record_messages", json!({"messages": messages, "title": "Herons", "kind": "debug"}));
-    assert_eq!(recorded["messageCount"], 30);
-    let id = json!({"sessionId": recorded["sessionId"]});
+    assert_eq!(recorded["message_count"], 30);
+    let id = json!({"session_id": recorded["session_id"]});
     let hits = mcp.tool("search_sessions", json!({"query": "\"17 eggs\""}));
     assert_eq!(
-        (&hits["hits"][0]["sessionId"], &hits["hits"][0]["seq"]),
-        (&id["sessionId"], &json!(17))
+        (&hits["items"][0]["session_id"], &hits["items"][0]["seq"]),
+        (&id["session_id"], &json!(17))
     );
     let got = mcp.tool("get_session", id.clone());
-    assert_eq!((&got["omittedMessages"], &got["messages"][0]["seq"]), (&json!(10), &json!(11)));
-    let earlier =
-        mcp.tool("get_session", json!({"sessionId": id["sessionId"], "before": 11, "messages": 5}));
+    assert_eq!((&got["omitted_messages"], &got["messages"][0]["seq"]), (&json!(10), &json!(11)));
+    let earlier = mcp
+        .tool("get_session", json!({"session_id": id["session_id"], "before": 11, "messages": 5}));
     assert_eq!(
-        (&earlier["omittedMessages"], &earlier["messages"][4]["seq"]),
+        (&earlier["omitted_messages"], &earlier["messages"][4]["seq"]),
         (&json!(5), &json!(10))
     );
     let context = mcp.tool(
         "resume_session",
-        json!({"sessionId": id["sessionId"], "prompt": "17 eggs?", "maxTokens": 600}),
+        json!({"session_id": id["session_id"], "prompt": "17 eggs?", "max_tokens": 600}),
     );
-    assert!(context["tokenCount"].as_u64().unwrap() <= 600);
+    assert!(context["token_count"].as_u64().unwrap() <= 600);
     assert!(text(&context["context"]).contains("17 eggs"), "{context:#}");
-    let saved = mcp.tool("save_session", json!({"sessionId": id["sessionId"], "title": "Eggs"}));
+    let saved = mcp.tool("save_session", json!({"session_id": id["session_id"], "title": "Eggs"}));
     assert_eq!(
         (&saved["session"]["status"], &saved["session"]["title"]),
         (&json!("paused"), &json!("Eggs"))
     );
-    assert!(text(&saved["told"]).contains("It stopped at message 30"), "{saved:#}");
+    assert!(text(&saved["text"]).contains("It stopped at message 30"), "{saved:#}");
     mcp.tool("save_session", id.clone());
-    let fork = mcp.tool("fork_session", json!({"sessionId": id["sessionId"], "at": 3}));
+    let fork = mcp.tool("fork_session", json!({"session_id": id["session_id"], "at": 3}));
     assert_eq!(
-        (&fork["session"]["messageCount"], &fork["session"]["forkedFrom"]),
-        (&json!(3), &id["sessionId"])
+        (&fork["session"]["message_count"], &fork["session"]["forked_from"]["session_id"]),
+        (&json!(3), &id["session_id"])
     );
     assert_eq!(mcp.tool("complete_session", id.clone())["session"]["status"], "completed");
     assert_eq!(mcp.tool("list_sessions", json!({}))["sessions"].as_array().map(Vec::len), Some(2));
-    resources_and_prompts(&mut mcp, text(&id["sessionId"]));
+    resources_and_prompts(&mut mcp, text(&id["session_id"]));
 }
 
 fn resources_and_prompts(mcp: &mut Mcp, id: &str) {

@@ -18,7 +18,7 @@ fn sessions_get_folders_as_others_do() {
     let id = &told["sessionId"];
     mcp.invoke(json!({"agentName": "ref", "prompt": "say: again", "continueSessionId": id}));
     assert_eq!(lines(&folder).len(), 4);
-    mcp.tool("save_session", json!({"sessionId": id}));
+    mcp.tool("save_session", json!({"session_id": id}));
     assert_eq!(card(&folder)["status"], "paused");
     let message = json!({"role": "user", "content": "The heron has eggs."});
     let asked = json!({"messages": [message], "kind": "debug", "title": "Eggs of herons"});
@@ -27,8 +27,8 @@ fn sessions_get_folders_as_others_do() {
     assert_eq!(found.len(), 2, "{found:?}");
     let debug = found.iter().find(|folder| folder.to_string_lossy().contains("debug")).unwrap();
     assert!(debug.to_string_lossy().contains("eggs-of-herons"), "{}", debug.display());
-    assert_eq!(card(debug)["id"], recorded["sessionId"]);
-    mcp.tool("fork_session", json!({"sessionId": id}));
+    assert_eq!(card(debug)["id"], recorded["session_id"]);
+    mcp.tool("fork_session", json!({"session_id": id}));
     assert!(mcp.end().success());
     env.assert_sound();
 }
@@ -81,8 +81,8 @@ fn what_comes_by_git_is_there_while_the_server_runs() {
         fs::copy(folder.join(".session").join(name), to.join(".session").join(name)).unwrap();
     }
     let listed: Value = mcp.tool("list_sessions", json!({}));
-    let id = listed["sessions"][0]["sessionId"].clone();
+    let id = listed["sessions"][0]["session_id"].clone();
     assert_eq!(id, card(&folder)["id"]);
-    let context = mcp.tool("resume_session", json!({"sessionId": id}));
+    let context = mcp.tool("resume_session", json!({"session_id": id}));
     assert!(text(&context["context"]).contains("lands on REST"), "{context:#}");
 }

@@ -26,7 +26,10 @@ fn recorded(env: &TestEnv, id: &str) {
 /// The turn was ended, and the conversation goes on.
 fn ended(env: &TestEnv, id: &str) {
     let answer = env.json(["send", id, "say: still there"]);
-    assert_eq!((&answer["answer"], &answer["stop"]), (&json!("still there"), &json!("end_turn")));
+    assert_eq!(
+        (&answer["answer"], &answer["stop_reason"]),
+        (&json!("still there"), &json!("end_turn"))
+    );
     std::fs::remove_file(env.path("ref.log")).unwrap();
 }
 

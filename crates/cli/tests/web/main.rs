@@ -34,3 +34,4 @@ mod ready;
 mod rest;
 mod schema;
 mod talks;
+mod views;

@@ -9,13 +9,12 @@ mod import;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use rethread_domain::message::Body;
 use rethread_domain::session::FactRecord;
-use rethread_domain::{Message, Role, Seq, Session, SessionId};
-use rethread_store::{self as store, Order, Span};
-use serde::Serialize;
+use rethread_domain::{Session, SessionId};
+use rethread_store::{Order, Span};
 use serde_json::{Map, Value, json};
 
+use crate::views::{MessageView, SessionView};
 use crate::{Engine, Error, Result};
 
 pub use import::Imported;
@@ -36,77 +35,6 @@ pub enum Secrets {
     Kept,
 }
 
-/// A message as programs see it.
-#[derive(Debug, Clone, Serialize)]
-pub struct MessageView<'a> {
-    pub seq: Seq,
-    pub id: String,
-    pub role: Role,
-    pub content: &'a str,
-    pub timestamp: jiff::Timestamp,
-    pub conversation: &'a str,
-    pub tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<&'a rethread_domain::Usage>,
-    /// Fields that we do not know, as they came.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub extra: &'a Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub purged_at: Option<jiff::Timestamp>,
-}
-
-impl<'a> MessageView<'a> {
-    pub fn of(session: SessionId, message: &'a Message) -> Self {
-        Self {
-            seq: message.seq,
-            id: message.given_id.clone().unwrap_or_else(|| session.message(message.seq)),
-            role: message.role,
-            content: match &message.body {
-                Body::Whole(text) => text,
-                Body::Ends { head, .. } => head,
-            },
-            timestamp: message.at,
-            conversation: &message.conversation,
-            tokens: message.price.tokens,
-            agent: message.extras.agent.as_deref(),
-            model: message.extras.model.as_deref(),
-            tool_calls: message.extras.tool_calls.as_ref(),
-            usage: message.extras.usage.as_ref(),
-            extra: &message.extras.other,
-            purged_at: message.purged_at,
-        }
-    }
-}
-
-/// A session as programs see it: what a list shows of it.
-pub fn session_view(session: &Session) -> Value {
-    json!({
-        "session_id": session.id,
-        "user_id": session.user,
-        "project_id": session.project,
-        "kind": session.kind,
-        "title": session.title,
-        "agent": session.agent,
-        "model": session.model,
-        "status": session.status,
-        "created_at": session.started_at,
-        "last_active_at": session.last_active_at,
-        "session_summary": session.summary,
-        "conversation_count": session.counters.conversations,
-        "message_count": session.last_seq,
-        "total_tokens": session.counters.tokens,
-        "forked_from": session.forked_from,
-        "parent_session_id": session.parent,
-        "deleted_at": session.deleted_at,
-    })
-}
-
 impl Engine {
     /// Writes a session out, a page of messages at a time. Gives what was masked, and how often.
     pub async fn export(
@@ -118,10 +46,11 @@ impl Engine {
     ) -> Result<BTreeMap<String, u32>> {
         let (session, facts) = self.log_of(id).await?;
         let mut mask = Mask { engine: self, secrets, masked: BTreeMap::new() };
-        let view = mask.clean(session_view(&session));
+        let view =
+            mask.clean(serde_json::to_value(SessionView::from(&session)).map_err(Error::internal)?);
         let mut told = Vec::with_capacity(facts.len());
         for fact in &facts {
-            told.push(mask.clean(serde_json::to_value(fact).map_err(failed)?));
+            told.push(mask.clean(serde_json::to_value(fact).map_err(Error::internal)?));
         }
         if format == Format::Jsonl {
             line(out, &json!({"type": "session", "version": VERSION, "id": id, "view": view}))?;
@@ -140,7 +69,8 @@ impl Engine {
             let page = self.messages(id, span).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
             for message in &page {
-                let view = serde_json::to_value(MessageView::of(id, message)).map_err(failed)?;
+                let view =
+                    serde_json::to_value(MessageView::of(id, message)).map_err(Error::internal)?;
                 let view = mask.clean(view);
                 if format == Format::Jsonl {
                     line(out, &typed("message", view))?;
@@ -199,10 +129,6 @@ fn typed(kind: &str, value: Value) -> Value {
 
 fn line(out: &mut (dyn Write + Send), value: &Value) -> Result<()> {
     writeln!(out, "{value}").map_err(unwritten)
-}
-
-fn failed(error: serde_json::Error) -> Error {
-    Error::Store(store::Error::Failed(error.to_string()))
 }
 
 fn unwritten(error: std::io::Error) -> Error {

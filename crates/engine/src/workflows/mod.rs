@@ -22,7 +22,6 @@ mod review;
 mod saying;
 mod task;
 mod usage;
-mod view;
 
 use rethread_domain::SessionId;
 use rethread_domain::workflow::{
@@ -40,7 +39,6 @@ pub use moves::{Resumed, Resuming, Resumption};
 pub use order::{Order, Ordered, PLAN, consent_of};
 pub use plan::{PlanError, read_plan};
 pub use port::{Checker, Over, Ran};
-pub use view::{Comparison, SnapshotRow, WorkflowView};
 
 use crate::{Engine, Error, Result};
 
@@ -145,12 +143,6 @@ impl Engine {
     /// The workflow and the task that a session belongs to.
     pub async fn workflow_of(&self, session: SessionId) -> Result<Option<(WorkflowId, String)>> {
         Ok(self.store.workflow_of(session).await?)
-    }
-
-    /// All snapshots, the oldest first.
-    pub async fn snapshots(&self, id: WorkflowId) -> Result<Vec<Snapshot>> {
-        let events = self.store.workflow_events(id, 0).await?;
-        Ok(Workflow::snapshots(id, &events, None))
     }
 
     /// The one snapshot of a workflow that a text means; the latest where none is given.

@@ -32,7 +32,7 @@ pub(crate) struct NoArgs {}
 
 /// What to wait for.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WaitArgs {
     /// The handle that `invoke_agent` returned
     handle: String,
@@ -50,7 +50,6 @@ pub(crate) struct Agents {
 
 /// An agent.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 struct AgentView {
     name: String,
     is_installed: bool,
@@ -89,7 +88,7 @@ impl Given {
         let read_on = omitted_bytes.map(|_| {
             let seq = invoked.message_count.unwrap_or_default();
             format!(
-                "get_session with this sessionId shows the messages; with seq {seq} and an offset it reads the last one \
+                "get_session with this session shows the messages; with seq {seq} and an offset it reads the last one \
                  piece by piece; conversation.json in the output folder has everything"
             )
         });

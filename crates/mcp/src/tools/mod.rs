@@ -167,7 +167,7 @@ fn about_workflows() -> Vec<Tool> {
             "Pause a workflow",
             "Pause a workflow at the end of its running task and take a snapshot. Use it when the work should stop \
              cleanly, for example because something has to be decided first. Waits up to 40 seconds; the status is \
-             pausing where the task takes longer.",
+             still in_progress, with is_pausing, where the task takes longer.",
             Adds,
         ),
         tool::<workflows::ResumeArgs>(
@@ -207,7 +207,7 @@ fn about_snapshots() -> Vec<Tool> {
         tool::<snapshots::PartArgs>(
             "get_reviewer_feedback",
             "Show reviewer feedback",
-            "What reviewers said of the tasks of a workflow. Ask before you change reviewed work, and with onlyOpen for \
+            "What reviewers said of the tasks of a workflow. Ask before you change reviewed work, and with only_open for \
              what is still to be addressed.",
             Reads,
         ),

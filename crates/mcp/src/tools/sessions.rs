@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use rethread_domain::search::Filter;
 use rethread_domain::{Message, Role, SessionId, Status};
-use rethread_engine::{ContextOptions, ListFilter, Order, Search, Span, entry};
+use rethread_engine::views::{ConversationView, FoundView, SessionView};
+use rethread_engine::{Context, ContextOptions, ListFilter, Order, Search, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use super::within;
 use crate::bounded::LONGEST;
 use crate::error::Failure;
 use crate::server::Office;
-use crate::views::{ConversationView, HitView, MessageView, SessionView};
+use crate::views::Excerpt;
 
 /// The most that one answer lists.
 const MOST: u32 = 200;
@@ -24,12 +25,12 @@ const LEAST_BYTES: usize = 1_000;
 
 /// Which sessions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ListArgs {
     /// Those of every project, not only this one
     all_projects: Option<bool>,
     /// Only those held with this agent
-    agent_name: Option<String>,
+    agent: Option<String>,
     /// Only those of this kind: chat, debug, plan, …
     kind: Option<String>,
     /// Only those with this status: active, paused, completed or archived
@@ -46,7 +47,7 @@ pub(crate) struct Listed {
 
 /// What to look for, and where.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SearchArgs {
     /// Words, of which the last may be a beginning; "in quotation marks" as they stand; migrat* by their beginning
     query: String,
@@ -55,7 +56,7 @@ pub(crate) struct SearchArgs {
     /// In those of every project, not only this one
     all_projects: Option<bool>,
     /// Only in those held with this agent
-    agent_name: Option<String>,
+    agent: Option<String>,
     /// Only what this role said: user, assistant, system or tool
     role: Option<String>,
     /// Only since then, such as 2026-11-15T21:38:00Z
@@ -68,20 +69,9 @@ pub(crate) struct SearchArgs {
     cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Found {
-    /// The best first
-    hits: Vec<HitView>,
-    /// Give it as cursor for the next hits; not there at the end
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-    /// The search was cut short because it took too much work: there may be more
-    partial: bool,
-}
-
 /// Which session, and how much of it.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct GetArgs {
     session_id: String,
     /// How many messages; by default the last 20
@@ -98,21 +88,20 @@ pub(crate) struct GetArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Got {
     session: SessionView,
     conversations: Vec<ConversationView>,
     /// Sessions that its agent started
-    children: Vec<String>,
+    child_session_ids: Vec<String>,
     /// Oldest first
-    messages: Vec<MessageView>,
+    messages: Vec<Excerpt>,
     /// How many messages come before these
     omitted_messages: u32,
 }
 
 /// Which session is to be gone on with here.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ResumeArgs {
     session_id: String,
     /// What will be asked next: older messages that matter to it are brought in
@@ -124,15 +113,10 @@ pub(crate) struct ResumeArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Resumed {
-    session_id: String,
     /// The story so far: read it, then go on
-    context: String,
-    token_count: u32,
-    /// How many messages there are, and how many of them the context shows
-    message_count: u32,
-    included_messages: u32,
+    #[serde(flatten)]
+    context: Context,
     title: Option<String>,
     status: String,
 }
@@ -154,14 +138,14 @@ pub(super) async fn list(
         user: Some(office.place.user.clone()),
         project: office.scope(args.all_projects),
         kind: args.kind,
-        agent: args.agent_name,
+        agent: args.agent,
         status,
         limit: within("limit", args.limit, 20, MOST)?,
         ..ListFilter::default()
     };
     let sessions = office.engine.list(&filter).await?;
-    let views = sessions.iter().map(|session| SessionView::of(session, office));
-    Ok(Listed { sessions: views.collect() })
+    let views = sessions.iter().map(|session| office.session_view(session));
+    Ok(Listed { sessions: views.collect::<Result<_, _>>()? })
 }
 
 fn parse<T: std::str::FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
@@ -171,7 +155,7 @@ fn parse<T: std::str::FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
 pub(super) async fn search(
     office: &Office,
     args: Result<SearchArgs, Failure>,
-) -> Result<Found, Failure> {
+) -> Result<FoundView, Failure> {
     let args = args?;
     if args.query.trim().is_empty() {
         return Err(Failure::new("The query is empty", "give words that were said"));
@@ -188,7 +172,7 @@ pub(super) async fn search(
         session,
         user: Some(office.place.user.clone()),
         project: office.scope(args.all_projects).filter(|_| session.is_none()),
-        agent: args.agent_name,
+        agent: args.agent,
         role: args.role.as_deref().map(parse::<Role>).transpose()?,
         since: moment(&args.since)?,
         until: moment(&args.until)?,
@@ -200,11 +184,7 @@ pub(super) async fn search(
     })?;
     let search = Search { after, ..Search::new(&args.query, filter, limit) };
     let found = office.engine.search(search).await?;
-    Ok(Found {
-        hits: found.hits.iter().map(|hit| HitView::of(hit, office)).collect(),
-        next: found.next.map(|next| next.to_string()),
-        partial: found.is_partial,
-    })
+    Ok(FoundView::from(&found))
 }
 
 pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Result<Got, Failure> {
@@ -225,16 +205,19 @@ pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Resu
     let messages = recent(office, session.id, (from, to), limit, |message, room| {
         let most = if is_full { room } else { room.min(SHOWN_BYTES) };
         let offset = args.offset.map_or(0, |offset| usize::try_from(offset).unwrap_or(usize::MAX));
-        MessageView::of(message, offset, most, office)
+        Excerpt::of((session.id, message), offset, most, office)
     })
     .await?;
     let conversations = office.engine.conversations(session.id).await?;
     let children = office.engine.children(session.id).await?;
     Ok(Got {
-        session: SessionView::of(&session, office),
-        conversations: conversations.iter().map(|one| ConversationView::of(one, office)).collect(),
-        children: children.iter().map(|child| child.id.to_string()).collect(),
-        omitted_messages: messages.first().map_or(to, |first| first.seq - 1),
+        session: office.session_view(&session)?,
+        conversations: conversations
+            .iter()
+            .map(|one| office.conversation_view(one))
+            .collect::<Result<_, _>>()?,
+        child_session_ids: children.iter().map(|child| child.id.to_string()).collect(),
+        omitted_messages: messages.first().map_or(to, |first| first.message.seq - 1),
         messages,
     })
 }
@@ -245,8 +228,8 @@ async fn recent(
     session: SessionId,
     (from, to): (u32, u32),
     limit: u32,
-    view: impl Fn(&Message, usize) -> MessageView,
-) -> Result<Vec<MessageView>, Failure> {
+    view: impl Fn(&Message, usize) -> Excerpt,
+) -> Result<Vec<Excerpt>, Failure> {
     let mut room = MESSAGES_BYTES;
     let mut views = Vec::new();
     let mut next = to;
@@ -262,7 +245,7 @@ async fn recent(
         let mut size = as_json(&one);
         if size > room {
             // What is escaped takes more room than it has bytes.
-            one = view(message, one.content.len().saturating_mul(room) / size.max(1));
+            one = view(message, one.message.content.len().saturating_mul(room) / size.max(1));
             size = as_json(&one);
         }
         room = room.saturating_sub(size);
@@ -273,7 +256,7 @@ async fn recent(
     Ok(views)
 }
 
-fn as_json(message: &MessageView) -> usize {
+fn as_json(message: &Excerpt) -> usize {
     serde_json::to_string(message).map_or(0, |text| text.len())
 }
 
@@ -285,8 +268,8 @@ pub(super) async fn resume(
     let session = office.session(&args.session_id).await?;
     session.can_resume()?;
     let mut limits = office.limits.context;
-    limits.tokens = within("maxTokens", args.max_tokens, limits.tokens, 1_000_000)?;
-    limits.messages = within("maxMessages", args.max_messages, limits.messages, 10_000)?;
+    limits.tokens = within("max_tokens", args.max_tokens, limits.tokens, 1_000_000)?;
+    limits.messages = within("max_messages", args.max_messages, limits.messages, 10_000)?;
     let prompt = args.prompt.filter(|prompt| !prompt.trim().is_empty());
     let mut options = ContextOptions { limits, prompt, margin: 0.0 };
     let mut context = office.engine.context(session.id, &options).await?;
@@ -296,11 +279,7 @@ pub(super) async fn resume(
         context = office.engine.context(session.id, &options).await?;
     }
     Ok(Resumed {
-        session_id: session.id.to_string(),
-        token_count: context.token_count,
-        message_count: context.metadata.message_count,
-        included_messages: context.metadata.included.map_or(0, |included| included.messages),
-        context: context.context,
+        context,
         title: session.title.as_deref().map(|title| office.clean(title)),
         status: session.status.to_string(),
     })

@@ -4,15 +4,14 @@ use rethread_domain::workflow::{
     Decision, ErrorRecord, Feedback, GitState, Resolution, Snapshot, Status, Workflow,
 };
 use rethread_engine::Error;
+use rethread_engine::views::{DecisionView, ErrorView, FeedbackView, GitView, SnapshotView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
-use crate::flow_views::{
-    DecisionView, ErrorView, FeedbackView, GitView, SnapshotRow, TaskView, TestsView, UsageView,
-};
 use crate::server::Office;
+use crate::views::Bounded;
 
 /// How many are given unless more are asked for, and at most.
 const USUAL: u32 = 50;
@@ -20,7 +19,7 @@ const MOST: u32 = 500;
 
 /// Which snapshot.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotArgs {
     /// By default the one that you work on, or else the latest of this project
     workflow_id: Option<String>,
@@ -30,55 +29,21 @@ pub(crate) struct SnapshotArgs {
 
 /// Which snapshot, and what of it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PartArgs {
     /// By default the one that you work on, or else the latest of this project
     workflow_id: Option<String>,
     /// By default the latest; while there is none, what is known so far
     snapshot_id: Option<String>,
     /// Only those of this task
-    task_id: Option<String>,
+    task: Option<String>,
     /// Only what is still open: unresolved errors, feedback that nobody has addressed
     only_open: Option<bool>,
     /// At most so many, the latest; by default 50
     limit: Option<u32>,
 }
 
-/// A snapshot in full.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Whole {
-    workflow_id: String,
-    title: String,
-    #[serde(flatten)]
-    snapshot: SnapshotRow,
-    /// A task did not end in time and was interrupted
-    is_forced: bool,
-    issue_title: String,
-    issue_text: String,
-    /// The task that was interrupted
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_task: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_task: Option<String>,
-    tasks: Vec<TaskView>,
-    git: GitView,
-    /// The latest 50: `get_decisions` has more
-    decisions: Vec<DecisionView>,
-    /// The latest 50: `get_errors` has more
-    errors: Vec<ErrorView>,
-    /// The latest 50: `get_reviewer_feedback` has more
-    feedback: Vec<FeedbackView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tests: Option<TestsView>,
-    /// Of the run that ended with it
-    usage: UsageView,
-    /// Of the workflow so far
-    total_usage: UsageView,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Decided {
     #[serde(flatten)]
     of: Of,
@@ -89,7 +54,6 @@ pub(crate) struct Decided {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Failed {
     #[serde(flatten)]
     of: Of,
@@ -100,7 +64,6 @@ pub(crate) struct Failed {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Reviews {
     #[serde(flatten)]
     of: Of,
@@ -111,7 +74,6 @@ pub(crate) struct Reviews {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Changes {
     #[serde(flatten)]
     of: Of,
@@ -122,7 +84,6 @@ pub(crate) struct Changes {
 
 /// What something was read from.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
 struct Of {
     workflow_id: String,
     /// Missing while there is no snapshot: then it is what is known so far
@@ -213,7 +174,7 @@ impl PartArgs {
     }
 
     fn is_of(&self, task: Option<&str>) -> bool {
-        self.task_id.is_none() || self.task_id.as_deref() == task
+        self.task.is_none() || self.task.as_deref() == task
     }
 
     fn wants(&self, is_open: bool) -> bool {
@@ -224,29 +185,22 @@ impl PartArgs {
 pub(super) async fn get(
     office: &Office,
     args: Result<SnapshotArgs, Failure>,
-) -> Result<Whole, Failure> {
+) -> Result<Bounded, Failure> {
     let args = args?;
     let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
     let given = args.snapshot_id.as_deref().map(str::trim);
     let one = office.engine.snapshot(workflow.id, given).await?;
-    Ok(Whole {
-        workflow_id: one.workflow_id.to_string(),
-        snapshot: SnapshotRow::from(&one),
-        is_forced: one.forced,
-        tasks: one.tasks.iter().map(TaskView::from).collect(),
-        git: GitView::from(&one.git),
-        decisions: last(&one.decisions, None, |_| true)?.0,
-        errors: last(&one.errors, None, |_| true)?.0,
-        feedback: last(&one.feedback, None, |_| true)?.0,
-        tests: one.tests.as_ref().map(TestsView::from),
-        usage: UsageView::from(&one.usage),
-        total_usage: UsageView::from(&one.total),
-        title: one.title,
-        issue_title: one.issue.title,
-        issue_text: one.issue.text,
-        current_task: one.current_task,
-        next_task: one.next_task,
-    })
+    // The latest of each: the other tools have more.
+    let mut view = SnapshotView::from(&one);
+    latest(&mut view.decisions);
+    latest(&mut view.errors);
+    latest(&mut view.feedback);
+    Bounded::of(&view, true)
+}
+
+fn latest<T>(all: &mut Vec<T>) {
+    let skipped = all.len().saturating_sub(usize::try_from(USUAL).unwrap_or(usize::MAX));
+    all.drain(..skipped);
 }
 
 pub(super) async fn decisions(

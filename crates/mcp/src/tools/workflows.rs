@@ -4,15 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Status, Workflow};
+use rethread_domain::workflow::Status;
+use rethread_engine::views::SnapshotRowView;
 use rethread_engine::workflows::{Order, PLAN, Resuming};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
-use crate::flow_views::{Depth, SnapshotRow, WorkflowView};
 use crate::server::Office;
+use crate::views::Standing;
 
 /// What is left of the time for an answer once a pause was waited for.
 const LEFT: Duration = Duration::from_secs(5);
@@ -21,14 +22,14 @@ const MOST_JOBS: u32 = 64;
 
 /// What to work on.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StartArgs {
     /// The path of a plan: a markdown file with tasks; relative to the worktree
     plan: Option<String>,
     /// What it is about; without a plan the agent writes one for it first, which a person has to approve
     issue: Option<String>,
     /// The agent that works; by default the one of the settings
-    agent_name: Option<String>,
+    agent: Option<String>,
     /// The folder to work in; by default the project of this server
     worktree: Option<String>,
     /// How many tasks may run side by side
@@ -45,7 +46,7 @@ pub(crate) struct StartArgs {
 
 /// Which workflow.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StatusArgs {
     /// By default the one that you work on, or else the latest of this project
     workflow_id: Option<String>,
@@ -55,14 +56,13 @@ pub(crate) struct StatusArgs {
 
 /// How a workflow stands.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Stands {
     #[serde(flatten)]
-    workflow: WorkflowView,
+    workflow: Standing,
     snapshot_count: usize,
     /// With detail, the oldest first: `get_snapshot` shows one in full
     #[serde(skip_serializing_if = "Option::is_none")]
-    snapshots: Option<Vec<SnapshotRow>>,
+    snapshots: Option<Vec<SnapshotRowView>>,
     /// The task that you work on in it
     #[serde(skip_serializing_if = "Option::is_none")]
     your_task: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Stands {
 
 /// Which workflow is to pause.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PauseArgs {
     /// By default the one that you work on, or else that of this project
     workflow_id: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) struct PauseArgs {
 
 /// Which workflow is to go on.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ResumeArgs {
     /// By default the paused one of this project
     workflow_id: Option<String>,
@@ -94,24 +94,18 @@ pub(crate) struct ResumeArgs {
 
 /// What is resumed.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Resumes {
     #[serde(flatten)]
-    workflow: WorkflowView,
-    from: SnapshotRow,
+    workflow: Standing,
+    from: Option<SnapshotRowView>,
     /// How the repository differs from what the snapshot says, a line each
     diverged: Vec<String>,
-}
-
-async fn view(office: &Office, workflow: &Workflow, depth: Depth) -> Result<WorkflowView, Failure> {
-    let is_running = office.engine.is_workflow_driven(workflow.id).await?;
-    Ok(WorkflowView::of(workflow, is_running, depth))
 }
 
 pub(super) async fn start(
     office: &Office,
     args: Result<StartArgs, Failure>,
-) -> Result<WorkflowView, Failure> {
+) -> Result<Standing, Failure> {
     let args = args?;
     office.may_go_deeper()?;
     let filled = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
@@ -123,9 +117,9 @@ pub(super) async fn start(
         ));
     }
     if args.max_cost.is_some_and(|cost| cost.is_nan() || cost <= 0.0) {
-        return Err(Failure::new("maxCost is not above 0", "give an amount in USD"));
+        return Err(Failure::new("max_cost is not above 0", "give an amount in USD"));
     }
-    for (what, given) in [("maxMinutes", args.max_minutes), ("maxTokens", args.max_tokens)] {
+    for (what, given) in [("max_minutes", args.max_minutes), ("max_tokens", args.max_tokens)] {
         if given == Some(0) {
             return Err(Failure::new(format!("{what} is 0"), "limits begin at 1"));
         }
@@ -133,11 +127,11 @@ pub(super) async fn start(
     let some =
         |what, given: Option<u32>, most| given.map(|_| within(what, given, 1, most)).transpose();
     let worktree = office.project(args.worktree.as_deref())?;
-    let agent = filled(args.agent_name);
+    let agent = filled(args.agent);
     if agent.is_none() && office.program.default_agent().is_none() {
         return Err(Failure::new(
             "It is not said which agent is to work",
-            "give agentName; list_agents shows them",
+            "give agent; list_agents shows them",
         ));
     }
     let unwritten = worktree.join(PLAN);
@@ -151,7 +145,7 @@ pub(super) async fn start(
         issue,
         agent,
         jobs: some("jobs", args.jobs, MOST_JOBS)?,
-        pause_after: some("pauseAfter", args.pause_after, u32::MAX)?,
+        pause_after: some("pause_after", args.pause_after, u32::MAX)?,
         max_minutes: args
             .max_minutes
             .map(|most| f64::from(u32::try_from(most).unwrap_or(u32::MAX))),
@@ -161,7 +155,7 @@ pub(super) async fn start(
     };
     let program = office.program.as_ref();
     let started = Box::pin(office.engine.start_workflow(program, order)).await?;
-    view(office, &started, Depth::Compact).await
+    Standing::of(office, &started, false).await
 }
 
 pub(super) async fn status(
@@ -169,15 +163,14 @@ pub(super) async fn status(
     args: Result<StatusArgs, Failure>,
 ) -> Result<Stands, Failure> {
     let args = args?;
-    let depth = if args.detail == Some(true) { Depth::Detail } else { Depth::Compact };
+    let is_detailed = args.detail == Some(true);
     let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
-    let snapshots = office.engine.snapshots(workflow.id).await?;
+    let snapshots = &workflow.snapshots;
     let own = office.own_task().await?.filter(|(id, _)| *id == workflow.id);
     Ok(Stands {
-        workflow: view(office, &workflow, depth).await?,
+        workflow: Standing::of(office, &workflow, is_detailed).await?,
         snapshot_count: snapshots.len(),
-        snapshots: (depth == Depth::Detail)
-            .then(|| snapshots.iter().map(SnapshotRow::from).collect()),
+        snapshots: is_detailed.then(|| snapshots.iter().map(SnapshotRowView::from).collect()),
         your_task: own.map(|(_, task)| task),
     })
 }
@@ -185,7 +178,7 @@ pub(super) async fn status(
 pub(super) async fn pause(
     office: &Office,
     args: Result<PauseArgs, Failure>,
-) -> Result<WorkflowView, Failure> {
+) -> Result<Standing, Failure> {
     let args = args?;
     let workflow = office.workflow(args.workflow_id.as_deref(), &[Status::InProgress]).await?;
     let is_own = office.own_task().await?.is_some_and(|(id, _)| id == workflow.id);
@@ -197,7 +190,7 @@ pub(super) async fn pause(
     let (engine, program) = (&office.engine, &office.program);
     let workflow = engine.pause_workflow(program, workflow.id, reason, now, wait);
     let workflow = Box::pin(workflow).await?;
-    view(office, &workflow, Depth::Compact).await
+    Standing::of(office, &workflow, false).await
 }
 
 pub(super) async fn resume(
@@ -222,9 +215,11 @@ pub(super) async fn resume(
     let asked = Resuming { from: args.from, agent: args.with, ..Resuming::default() };
     let resumed = engine.resume_workflow(program, workflow.id, &asked);
     let resumed = Box::pin(resumed).await?;
+    let mut rows = resumed.workflow.snapshots.iter();
+    let from = rows.find(|row| row.id == resumed.snapshot.id);
     Ok(Resumes {
-        workflow: view(office, &resumed.workflow, Depth::Compact).await?,
-        from: SnapshotRow::from(&resumed.snapshot),
+        workflow: Standing::of(office, &resumed.workflow, false).await?,
+        from: from.map(SnapshotRowView::from),
         diverged: resumed.diverged,
     })
 }

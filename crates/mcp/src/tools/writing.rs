@@ -5,6 +5,7 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
+use rethread_engine::views::SessionView;
 use rethread_engine::{Error, Recorder, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,14 +14,13 @@ use serde_json::{Map, Value};
 use crate::error::Failure;
 use crate::prompts::RESUME;
 use crate::server::Office;
-use crate::views::SessionView;
 
 /// The most messages that one call records.
 const MOST: usize = 1_000;
 
 /// What was said, and where it belongs.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RecordArgs {
     /// Go on with this session; without it a new one is started
     session_id: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct RecordArgs {
     /// What a new session is: chat, debug, plan, …
     kind: Option<String>,
     /// The agent of a new session
-    agent_name: Option<String>,
+    agent: Option<String>,
 }
 
 /// A message.
@@ -52,7 +52,6 @@ pub(crate) struct MessageArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
     session_id: String,
     /// The numbers of the messages
@@ -62,7 +61,7 @@ pub(crate) struct Recorded {
 
 /// Which session to save.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SaveArgs {
     session_id: String,
     /// A title for it
@@ -71,14 +70,14 @@ pub(crate) struct SaveArgs {
 
 /// Which session.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SessionArgs {
     session_id: String,
 }
 
 /// Which session to go on from.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ForkArgs {
     session_id: String,
     /// The last message to share; by default the last one
@@ -86,11 +85,10 @@ pub(crate) struct ForkArgs {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Saved {
     session: SessionView,
     /// What to tell the user
-    told: String,
+    text: String,
 }
 
 pub(super) async fn record(
@@ -152,7 +150,7 @@ async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
     office.program.may_record(&office.place.project)?;
     let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
     beginning.title.clone_from(&args.title);
-    beginning.agent.clone_from(&args.agent_name);
+    beginning.agent.clone_from(&args.agent);
     if let Some(kind) = &args.kind {
         beginning.kind.clone_from(kind);
     }
@@ -201,19 +199,19 @@ async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Save
         .title
         .as_deref()
         .map_or_else(String::new, |title| format!(" ({})", one_line(&office.clean(title), 60)));
-    let mut told = format!("Session {}{title} is {}.", session.id, session.status);
+    let mut text = format!("Session {}{title} is {}.", session.id, session.status);
     if asked == Move::Pause {
         let short = session.id.short();
-        told.push_str(&format!(
+        text.push_str(&format!(
             " To go on: `rethread resume {short}`, or the prompt `{RESUME}` with the session {short}."
         ));
     }
     let last = office.engine.messages(session.id, Span::newest(1)).await?;
     if let Some(message) = last.first() {
-        let text = one_line(&office.clean(message.body.head()), 120);
-        told.push_str(&format!(" It stopped at message {}, {}: {text}", message.seq, message.role));
+        let last = one_line(&office.clean(message.body.head()), 120);
+        text.push_str(&format!(" It stopped at message {}, {}: {last}", message.seq, message.role));
     }
-    Ok(Saved { session: SessionView::of(&session, office), told })
+    Ok(Saved { session: office.session_view(&session)?, text })
 }
 
 pub(super) async fn fork(
@@ -223,9 +221,9 @@ pub(super) async fn fork(
     let args = args?;
     let source = office.session(&args.session_id).await?;
     let fork = office.engine.fork(source.id, args.at).await?;
-    let told = format!(
+    let text = format!(
         "Session {} goes on from message {} of {}: continueSessionId takes it.",
         fork.id, fork.last_seq, source.id
     );
-    Ok(Saved { session: SessionView::of(&fork, office), told })
+    Ok(Saved { session: office.session_view(&fork)?, text })
 }

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use rethread_engine::codes::{CODES, Code};
 use serde_json::Value;
 
 use super::frame::{Frame, Nav, page};
@@ -41,19 +42,12 @@ struct Group {
     operations: Vec<Operation>,
 }
 
-/// A code of a problem.
-struct Told {
-    code: &'static str,
-    status: u16,
-    title: &'static str,
-}
-
 #[derive(Template)]
 #[template(path = "reference.html")]
 struct Page {
     frame: Frame,
     groups: Vec<Group>,
-    problems: Vec<Told>,
+    problems: &'static [Code],
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -165,13 +159,10 @@ fn groups(document: &Value) -> Vec<Group> {
 async fn reference(caller: Caller) -> Result<Response, Problem> {
     let (_, document) = router::api();
     let document = serde_json::to_value(&document).unwrap_or_default();
-    let problems = crate::problem::CODES.iter();
-    let problems =
-        problems.map(|(code, status, title)| Told { code, status: status.as_u16(), title });
     page(&Page {
         frame: Frame::new("API", Nav::None, &caller),
         groups: groups(&document),
-        problems: problems.collect(),
+        problems: CODES,
     })
 }
 

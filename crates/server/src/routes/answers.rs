@@ -1,12 +1,12 @@
 //! What a person says to a workflow; and that nobody approves a command that they were not shown.
 
 use rethread_domain::workflow::{Command, Question, Workflow};
+use rethread_engine::views::QuestionView;
 
 use super::workflows::reason;
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::QuestionView;
 
 /// What a person may say to a workflow.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) async fn say(
 /// Who approves a command approves the one that they have read, and all of it.
 fn is_still_asked(app: &App, workflow: &Workflow, read: Option<&str>) -> Result<(), Problem> {
     let Some(question) = workflow.questions.first() else { return Ok(()) };
-    let shown = QuestionView::shown(question, app.engine.redactor())?;
+    let shown = QuestionView::masked(question, app.engine.redactor());
     let is_command = matches!(question, Question::Command { .. });
     // What is masked alike is not the same.
     if is_command && !shown.is_whole {

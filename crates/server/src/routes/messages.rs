@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::SessionId;
 use rethread_engine::exchange::{Format, Secrets};
+use rethread_engine::views::{MessageView, SessionView};
 use rethread_engine::{Order, Recorder, Span, entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,7 +26,7 @@ use crate::limit::Seat;
 use crate::live::too_many;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{Appended, MessageView, Page, SessionView};
+use crate::views::{Appended, Page};
 
 const TAG: &str = "messages";
 /// How many messages one request may bring.
@@ -86,8 +87,8 @@ async fn list(
     });
     let tag = format!("{}.{}.{from}.{to}.{limit}", session.facts, session.last_seq);
     tagged(&headers, &tag, || {
-        let items = found.iter().map(|one| MessageView::of(&app, session.id, one)).collect();
-        ok(&Page { items, next: next.map(|seq| seq.to_string()) })
+        let items: Vec<_> = found.iter().map(|one| MessageView::of(session.id, one)).collect();
+        ok(&Page { items: app.engine.masked(&items)?, next: next.map(|seq| seq.to_string()) })
     })
 }
 
@@ -227,7 +228,8 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         return Err(Problem::new("bad_input", "there is nothing to take in")
             .hint("send what GET /sessions/{id}/export gave"));
     }
-    let sessions = imported.taken.iter().map(|session| SessionView::of(&app, session)).collect();
+    let sessions = imported.taken.iter().map(|session| app.session_view(session));
+    let sessions = sessions.collect::<Result<_, _>>()?;
     let already_there = imported.known.iter().map(|(session, _)| session.id.to_string()).collect();
     json(StatusCode::CREATED, &Imported { sessions, already_there })
 }

@@ -52,7 +52,7 @@ pub(crate) struct Prompt {
 /// Sends a prompt to an agent, which is opened with all it has missed
 ///
 /// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once. An agent that is not
-/// installed is refused at once (`agent_not_installed`), and the key can be used again.
+/// installed is refused at once (`not_installed`), and the key can be used again.
 #[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
     request_body = Prompt, responses((status = 202, body = TurnView)))]
@@ -139,7 +139,7 @@ fn check_installed(app: &App, agent: &str) -> Result<(), Problem> {
         None => "check its command in `rethread config show`, or choose another agent".to_owned(),
     };
     let what = format!("{agent} is not installed here, or not on the PATH of the server");
-    Err(Problem::new("agent_not_installed", what).hint(how))
+    Err(Problem::new("not_installed", what).hint(how))
 }
 
 fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {

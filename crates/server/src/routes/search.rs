@@ -5,6 +5,7 @@ use axum::response::Response;
 use rethread_domain::search::{Cursor, Filter, Found};
 use rethread_domain::{Role, Status};
 use rethread_engine::Search;
+use rethread_engine::views::FoundView;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -17,7 +18,6 @@ use crate::cursor;
 use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{FoundView, HitView};
 
 const TAG: &str = "sessions";
 
@@ -107,7 +107,7 @@ async fn search(
     };
     let after = sought.cursor.as_deref().map(place).transpose()?;
     let search = Search { after, stop, ..Search::new(&sought.q, filter, limit) };
-    ok(&view(&app, &app.engine.search(search).await?))
+    ok(&view(&app, &app.engine.search(search).await?)?)
 }
 
 /// Where a search goes on.
@@ -115,10 +115,6 @@ pub(crate) fn place(cursor: &str) -> Result<Cursor, Problem> {
     cursor.parse().map_err(|_| cursor::bad())
 }
 
-pub(crate) fn view(app: &App, found: &Found) -> FoundView {
-    FoundView {
-        items: found.hits.iter().map(|hit| HitView::of(app, hit)).collect(),
-        next: found.next.map(|next| next.to_string()),
-        partial: found.is_partial,
-    }
+pub(crate) fn view(app: &App, found: &Found) -> Result<FoundView, Problem> {
+    Ok(app.engine.masked(&FoundView::from(found))?)
 }

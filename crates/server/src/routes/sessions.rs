@@ -4,10 +4,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::session::{Beginning, FactRecord, Move};
-use rethread_domain::{Fact, Session, SessionId, Status};
+use rethread_domain::session::{Beginning, Move};
+use rethread_domain::{Session, SessionId, Status};
 use rethread_engine::exchange::{Format, Secrets};
-use rethread_engine::{ContextOptions, ListFilter};
+use rethread_engine::views::{ConversationView, SessionView, openings};
+use rethread_engine::{Context, ContextOptions, ListFilter};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -19,7 +20,7 @@ use crate::cursor;
 use crate::extract::{At, Json, Key, Params};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{ContextView, ConversationView, OpenedView, Page, SessionView, Whole};
+use crate::views::{Page, Whole};
 
 const TAG: &str = "sessions";
 
@@ -120,7 +121,7 @@ async fn list(
     found.truncate(limit as usize);
     let last = found.last().filter(|_| is_more);
     let next = last.map(cursor::after);
-    let items = found.iter().map(|session| SessionView::of(&app, session)).collect();
+    let items = found.iter().map(|session| app.session_view(session)).collect::<Result<_, _>>()?;
     ok(&Page { items, next })
 }
 
@@ -172,7 +173,7 @@ async fn create(
     let title = beginning.title.clone();
     let session = app.engine.start_as(id, beginning).await?;
     let session = app.engine.keep_title(session, title.as_deref()).await?;
-    json(StatusCode::CREATED, &SessionView::of(&app, &session))
+    json(StatusCode::CREATED, &app.session_view(&session)?)
 }
 
 /// The id that stands for a key: the same request with the same key gets the same one.
@@ -201,30 +202,16 @@ async fn read(
     let running = app.turns.running_in(session.id);
     let tag = format!("{}.{}.{}", session.facts, session.last_seq, running.len());
     let conversations = app.engine.conversations(session.id).await?;
+    let conversations: Vec<_> = conversations.iter().map(ConversationView::from).collect();
     let openings = openings(&app.engine.facts(session.id).await?);
     tagged(&headers, &tag, || {
         ok(&Whole {
-            session: SessionView::of(&app, &session),
-            conversations: conversations
-                .iter()
-                .map(|one| ConversationView::of(&app, one))
-                .collect(),
+            session: app.session_view(&session)?,
+            conversations: app.engine.masked(&conversations)?,
             openings,
             running_turns: running.iter().map(|turn| turn.id.to_string()).collect(),
         })
     })
-}
-
-/// How the conversations of a session were opened.
-pub(crate) fn openings(facts: &[FactRecord]) -> Vec<OpenedView> {
-    let opened = facts.iter().filter_map(|record| match &record.fact {
-        Fact::Attached(opening) => {
-            let (after, at) = (Some(record.after), Some(record.at));
-            Some(OpenedView { after, at, ..OpenedView::of(opening) })
-        }
-        _ => None,
-    });
-    opened.collect()
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -244,7 +231,7 @@ async fn rename(
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.retitle(session.id, &renamed.title, TitleFrom::Person).await?;
-    ok(&SessionView::of(&app, &session))
+    ok(&app.session_view(&session)?)
 }
 
 /// Deletes a session; it can be brought back for 30 days
@@ -257,7 +244,7 @@ async fn delete(
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.delete(session.id).await?;
-    ok(&SessionView::of(&app, &session))
+    ok(&app.session_view(&session)?)
 }
 
 /// Brings a deleted session back
@@ -270,13 +257,13 @@ async fn undelete(
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.undelete(session.id).await?;
-    ok(&SessionView::of(&app, &session))
+    ok(&app.session_view(&session)?)
 }
 
 async fn shifted(app: &App, caller: &Caller, id: &str, asked: Move) -> Result<Response, Problem> {
     let session = app.session(caller, id).await?;
     let session: Session = app.engine.shift(session.id, asked).await?;
-    ok(&SessionView::of(app, &session))
+    ok(&app.session_view(&session)?)
 }
 
 macro_rules! moves {
@@ -336,7 +323,7 @@ async fn fork(
         None => SessionId::generate(),
     };
     let session = app.engine.fork_as(new, session.id, forked.at).await?;
-    json(StatusCode::CREATED, &SessionView::of(&app, &session))
+    json(StatusCode::CREATED, &app.session_view(&session)?)
 }
 
 /// How much of a session
@@ -359,7 +346,7 @@ pub(crate) struct Told {
 
 /// The context that goes back in
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), Told),
-    responses((status = 200, body = ContextView)))]
+    responses((status = 200, body = Context)))]
 async fn context(
     State(app): State<App>,
     caller: Caller,
@@ -375,7 +362,7 @@ async fn context(
         return Err(Problem::new("bad_input", "a limit is larger than any context"));
     }
     let options = ContextOptions { limits, prompt: told.prompt, margin: 0.0 };
-    ok(&ContextView::from(app.engine.context(session.id, &options).await?))
+    ok(&app.engine.context(session.id, &options).await?)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

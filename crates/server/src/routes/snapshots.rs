@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::workflow::{Snapshot, SnapshotSum, Workflow};
-use rethread_engine::workflows::Comparison;
+use rethread_engine::views::{
+    Comparison, DecisionView, ErrorView, FeedbackView, GitView, SnapshotRowView, SnapshotView,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -14,10 +16,7 @@ use crate::access::Caller;
 use crate::extract::{At, Params};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::snapshot::{
-    ComparisonView, DecisionView, ErrorView, FeedbackView, GitView, SnapshotRowView, SnapshotView,
-};
-use crate::views::{Page, masked};
+use crate::views::Page;
 
 const TAG: &str = "snapshots";
 
@@ -51,7 +50,7 @@ pub(crate) fn rows(app: &App, workflow: &Workflow) -> Result<Vec<SnapshotRowView
 
 /// A snapshot in a list, as clients see it.
 pub(crate) fn row(app: &App, snapshot: &SnapshotSum) -> Result<SnapshotRowView, Problem> {
-    masked(app.engine.redactor(), &SnapshotRowView::from(snapshot))
+    Ok(app.engine.masked(&SnapshotRowView::from(snapshot))?)
 }
 
 /// The snapshot that a text means, of a workflow that the caller may see.
@@ -67,7 +66,7 @@ pub(crate) async fn found(
 
 /// A snapshot as clients see it.
 pub(crate) fn view(app: &App, snapshot: &Snapshot) -> Result<SnapshotView, Problem> {
-    masked(app.engine.redactor(), &SnapshotView::from(snapshot))
+    Ok(app.engine.masked(&SnapshotView::from(snapshot))?)
 }
 
 macro_rules! parts {
@@ -119,7 +118,7 @@ pub(crate) struct Both {
 
 /// How two snapshots of a workflow differ
 #[utoipa::path(get, path = "/workflows/{id}/compare", tag = TAG, params(("id" = String, Path), Both),
-    responses((status = 200, body = ComparisonView)))]
+    responses((status = 200, body = Comparison)))]
 async fn compare(
     State(app): State<App>,
     caller: Caller,
@@ -128,14 +127,5 @@ async fn compare(
 ) -> Result<Response, Problem> {
     let from = found(&app, &caller, &id, &both.from).await?;
     let to = found(&app, &caller, &id, &both.to).await?;
-    ok(&compared(&app, &from, &to)?)
-}
-
-/// How two snapshots differ, as clients see it.
-pub(crate) fn compared(
-    app: &App,
-    from: &Snapshot,
-    to: &Snapshot,
-) -> Result<ComparisonView, Problem> {
-    masked(app.engine.redactor(), &ComparisonView::from(Comparison::of(from, to)))
+    ok(&app.engine.masked(&Comparison::of(&from, &to))?)
 }

@@ -32,13 +32,9 @@ pub(crate) struct TokenView {
     user: String,
     /// `token`, `browser` or `link`
     kind: String,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     used_at: Option<Timestamp>,
     /// Only in the answer that made it
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,8 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{Budgets, Status, TaskState, Workflow, WorkflowId};
+use rethread_domain::workflow::{Budgets, Status, Workflow, WorkflowId};
 use rethread_engine::program::Fault;
+use rethread_engine::views::{MoveView, WorkflowEventView, WorkflowRowView, WorkflowView};
 use rethread_engine::workflows::WorkflowFilter;
 use rethread_engine::workflows::{Order, Resuming};
 use rethread_engine::{Order as Direction, Span};
@@ -25,8 +26,7 @@ use crate::extract::{At, Json, Key, Params};
 use crate::live::stopping;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{LogLine, Moved, QuestionView, WorkflowRowView, WorkflowView};
-use crate::views::{Page, masked};
+use crate::views::Page;
 
 const TAG: &str = "workflows";
 /// How long is waited for the boundary before it is told that it is waited for.
@@ -97,9 +97,8 @@ pub(crate) async fn listed(
     found.truncate(limit as usize);
     let last = found.last().filter(|_| is_more);
     let next = last.map(|row| cursor::encode(row.created_at, row.id));
-    let redactor = app.engine.redactor();
-    let items = found.iter().map(|row| masked(redactor, &WorkflowRowView::from(row)));
-    Ok(Page { items: items.collect::<Result<_, _>>()?, next })
+    let items: Vec<_> = found.iter().map(WorkflowRowView::from).collect();
+    Ok(Page { items: app.engine.masked(&items)?, next })
 }
 
 fn statuses(given: &str) -> Result<Vec<Status>, Problem> {
@@ -155,7 +154,7 @@ async fn start(
     Json(started): Json<Started>,
 ) -> Result<Response, Problem> {
     let workflow = begin(&app, &caller, key, started).await?;
-    json(StatusCode::CREATED, &view(&app, &workflow).await?)
+    json(StatusCode::CREATED, &app.engine.masked_workflow_view(&workflow).await?)
 }
 
 /// Starts a workflow, unless the same key did before.
@@ -242,21 +241,6 @@ fn filled(given: Option<&str>) -> Option<&str> {
     given.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A workflow as clients see it.
-pub(crate) async fn view(app: &App, workflow: &Workflow) -> Result<WorkflowView, Problem> {
-    let is_running = app.engine.is_workflow_driven(workflow.id).await?;
-    let redactor = app.engine.redactor();
-    let mut view = masked(redactor, &WorkflowView::of(workflow, is_running))?;
-    let shown = workflow.questions.iter().map(|asked| QuestionView::shown(asked, redactor));
-    view.questions = shown.collect::<Result<_, _>>()?;
-    for (shown, task) in view.tasks.iter_mut().zip(&workflow.tasks) {
-        if let (TaskState::InProgress, Some(session)) = (task.state(), task.sessions.last()) {
-            shown.saying = app.engine.saying(*session).await?;
-        }
-    }
-    Ok(view)
-}
-
 /// A workflow with its tasks, and what it waits for
 #[utoipa::path(get, path = "/workflows/{id}", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = WorkflowView), (status = 304)))]
@@ -267,7 +251,7 @@ async fn read(
     At(id): At<String>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
-    let view = view(&app, &workflow).await?;
+    let view = app.engine.masked_workflow_view(&workflow).await?;
     let said: usize =
         view.tasks.iter().filter_map(|task| task.saying.as_ref()).map(String::len).sum();
     let tag = format!("{}.{}.{said}", workflow.events, u8::from(view.is_running));
@@ -292,7 +276,7 @@ pub(crate) struct Lines {
 ///
 /// `next` is what to give next, as `before` where that was given, else as `after`.
 #[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), Lines),
-    responses((status = 200, body = Page<LogLine>)))]
+    responses((status = 200, body = Page<WorkflowEventView>)))]
 async fn log(
     State(app): State<App>,
     caller: Caller,
@@ -306,9 +290,8 @@ async fn log(
     let order =
         if asked.before.is_some() { Direction::NewestFirst } else { Direction::OldestFirst };
     let records = app.engine.workflow_log(workflow.id, Span { from, to, order, limit }).await?;
-    let redactor = app.engine.redactor();
-    let lines = records.iter().map(|record| masked(redactor, &LogLine::from(record)));
-    let items = lines.collect::<Result<Vec<_>, _>>()?;
+    let items: Vec<_> = records.iter().map(WorkflowEventView::from).collect();
+    let items = app.engine.masked(&items)?;
     let next = records.last().map(|last| last.no).filter(|last| match order {
         Direction::OldestFirst => *last < to,
         Direction::NewestFirst => *last > from,
@@ -329,8 +312,8 @@ pub(crate) struct Paused {
 
 /// Pauses a workflow when its running task is done
 #[utoipa::path(post, path = "/workflows/{id}/pause", tag = TAG, params(("id" = String, Path)), request_body = Paused,
-    responses((status = 200, description = "It is paused", body = Moved),
-        (status = 202, description = "It pauses at the boundary", body = Moved)))]
+    responses((status = 200, description = "It is paused", body = MoveView),
+        (status = 202, description = "It pauses at the boundary", body = MoveView)))]
 async fn pause(
     State(app): State<App>,
     caller: Caller,
@@ -340,7 +323,7 @@ async fn pause(
     let workflow = ask_pause(&app, &caller, &id, paused).await?;
     let is_waiting = workflow.status == Status::InProgress;
     let status = if is_waiting { StatusCode::ACCEPTED } else { StatusCode::OK };
-    json(status, &Moved::of(&workflow))
+    json(status, &MoveView::of(&workflow))
 }
 
 /// Asks for a pause and waits a little for the boundary.
@@ -378,7 +361,7 @@ pub(crate) struct Resume {
 
 /// Goes on with a paused workflow, in the background
 #[utoipa::path(post, path = "/workflows/{id}/resume", tag = TAG, params(("id" = String, Path)), request_body = Resume,
-    responses((status = 200, body = Moved)))]
+    responses((status = 200, body = MoveView)))]
 async fn resume(
     State(app): State<App>,
     caller: Caller,
@@ -394,7 +377,7 @@ pub(crate) async fn go_on(
     caller: &Caller,
     id: &str,
     resume: Resume,
-) -> Result<Moved, Problem> {
+) -> Result<MoveView, Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
@@ -410,13 +393,13 @@ pub(crate) async fn go_on(
         may_rewind: resume.rewind == Some(true),
     };
     let resumed = app.engine.resume_workflow(&app.program, workflow.id, &asked).await?;
-    let moved = Moved {
+    let moved = MoveView {
         status: "resumed".to_owned(),
         workflow_id: workflow.id.to_string(),
         snapshot_id: Some(resumed.snapshot.id.to_string()),
         diverged: resumed.diverged,
     };
-    masked(app.engine.redactor(), &moved)
+    Ok(app.engine.masked(&moved)?)
 }
 
 /// Why, if there is something to say
@@ -455,7 +438,7 @@ macro_rules! sayings {
             ) -> Result<Response, Problem> {
                 let said: fn($body) -> Said = $said;
                 let workflow = say(&app, &caller, &id, said(body)).await?;
-                ok(&view(&app, &workflow).await?)
+                ok(&app.engine.masked_workflow_view(&workflow).await?)
             }
         )*
     };

@@ -13,7 +13,6 @@ pub(crate) struct EventView {
     /// later versions.
     #[serde(rename = "type")]
     kind: String,
-    #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,

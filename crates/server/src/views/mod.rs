@@ -1,24 +1,14 @@
-//! What programs see: the forms of the API. Everything in them has been masked.
+//! What only this server's clients see; the rest is in `engine::views`. Everything in them has been masked.
 
 mod event;
-mod session;
-pub(crate) mod snapshot;
 mod turn;
-pub(crate) mod workflow;
 
 pub(crate) use event::EventView;
-pub(crate) use session::{
-    Appended, ContextView, ConversationView, FoundView, HitView, MessageView, OpenedView,
-    SessionView, Whole, dollars,
-};
 pub(crate) use turn::{QuestionView, TurnView};
 
-use rethread_domain::redact::Redactor;
+use rethread_engine::views::{ConversationView, OpeningView, SessionView};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
-
-use crate::problem::Problem;
 
 /// A part of a list, and where it goes on.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,13 +19,21 @@ pub(crate) struct Page<T> {
     pub(crate) next: Option<String>,
 }
 
-/// The same without what looks like a secret, wherever in it that stands.
-pub(crate) fn masked<T: Serialize + DeserializeOwned>(
-    redactor: &Redactor,
-    view: &T,
-) -> Result<T, Problem> {
-    let unreadable = |_| Problem::new("internal", "the answer cannot be written");
-    let mut value = serde_json::to_value(view).map_err(unreadable)?;
-    redactor.redact_json(&mut value);
-    serde_json::from_value(value).map_err(unreadable)
+/// A session with its conversations, and how they were opened.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    pub(crate) session: SessionView,
+    pub(crate) conversations: Vec<ConversationView>,
+    pub(crate) openings: Vec<OpeningView>,
+    /// Turns that this server carries out in it now
+    pub(crate) running_turns: Vec<String>,
+}
+
+/// A message that was taken, under its number.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Appended {
+    pub(crate) seq: u32,
+    /// False where a message with its id was there already
+    pub(crate) is_new: bool,
 }

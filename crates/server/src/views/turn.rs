@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use rethread_domain::redact::Redactor;
 use rethread_engine::agents::Question;
+use rethread_engine::views::OpeningView;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::OpenedView;
 use crate::state::App;
 use crate::turns::{Stands, Turn};
 
@@ -31,10 +31,9 @@ pub(crate) struct TurnView {
     outcome: Option<String>,
     /// When a usage limit is lifted, where the agent said so
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     resets_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    opened: Option<OpenedView>,
+    opened: Option<OpeningView>,
     /// The newest message of the conversation afterwards
     #[serde(skip_serializing_if = "Option::is_none")]
     upto: Option<u32>,
@@ -48,6 +47,7 @@ pub(crate) struct TurnView {
 
 /// May the agent do this?
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = TurnQuestion)]
 pub(crate) struct QuestionView {
     #[schema(minimum = 1)]
     pub(crate) question_id: u32,
@@ -138,7 +138,7 @@ impl TurnView {
                 view.resets_at = answer.resets_at;
                 view.outcome = Some(answer.outcome);
                 view.answer = Some(app.clean(&answer.answer));
-                view.opened = Some(OpenedView::of(&answer.opened));
+                view.opened = Some(OpeningView::from(&answer.opened));
                 view.upto = Some(answer.upto);
                 view.stop_reason = Some(answer.stop);
             }

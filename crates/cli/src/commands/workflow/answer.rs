@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rethread_domain::quote::safe;
 use rethread_domain::workflow::{Command, Status, Trigger, Workflow, WorkflowId};
-use rethread_engine::workflows::{WorkflowView, consent_of};
-use serde_json::json;
+use rethread_engine::views::MoveView;
+use rethread_engine::workflows::consent_of;
 
 use super::{Which, detached, drive, told};
 use crate::cli::App;
@@ -48,15 +48,7 @@ impl Pause {
 
 fn say(app: &App, workflow: &Workflow) {
     if app.json {
-        let status = if workflow.status == Status::InProgress {
-            "pausing"
-        } else {
-            workflow.status.as_str()
-        };
-        let snapshot = workflow.mark.as_ref().map(|mark| mark.id);
-        output::json(
-            &json!({ "status": status, "workflow_id": workflow.id, "snapshot_id": snapshot }),
-        );
+        output::json(&MoveView::of(workflow));
     } else {
         output::data(&told::rests(workflow));
     }
@@ -183,7 +175,7 @@ impl Then {
         let workflow = app.engine.workflow(id).await?;
         if workflow.status != Status::Blocked {
             let workflow = app.engine.ask_workflow(id, &command).await?;
-            say_whole(app, &workflow);
+            told::whole(app, &workflow).await?;
             return Ok(ExitCode::SUCCESS);
         }
         workflow.decide(&command).map_err(rethread_engine::Error::from)?;
@@ -191,13 +183,5 @@ impl Then {
             return detached(app, id, &command).await;
         }
         drive(app, id, Some(command), false).await
-    }
-}
-
-fn say_whole(app: &App, workflow: &Workflow) {
-    if app.json {
-        output::json(&WorkflowView::from(workflow));
-    } else {
-        output::data(&told::rests(workflow));
     }
 }

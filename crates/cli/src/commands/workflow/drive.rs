@@ -7,7 +7,7 @@ use std::time::Duration;
 use rethread_domain::workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
-use rethread_engine::workflows::{Report, Resuming, WorkflowView};
+use rethread_engine::workflows::{Report, Resuming};
 
 use super::told;
 use super::view::View;
@@ -121,11 +121,11 @@ pub(crate) async fn drive(
             (Status::Paused, Some(until)) if waits => {
                 told::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
-                    return Ok(finish(app, &app.engine.workflow(id).await?));
+                    return finish(app, &app.engine.workflow(id).await?).await;
                 }
                 first = Some(app.engine.latest_resumption(workflow).await?);
             }
-            _ => return Ok(finish(app, &workflow)),
+            _ => return finish(app, &workflow).await,
         }
     }
 }
@@ -187,18 +187,14 @@ async fn ask_to_pause(app: &App, id: WorkflowId, now: bool) {
     }
 }
 
-fn finish(app: &App, workflow: &Workflow) -> ExitCode {
-    if app.json {
-        output::json(&WorkflowView::from(workflow));
-    } else {
-        output::data(&told::rests(workflow));
-    }
-    match workflow.status {
+async fn finish(app: &App, workflow: &Workflow) -> anyhow::Result<ExitCode> {
+    told::whole(app, workflow).await?;
+    Ok(match workflow.status {
         Status::Completed | Status::Paused | Status::InProgress | Status::Pending => {
             ExitCode::SUCCESS
         }
         Status::Blocked | Status::Failed | Status::Cancelled => ExitCode::FAILURE,
-    }
+    })
 }
 
 /// Leaves the work to a process of its own, and says so.
@@ -209,7 +205,7 @@ pub(super) async fn detached(
 ) -> anyhow::Result<ExitCode> {
     let workflow = app.engine.run_in_background(app.program().as_ref(), id, first).await?;
     if app.json {
-        output::json(&WorkflowView::from(&workflow));
+        output::json(&app.engine.workflow_view(&workflow).await?);
     } else {
         output::note(format_args!(
             "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows how it stands, `rethread workflow logs -f {0}` follows it.",

@@ -107,7 +107,7 @@ impl Log<'_> {
             let Some(end) = new.rfind('\n').map(|at| at + 1) else { continue };
             for line in new[..end].lines().filter(|line| !line.trim().is_empty()) {
                 if self.app.json {
-                    let line = json!({ "what": "saying", "task": task, "session": session, "content": line });
+                    let line = json!({ "what": "saying", "task": task, "session_id": session, "content": line });
                     output::json_line(&line);
                 } else {
                     output::data(&format!("      {task} … {}\n", one_line(line, 160)));
@@ -132,7 +132,7 @@ impl Log<'_> {
                     let text = message.body.head();
                     if self.app.json {
                         output::json_line(
-                            &json!({ "what": "said", "task": task, "session": session, "seq": message.seq, "role": message.role, "at": message.at, "content": text }),
+                            &json!({ "what": "said", "task": task, "session_id": session, "seq": message.seq, "role": message.role, "timestamp": message.at, "content": text }),
                         );
                     } else {
                         output::data(&format!(

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use rethread_domain::workflow::WorkflowId;
 use rethread_engine::Error;
-use rethread_engine::workflows::WorkflowView;
 
 use super::{drive, told};
 use crate::cli::App;
@@ -32,12 +31,13 @@ impl Args {
             }
         }
         if app.json {
-            output::json(&found.iter().map(WorkflowView::from).collect::<Vec<_>>());
-        }
-        for workflow in &found {
-            if !app.json {
-                output::data(&told::rests(workflow));
+            let mut views = Vec::new();
+            for workflow in &found {
+                views.push(app.engine.workflow_view(workflow).await?);
             }
+            output::json(&views);
+        } else {
+            found.iter().for_each(|workflow| output::data(&told::rests(workflow)));
         }
         let mut any = !found.is_empty();
         if self.resume || app.config.workflow.resumes_after_crash() {

@@ -3,9 +3,12 @@
 use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
-use rethread_domain::workflow::{self, BriefLimits, Snapshot, SnapshotId, WorkflowId, brief};
-use rethread_engine::workflows::{Comparison, SnapshotRow, WorkflowView};
+use rethread_domain::workflow::{self, BriefLimits, Snapshot, WorkflowId, brief};
+use rethread_engine::views::{
+    Comparison, SnapshotRowView, SnapshotView, WorkflowRowView, WorkflowView,
+};
 use rethread_store::WorkflowFilter;
+use serde::Serialize;
 
 use super::{Which, told};
 use crate::cli::App;
@@ -35,7 +38,7 @@ impl List {
         };
         let rows = app.engine.workflows(&filter).await?;
         if app.json {
-            output::json(&rows);
+            output::json(&rows.iter().map(WorkflowRowView::from).collect::<Vec<_>>());
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
@@ -73,21 +76,24 @@ impl Status {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[]).await?;
         let workflow = app.engine.workflow(id).await?;
-        let snapshots = app.engine.snapshots(id).await?;
-        let is_driven = app.engine.is_workflow_driven(id).await?;
         if app.json {
-            let rows: Vec<SnapshotRow> = snapshots.iter().map(SnapshotRow::from).collect();
-            let mut value = serde_json::to_value(WorkflowView::from(&workflow))?;
-            if let Some(object) = value.as_object_mut() {
-                object.insert("is_running".to_owned(), is_driven.into());
-                object.insert("snapshots".to_owned(), serde_json::to_value(rows)?);
-            }
-            output::json(&value);
+            let snapshots = workflow.snapshots.iter().map(SnapshotRowView::from).collect();
+            let workflow = app.engine.workflow_view(&workflow).await?;
+            output::json(&Stands { workflow, snapshots });
         } else {
-            output::data(&told::status(&workflow, &snapshots, is_driven, app));
+            let is_driven = app.engine.is_workflow_driven(id).await?;
+            output::data(&told::status(&workflow, is_driven, app));
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A workflow with `--json`.
+#[derive(Serialize)]
+struct Stands {
+    #[serde(flatten)]
+    workflow: WorkflowView,
+    snapshots: Vec<SnapshotRowView>,
 }
 
 /// Show a snapshot in full: tasks, decisions, errors, reviews, tests, git, usage
@@ -117,7 +123,7 @@ impl Show {
             output::data(&brief::resume_context(&snapshot, sessions, BriefLimits { tokens }));
             return Ok(ExitCode::SUCCESS);
         }
-        let whole = serde_json::to_value(&snapshot)?;
+        let whole = serde_json::to_value(SnapshotView::from(&snapshot))?;
         let value = match self.part.as_deref() {
             Some(part) => whole.get(part).cloned().unwrap_or_default(),
             None => whole,
@@ -125,7 +131,9 @@ impl Show {
         if app.json || self.part.is_some() {
             output::json(&value);
         } else {
-            output::data(&told::snapshot(&snapshot, app));
+            let mut rows = app.engine.workflow(id).await?.snapshots;
+            rows.retain(|row| row.id == snapshot.id);
+            output::data(&told::snapshot(&snapshot, &rows, app));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -141,9 +149,9 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[]).await?;
-        let snapshots = app.engine.snapshots(id).await?;
+        let snapshots = app.engine.workflow(id).await?.snapshots;
         if app.json {
-            output::json(&snapshots.iter().map(SnapshotRow::from).collect::<Vec<_>>());
+            output::json(&snapshots.iter().map(SnapshotRowView::from).collect::<Vec<_>>());
         } else if snapshots.is_empty() {
             output::note(format_args!("No snapshots yet: one is taken at every pause."));
         } else {
@@ -194,9 +202,8 @@ impl Diff {
         let others = app.engine.workflows(&filter).await?.into_iter().map(|row| row.id);
         let ids: Vec<WorkflowId> = here.as_ref().ok().copied().into_iter().chain(others).collect();
         for id in ids {
-            let all: Vec<SnapshotId> =
-                app.engine.snapshots(id).await?.iter().map(|one| one.id).collect();
-            if all.iter().any(|one| one.is_meant_by(&self.from)) {
+            let all = app.engine.workflow(id).await?.snapshots;
+            if all.iter().any(|one| one.id.is_meant_by(&self.from)) {
                 return Ok(id);
             }
         }

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, one_line, safe};
 use rethread_domain::workflow::{
-    Event, Measure, Question, Resolution, Snapshot, Status, Task, TaskState, Used, Workflow,
+    Event, Measure, Question, Resolution, Snapshot, SnapshotSum, Status, Task, TaskState, Used,
+    Workflow,
 };
-use rethread_engine::workflows::Comparison;
+use rethread_engine::views::{Comparison, Pair, TaskChange};
 
 use crate::cli::App;
 use crate::output::{self, table, time};
@@ -95,6 +96,16 @@ fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
     }
 }
 
+/// Says how a workflow stands now.
+pub(super) async fn whole(app: &App, workflow: &Workflow) -> anyhow::Result<()> {
+    if app.json {
+        output::json(&app.engine.workflow_view(workflow).await?);
+    } else {
+        output::data(&rests(workflow));
+    }
+    Ok(())
+}
+
 pub(super) fn waiting(app: &App, workflow: &Workflow, until: Timestamp) {
     if !app.json {
         output::data(&rests(workflow));
@@ -102,7 +113,7 @@ pub(super) fn waiting(app: &App, workflow: &Workflow, until: Timestamp) {
     }
 }
 
-pub(super) fn status(workflow: &Workflow, all: &[Snapshot], is_driven: bool, app: &App) -> String {
+pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String {
     let mut text = format!("{}  {}\n", workflow.id.short(), one_line(&workflow.charter.title, 100));
     let mut state = words(workflow.status);
     if workflow.status == Status::InProgress && !is_driven {
@@ -119,9 +130,9 @@ pub(super) fn status(workflow: &Workflow, all: &[Snapshot], is_driven: bool, app
     ));
     text.push('\n');
     text.push_str(&tasks(&workflow.tasks));
-    if !all.is_empty() {
+    if !workflow.snapshots.is_empty() {
         text.push_str("\nSnapshots\n");
-        text.push_str(&snapshots(all, app));
+        text.push_str(&snapshots(&workflow.snapshots, app));
     }
     if matches!(workflow.status, Status::Paused | Status::Blocked) {
         text.push('\n');
@@ -165,7 +176,7 @@ pub(super) fn used(used: &Used) -> String {
     text
 }
 
-pub(super) fn snapshots(all: &[Snapshot], app: &App) -> String {
+pub(super) fn snapshots(all: &[SnapshotSum], app: &App) -> String {
     let now = app.engine.clock().now();
     let rows = all.iter().map(|snapshot| {
         vec![
@@ -180,8 +191,8 @@ pub(super) fn snapshots(all: &[Snapshot], app: &App) -> String {
     table::render(&["SNAPSHOT", "SESSION", "TRIGGER", "TAKEN", "TASKS", "WHY"], rows.collect())
 }
 
-pub(super) fn snapshot(snapshot: &Snapshot, app: &App) -> String {
-    let mut text = snapshots(std::slice::from_ref(snapshot), app);
+pub(super) fn snapshot(snapshot: &Snapshot, row: &[SnapshotSum], app: &App) -> String {
+    let mut text = snapshots(row, app);
     text.push_str(&format!("\n{}\n", tasks(&snapshot.tasks)));
     let git = &snapshot.git;
     let commit = |id: &Option<String>| {
@@ -274,14 +285,10 @@ pub(super) fn comparison(from: &Snapshot, to: &Snapshot, compared: &Comparison) 
         to.id.short(),
         to.session_number
     );
-    let state = |state: &Option<TaskState>| state.map_or("-", TaskState::as_str).replace('_', " ");
-    for (id, before, after) in &compared.tasks {
-        text.push_str(&format!(
-            "  task {}: {} → {}\n",
-            one_line(id, 60),
-            state(before),
-            state(after)
-        ));
+    let state = |state: &Option<String>| state.as_deref().unwrap_or("-").replace('_', " ");
+    for TaskChange { id, before, after } in &compared.tasks {
+        let (id, before, after) = (one_line(id, 60), state(before), state(after));
+        text.push_str(&format!("  task {id}: {before} → {after}\n"));
     }
     for (what, lines) in [
         ("decided", &compared.decisions),
@@ -293,16 +300,13 @@ pub(super) fn comparison(from: &Snapshot, to: &Snapshot, compared: &Comparison) 
             text.push_str(&format!("  {what}: {}\n", one_line(line, 200)));
         }
     }
-    if compared.commit.0 != compared.commit.1 {
+    let Pair { before, after } = &compared.commit;
+    if before != after {
         let short = |id: &Option<String>| {
             id.as_deref().map_or("-".to_owned(), |id| id.chars().take(12).collect())
         };
-        text.push_str(&format!(
-            "  commit: {} → {}\n",
-            short(&compared.commit.0),
-            short(&compared.commit.1)
-        ));
+        text.push_str(&format!("  commit: {} → {}\n", short(before), short(after)));
     }
-    text.push_str(&format!("  tokens: {} → {}\n", compared.tokens.0, compared.tokens.1));
+    text.push_str(&format!("  tokens: {} → {}\n", compared.tokens.before, compared.tokens.after));
     text
 }

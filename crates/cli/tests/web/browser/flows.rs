@@ -131,7 +131,7 @@ fn the_log_keeps_to_so_many_messages() {
     let env = world::repository();
     let (_started, id) = world::work(&env, world::PLAN);
     let state = env.json(["workflow", "status", &id]);
-    let session = state["tasks"][0]["sessions"][0].as_str().unwrap().to_owned();
+    let session = state["tasks"][0]["session_ids"][0].as_str().unwrap().to_owned();
     let visit = Visit::to(Site::within(env, &[]));
     let (browser, env) = (&visit.browser, &visit.site.env);
     visit.go(&format!("/workflows/{id}"));

@@ -51,7 +51,7 @@ fn an_agent_that_is_not_installed_is_refused_before_the_key_is_used_up() {
     // Named, and because the session was begun with it.
     for agent in [Some("gone"), None] {
         let refused = prompt(agent).is(409);
-        assert_eq!(refused.code(), "agent_not_installed");
+        assert_eq!(refused.code(), "not_installed");
         let hint = refused.json()["hint"].as_str().unwrap().to_owned();
         assert!(hint.contains("fetch the gone agent"), "{hint}");
     }

@@ -14,7 +14,7 @@ use crate::dashboard::frame::back;
 use crate::dashboard::posted::Posted;
 use crate::dashboard::words::{self, some};
 use crate::extract::At;
-use crate::problem::{Code, Problem};
+use crate::problem::{Problem, ProblemCode};
 use crate::routes::answers::{self, Said};
 use crate::routes::workflows::{self, Paused, Resume};
 use crate::state::App;
@@ -51,7 +51,7 @@ pub(super) async fn start(
             let form = Start::again(&app, fields, &problem)?;
             let mut page = list::with(&app, &caller, list::Asked::default(), form).await?;
             *page.status_mut() = problem.status();
-            page.extensions_mut().insert(Code(problem.code));
+            page.extensions_mut().insert(ProblemCode(problem.code));
             Ok(page)
         }
         Err(problem) => Err(problem),

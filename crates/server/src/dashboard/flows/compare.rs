@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use rethread_engine::views::{ErrorView, FeedbackView, SnapshotView};
 
 use super::list::titled;
 use super::told::{self, plain};
@@ -13,7 +14,6 @@ use crate::extract::{At, Params};
 use crate::problem::Problem;
 use crate::routes::snapshots::{Both, found, view};
 use crate::state::App;
-use crate::views::snapshot::SnapshotView;
 
 /// Something that has one value in each.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,13 +125,12 @@ fn lists(from: &SnapshotView, to: &SnapshotView) -> Vec<Many> {
             of.decisions.iter().map(|one| format!("{}: {}", one.kind, one.what)).collect()
         }),
         many("Errors", |of| {
-            let told = |one: &crate::views::snapshot::ErrorView| {
-                format!("{}: {} ({})", one.kind, one.message, one.resolution)
-            };
+            let told =
+                |one: &ErrorView| format!("{}: {} ({})", one.kind, one.message, one.resolution);
             of.errors.iter().map(told).collect()
         }),
         many("Reviewer feedback", |of| {
-            let told = |one: &crate::views::snapshot::FeedbackView| {
+            let told = |one: &FeedbackView| {
                 let verdict = if one.approved { "approved" } else { "not approved" };
                 format!("{} by {}: {verdict}. {}", one.task, one.reviewer, one.comments.join("; "))
             };

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::workflow::Status;
+use rethread_engine::views::WorkflowRowView;
 use serde::Deserialize;
 
 use super::start::Start;
@@ -15,7 +16,6 @@ use crate::extract::Params;
 use crate::problem::Problem;
 use crate::routes::workflows::{Listed, listed};
 use crate::state::App;
-use crate::views::workflow::WorkflowRowView;
 
 /// Which ones. Forms send their empty fields too: an empty text is no wish.
 #[derive(Debug, Default, Clone, Deserialize)]

@@ -5,14 +5,13 @@ use askama::Template;
 use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::workflow::{Event, EventRecord, Workflow};
+use rethread_engine::views::WorkflowEventView;
 use rethread_engine::{Order, Span};
 
 use super::{speech, told};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::masked;
-use crate::views::workflow::LogLine;
 
 /// How many events are shown at once.
 const EVENTS: u32 = 100;
@@ -35,7 +34,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn of(line: LogLine) -> Option<Self> {
+    fn of(line: WorkflowEventView) -> Option<Self> {
         let tone = match line.kind.as_str() {
             "TASK_FAILED" | "WORKFLOW_FAILED" => "bad",
             "CAPACITY_WARNING" | "WORKFLOW_BLOCKED" => "warn",
@@ -81,10 +80,9 @@ impl Log {
         let to = before.map_or(u32::MAX, |before| before.saturating_sub(1));
         let span = Span { from: 1, to, order: Order::NewestFirst, limit: EVENTS };
         let records = app.engine.workflow_log(workflow.id, span).await?;
-        let redactor = app.engine.redactor();
-        let told =
-            records.iter().map(|record| masked(redactor, &LogLine::from(record)).map(Line::of));
-        let mut lines = told.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+        let events: Vec<_> = records.iter().map(WorkflowEventView::from).collect();
+        let events = app.engine.masked(&events)?.into_iter();
+        let mut lines: Vec<Line> = events.filter_map(Line::of).collect();
         let mut sessions = Vec::new();
         if before.is_none() {
             sessions = at_work(workflow, &records);

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::workflow::{Status, Workflow};
+use rethread_engine::codes::CODES;
+use rethread_engine::views::{QuestionView, WorkflowView};
 use serde::Deserialize;
 
 use super::list::titled;
@@ -14,10 +16,8 @@ use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
 use crate::dashboard::words::Moment;
 use crate::extract::{At, Params};
-use crate::problem::{CODES, Problem};
-use crate::routes::workflows::view;
+use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{QuestionView, WorkflowView};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -79,7 +79,7 @@ impl Board {
         asked: &Asked,
     ) -> Result<Self, Problem> {
         let now = app.engine.clock().now();
-        let view = view(app, workflow).await?;
+        let view = app.engine.masked_workflow_view(workflow).await?;
         let is_in_progress = workflow.status == Status::InProgress;
         let may_write = caller.may_write();
         let may_answer = may_write && !workflow.status.is_final();
@@ -157,7 +157,7 @@ fn fragment(workflow: &Workflow, told: Option<&str>, runs: Option<u32>) -> Strin
 
 /// Only what is in the table is told: nobody else's link puts words on our pages.
 fn failure(code: &str) -> Option<&'static str> {
-    CODES.iter().find(|(known, ..)| *known == code).map(|(_, _, title)| *title)
+    CODES.iter().find(|known| known.name == code).map(|known| known.title)
 }
 
 pub(super) async fn page(

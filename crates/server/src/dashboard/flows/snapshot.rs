@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::workflow::Workflow;
+use rethread_engine::views::SnapshotView;
 
 use super::list::titled;
 use super::show::may_resume;
@@ -15,7 +16,6 @@ use crate::extract::At;
 use crate::problem::Problem;
 use crate::routes::snapshots::{found, rows, view};
 use crate::state::App;
-use crate::views::snapshot::SnapshotView;
 
 /// Another snapshot, to compare with.
 pub(super) struct Other {

@@ -1,9 +1,10 @@
 //! Parts of workflows in words that several pages share.
 
+use rethread_engine::views::{TaskView, TestsView, UsageView};
+
 use crate::dashboard::words;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::workflow::{TaskView, TestsView, UsageView};
 
 /// A status or a state without the line between its words.
 pub(super) fn plain(word: &str) -> String {
@@ -51,12 +52,12 @@ impl TaskRow {
             body: task.body.clone(),
             words: plain(state),
             depends_on: task.depends_on.join(", "),
-            sessions: task.sessions.iter().map(|id| (id.clone(), short(id))).collect(),
+            sessions: task.session_ids.iter().map(|id| (id.clone(), short(id))).collect(),
             attempts: task.attempts,
             note: task.note.clone(),
             saying: task.saying.clone(),
             tests,
-            tokens: words::short(task.used.tokens),
+            tokens: words::short(task.usage.tokens),
             was_interrupted: task.was_interrupted,
             may_retry: may_answer && matches!(state, "failed" | "skipped" | "blocked"),
             may_skip: may_answer && matches!(state, "failed" | "pending" | "blocked"),

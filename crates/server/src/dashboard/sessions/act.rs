@@ -13,7 +13,7 @@ use crate::access::Caller;
 use crate::dashboard::frame::back;
 use crate::dashboard::posted::Posted;
 use crate::extract::At;
-use crate::problem::{Code, Problem};
+use crate::problem::{Problem, ProblemCode};
 use crate::routes::prompts::{self, Prompt};
 use crate::state::App;
 
@@ -107,7 +107,7 @@ pub(super) async fn send(
             let draft = Draft::refused(sent.prompt, agent, &problem);
             let mut page = show::with(&app, &caller, &session, &Asked::default(), draft).await?;
             *page.status_mut() = problem.status();
-            page.extensions_mut().insert(Code(problem.code));
+            page.extensions_mut().insert(ProblemCode(problem.code));
             Ok(page)
         }
     }

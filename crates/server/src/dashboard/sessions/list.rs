@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::search::{Clause, Filter, Query};
 use rethread_domain::{Session, SessionId, Status};
+use rethread_engine::views::HitView;
 use rethread_engine::{ListFilter, Search, Stop};
 use serde::Deserialize;
 
@@ -16,7 +17,6 @@ use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
 use crate::routes::sessions::scope;
 use crate::state::App;
-use crate::views::HitView;
 
 /// What is looked for. Forms send their empty fields too: an empty text is no wish.
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -292,7 +292,7 @@ async fn sought(
     // A cursor of the list may still be there when somebody begins to type.
     let after = asked.cursor.parse().ok();
     let search = Search { after, stop, ..Search::new(asked.q.trim(), filter, cursor::USUAL) };
-    let found = crate::routes::search::view(app, &app.engine.search(search).await?);
+    let found = crate::routes::search::view(app, &app.engine.search(search).await?)?;
     let wanted = wanted(asked.q.trim());
     let finds = found.items.into_iter().map(|view| Find::of(app, &wanted, view)).collect();
     Ok((finds, found.next.map(|next| format!("/?{}", asked.query(&next))), found.partial))

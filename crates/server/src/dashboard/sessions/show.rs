@@ -167,8 +167,7 @@ impl Head {
             usage: (counters.input_tokens + counters.output_tokens > 0).then(|| {
                 (words::short(counters.input_tokens), words::short(counters.output_tokens))
             }),
-            cost: (counters.cost_nano > 0)
-                .then(|| words::dollars(crate::views::dollars(counters.cost_nano))),
+            cost: (counters.cost_nano > 0).then(|| words::dollars(counters.cost_usd())),
             forked_from: session.forked_from.map(|origin| {
                 let (id, short) = link(origin.session);
                 (id, short, origin.seq)

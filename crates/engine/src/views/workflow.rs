@@ -1,4 +1,4 @@
-//! Workflows and their tasks, as programs see them.
+//! Workflows, their tasks and events.
 
 use jiff::Timestamp;
 use rethread_domain::feed::Kind;
@@ -8,42 +8,38 @@ use rethread_domain::workflow::{
     Event, EventRecord, Issue, Measure, Question, Status, Task, TaskState, TestState, Used, Verify,
     Workflow,
 };
-use rethread_engine::workflows::WorkflowRow;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::masked;
-use crate::problem::Problem;
+use crate::workflows::WorkflowRow;
+use crate::{Engine, Result};
 
 /// A workflow, as a list shows it.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct WorkflowRowView {
-    pub(crate) id: String,
-    pub(crate) title: String,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct WorkflowRowView {
+    pub id: String,
+    pub title: String,
     /// `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed` or `cancelled`
-    pub(crate) status: String,
-    pub(crate) user: String,
-    pub(crate) worktree: String,
-    pub(crate) agent: String,
+    pub status: String,
+    pub user: String,
+    pub worktree: String,
+    pub agent: String,
     /// Which run of it this is, from 1
-    pub(crate) session_count: u32,
+    pub session_count: u32,
     /// Completed or skipped
-    pub(crate) tasks_completed: u32,
-    pub(crate) tasks_total: u32,
+    pub tasks_completed: u32,
+    pub tasks_total: u32,
     /// The task that is worked on, or comes next
-    pub(crate) next_task: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub(crate) paused_at: Option<Timestamp>,
-    pub(crate) pause_reason: Option<String>,
+    pub next_task: Option<String>,
+    pub paused_at: Option<Timestamp>,
+    pub pause_reason: Option<String>,
     /// When the limit it waits for is lifted
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub(crate) resumes_at: Option<Timestamp>,
-    pub(crate) tokens: u64,
-    pub(crate) cost_usd: Option<f64>,
-    #[schema(value_type = String, format = DateTime)]
-    pub(crate) created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    pub(crate) updated_at: Timestamp,
+    pub resumes_at: Option<Timestamp>,
+    pub tokens: u64,
+    pub cost_usd: Option<f64>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
 impl From<&WorkflowRow> for WorkflowRowView {
@@ -71,52 +67,48 @@ impl From<&WorkflowRow> for WorkflowRowView {
 }
 
 /// A workflow with its tasks.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct WorkflowView {
-    pub(crate) id: String,
-    pub(crate) title: String,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct WorkflowView {
+    pub id: String,
+    pub title: String,
     /// `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed` or `cancelled`
-    pub(crate) status: String,
+    pub status: String,
     /// A pause was asked for, and waits for the boundary
-    pub(crate) is_pausing: bool,
+    pub is_pausing: bool,
     /// Whether a process works on it now
-    pub(crate) is_running: bool,
-    pub(crate) user: String,
-    pub(crate) worktree: String,
-    pub(crate) plan: Option<String>,
-    pub(crate) agent: String,
-    pub(crate) issue: IssueView,
+    pub is_running: bool,
+    pub user: String,
+    pub worktree: String,
+    pub plan: Option<String>,
+    pub agent: String,
+    pub issue: IssueView,
     /// Which run of it this is, from 1
-    pub(crate) session_count: u32,
-    pub(crate) tasks_completed: u32,
-    pub(crate) tasks_total: u32,
+    pub session_count: u32,
+    pub tasks_completed: u32,
+    pub tasks_total: u32,
     /// The task that is worked on, or comes next
-    pub(crate) next_task: Option<String>,
-    pub(crate) tasks: Vec<TaskView>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub(crate) paused_at: Option<Timestamp>,
-    pub(crate) pause_reason: Option<String>,
+    pub next_task: Option<String>,
+    pub tasks: Vec<TaskView>,
+    pub paused_at: Option<Timestamp>,
+    pub pause_reason: Option<String>,
     /// When the limit it waits for is lifted
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub(crate) resumes_at: Option<Timestamp>,
+    pub resumes_at: Option<Timestamp>,
     /// The latest snapshot
-    pub(crate) snapshot_id: Option<String>,
+    pub snapshot_id: Option<String>,
     /// How the repository differed from the snapshot that this run went on from, a line each
-    pub(crate) diverged: Vec<String>,
+    pub diverged: Vec<String>,
     /// What a person is waited for; the first is answered first
-    pub(crate) questions: Vec<QuestionView>,
-    pub(crate) tests: Option<TestsView>,
-    pub(crate) usage: UsageView,
-    #[schema(value_type = String, format = DateTime)]
-    pub(crate) created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    pub(crate) updated_at: Timestamp,
+    pub questions: Vec<QuestionView>,
+    pub tests: Option<TestsView>,
+    pub usage: UsageView,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
     /// The number of the last event
-    pub(crate) events: u32,
+    pub events: u32,
 }
 
 impl WorkflowView {
-    pub(crate) fn of(workflow: &Workflow, is_running: bool) -> Self {
+    fn of(workflow: &Workflow, is_running: bool) -> Self {
         let charter = &workflow.charter;
         Self {
             id: workflow.id.to_string(),
@@ -149,12 +141,34 @@ impl WorkflowView {
     }
 }
 
+impl Engine {
+    /// A workflow as it stands, with what its agents say now.
+    pub async fn workflow_view(&self, workflow: &Workflow) -> Result<WorkflowView> {
+        let is_running = self.is_workflow_driven(workflow.id).await?;
+        let mut view = WorkflowView::of(workflow, is_running);
+        for (shown, task) in view.tasks.iter_mut().zip(&workflow.tasks) {
+            if let (TaskState::InProgress, Some(session)) = (task.state(), task.sessions.last()) {
+                shown.saying = self.saying(*session).await?;
+            }
+        }
+        Ok(view)
+    }
+
+    /// The same for others: masked, and no command can be approved of which a part is.
+    pub async fn masked_workflow_view(&self, workflow: &Workflow) -> Result<WorkflowView> {
+        let mut view = self.masked(&self.workflow_view(workflow).await?)?;
+        let asked = workflow.questions.iter();
+        view.questions = asked.map(|one| QuestionView::masked(one, &self.redactor)).collect();
+        Ok(view)
+    }
+}
+
 /// What is to be done, in its author's words.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct IssueView {
-    pub(crate) id: Option<String>,
-    pub(crate) title: String,
-    pub(crate) text: String,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct IssueView {
+    pub id: Option<String>,
+    pub title: String,
+    pub text: String,
 }
 
 impl From<&Issue> for IssueView {
@@ -164,31 +178,31 @@ impl From<&Issue> for IssueView {
 }
 
 /// A task of a plan.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct TaskView {
-    pub(crate) id: String,
-    pub(crate) title: String,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct TaskView {
+    pub id: String,
+    pub title: String,
     /// What is to be done, in the plan's words
-    pub(crate) body: String,
+    pub body: String,
     /// `pending`, `in_progress`, `blocked`, `completed`, `failed` or `skipped`
-    pub(crate) state: String,
-    pub(crate) depends_on: Vec<String>,
+    pub state: String,
+    pub depends_on: Vec<String>,
     /// Who works on it, where the plan says so
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// The command that checks it, or its name in the settings
-    pub(crate) verify: Option<String>,
+    pub verify: Option<String>,
     /// The agent that reviews it
-    pub(crate) review: Option<String>,
-    pub(crate) attempts: u32,
+    pub review: Option<String>,
+    pub attempts: u32,
     /// Where it was worked on, the latest last
-    pub(crate) sessions: Vec<String>,
-    pub(crate) was_interrupted: bool,
+    pub session_ids: Vec<String>,
+    pub was_interrupted: bool,
     /// Why it failed, or what was left of it
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// What its agent has said so far in the turn that is under way
-    pub(crate) saying: Option<String>,
-    pub(crate) used: UsageView,
-    pub(crate) tests: Option<TestsView>,
+    pub saying: Option<String>,
+    pub usage: UsageView,
+    pub tests: Option<TestsView>,
 }
 
 impl From<&Task> for TaskView {
@@ -207,40 +221,43 @@ impl From<&Task> for TaskView {
             verify,
             review: spec.review.clone(),
             attempts: task.attempts,
-            sessions: task.sessions.iter().map(ToString::to_string).collect(),
+            session_ids: task.sessions.iter().map(ToString::to_string).collect(),
             was_interrupted: task.was_interrupted,
             note: task.note.clone(),
             saying: None,
-            used: UsageView::from(&task.used),
+            usage: UsageView::from(&task.used),
             tests: task.tests.as_ref().map(TestsView::from),
         }
     }
 }
 
 /// What a person is waited for.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct QuestionView {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct QuestionView {
     /// `plan`, `task_failed`, `task_refused`, `task_removed` or `command`
-    pub(crate) about: String,
-    pub(crate) task: Option<String>,
+    pub about: String,
+    pub task: Option<String>,
     /// What it asks, in words; unsafe characters are spelled out
-    pub(crate) question: String,
+    pub question: String,
     /// Whether nothing of it is masked: a command is approved only by who was shown all of it
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// How it can be answered here: `approve`, `reject`, `retry`, `skip`
-    pub(crate) answers: Vec<String>,
+    pub answers: Vec<String>,
 }
 
 impl QuestionView {
-    /// As it may be shown, which may be less than it asks.
-    pub(crate) fn shown(question: &Question, redactor: &Redactor) -> Result<Self, Problem> {
-        let asked = Self::from(question);
-        let mut shown = masked(redactor, &asked)?;
-        shown.is_whole = shown.question == asked.question;
-        if matches!(question, Question::Command { .. }) && !shown.is_whole {
-            shown.answers.retain(|answer| answer != "approve");
+    /// As it may be shown to others, which may be less than it asks.
+    pub fn masked(question: &Question, redactor: &Redactor) -> Self {
+        let mut view = Self::from(question);
+        let clean = |text: &str| redactor.redact(text).text.into_owned();
+        view.task = view.task.as_deref().map(clean);
+        let whole = std::mem::take(&mut view.question);
+        view.question = clean(&whole);
+        view.is_whole = view.question == whole;
+        if matches!(question, Question::Command { .. }) && !view.is_whole {
+            view.answers.retain(|answer| answer != "approve");
         }
-        Ok(shown)
+        view
     }
 }
 
@@ -269,18 +286,17 @@ impl From<&Question> for QuestionView {
 }
 
 /// What the last check gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct TestsView {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct TestsView {
     /// `red`, `green`, `refactor` or `unknown`
-    pub(crate) phase: String,
-    pub(crate) failing: Vec<String>,
+    pub phase: String,
+    pub failing: Vec<String>,
     /// Those of them that a task left failing on purpose
-    pub(crate) expected: Vec<String>,
-    pub(crate) command: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub(crate) at: Option<Timestamp>,
+    pub expected: Vec<String>,
+    pub command: Option<String>,
+    pub at: Option<Timestamp>,
     /// The end of what it printed
-    pub(crate) output: String,
+    pub output: String,
 }
 
 impl From<&TestState> for TestsView {
@@ -297,20 +313,20 @@ impl From<&TestState> for TestsView {
 }
 
 /// What work took.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct UsageView {
-    pub(crate) tokens: u64,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct UsageView {
+    pub tokens: u64,
     /// How tokens are known: `exact`, `counted` or `estimated`
-    pub(crate) measure: String,
+    pub measure: String,
     /// How full the fullest context was, from 0 to 1
-    pub(crate) context_use: Option<f64>,
+    pub context_use: Option<f64>,
     /// What is left of that context, in tokens
-    pub(crate) remaining: Option<u64>,
-    pub(crate) model_calls: u32,
-    pub(crate) tool_calls: u32,
-    pub(crate) turns: u32,
-    pub(crate) cost_usd: Option<f64>,
-    pub(crate) seconds: u64,
+    pub remaining: Option<u64>,
+    pub model_calls: u32,
+    pub tool_calls: u32,
+    pub turns: u32,
+    pub cost_usd: Option<f64>,
+    pub seconds: u64,
 }
 
 impl From<&Used> for UsageView {
@@ -335,22 +351,21 @@ impl From<&Used> for UsageView {
 }
 
 /// Something that happened to a workflow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct LogLine {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct WorkflowEventView {
     /// Its place in the workflow's own log, from 1
-    pub(crate) no: u32,
-    #[schema(value_type = String, format = DateTime)]
-    pub(crate) at: Timestamp,
+    pub no: u32,
+    pub at: Timestamp,
     /// As the events name it, such as `TASK_STARTED` or `WORKFLOW_PAUSED`
     #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub kind: String,
     /// In words; not there for what is of no interest by itself
-    pub(crate) text: Option<String>,
-    pub(crate) task: Option<String>,
-    pub(crate) session_id: Option<String>,
+    pub text: Option<String>,
+    pub task: Option<String>,
+    pub session_id: Option<String>,
 }
 
-impl From<&EventRecord> for LogLine {
+impl From<&EventRecord> for WorkflowEventView {
     fn from(record: &EventRecord) -> Self {
         let (task, session) = match &record.event {
             Event::TaskBegan { task, session, .. } | Event::TaskMoved { task, session, .. } => {
@@ -376,21 +391,21 @@ impl From<&EventRecord> for LogLine {
 }
 
 /// What became of a wish.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Moved {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct MoveView {
     /// `paused`, `pausing`, `resumed`, or how the workflow stands
-    pub(crate) status: String,
-    pub(crate) workflow_id: String,
+    pub status: String,
+    pub workflow_id: String,
     /// The latest snapshot, or the one that it was resumed from
-    pub(crate) snapshot_id: Option<String>,
+    pub snapshot_id: Option<String>,
     /// How the repository differs from that snapshot, a line each
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) diverged: Vec<String>,
+    pub diverged: Vec<String>,
 }
 
-impl Moved {
+impl MoveView {
     /// How a workflow stands, in one word.
-    pub(crate) fn of(workflow: &Workflow) -> Self {
+    pub fn of(workflow: &Workflow) -> Self {
         let is_pausing = workflow.status == Status::InProgress && workflow.pausing.is_some();
         Self {
             status: if is_pausing { "pausing" } else { workflow.status.as_str() }.to_owned(),
@@ -398,56 +413,5 @@ impl Moved {
             snapshot_id: workflow.mark.as_ref().map(|mark| mark.id.to_string()),
             diverged: Vec::new(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_task_is_tried_again_left_out_or_given_up() {
-        let question = Question::TaskFailed { task: "T1".into(), why: "no disk".into() };
-        let view = QuestionView::from(&question);
-        assert_eq!(view.about, "task_failed");
-        assert_eq!(view.task.as_deref(), Some("T1"));
-        assert_eq!(view.answers, ["retry", "skip", "reject"]);
-        assert_eq!(view.question, "task T1 failed: no disk");
-    }
-
-    #[test]
-    fn only_a_command_that_is_shown_whole_can_be_approved() {
-        let redactor = Redactor::new([]);
-        let shown = |command: &str| {
-            let question = Question::Command { command: command.to_owned() };
-            QuestionView::shown(&question, &redactor).unwrap()
-        };
-        let whole = shown("cargo test");
-        assert!(whole.is_whole && whole.answers == ["approve", "reject"], "{whole:?}");
-        let mark = |which: &str| format!("-----{which} PRIVATE KEY-----");
-        let key = format!("{} ; touch x ; {}", mark("BEGIN"), mark("END"));
-        let hidden = shown(&format!("true {key}"));
-        assert!(!hidden.is_whole && hidden.answers == ["reject"], "{hidden:?}");
-        // What is not run may be hidden.
-        let (task, why) = ("T1".to_owned(), key);
-        let failed = QuestionView::shown(&Question::TaskFailed { task, why }, &redactor).unwrap();
-        assert!(!failed.is_whole && failed.answers == ["retry", "skip", "reject"], "{failed:?}");
-    }
-
-    #[test]
-    fn a_line_of_the_log_says_where_the_work_is() {
-        let session = rethread_domain::SessionId::generate();
-        let (task, agent) = ("T1".to_owned(), "ref".to_owned());
-        let event = Event::TaskBegan { task, attempt: 1, session, agent };
-        let at = Timestamp::UNIX_EPOCH;
-        let expected = LogLine {
-            no: 3,
-            at,
-            kind: "TASK_STARTED".into(),
-            text: Some(format!("task T1: ref begins in session {}", session.short())),
-            task: Some("T1".into()),
-            session_id: Some(session.to_string()),
-        };
-        assert_eq!(LogLine::from(&EventRecord { no: 3, at, event }), expected);
     }
 }

@@ -1,0 +1,144 @@
+//! Every error that a program can meet, by its code: what each door makes of it. Doors may say more in words of their
+//! own, but code, exit code, status and usual hint come from here. docs/errors.md lists the same.
+
+use Hint::{Nothing, Say};
+
+/// A kind of error.
+#[derive(Debug, Clone, Copy)]
+pub struct Code {
+    /// What programs may rely on
+    pub name: &'static str,
+    /// What the program exits with: 1 refused or not there, 2 bad input, 70 a fault of ours, 130 cancelled
+    pub exit: u8,
+    /// What the server answers with
+    pub status: u16,
+    /// What it means
+    pub title: &'static str,
+    pub hint: Hint,
+}
+
+/// What to do next, where the error itself does not say more.
+#[derive(Debug, Clone, Copy)]
+pub enum Hint {
+    Say(&'static str),
+    /// There is none, for this reason.
+    Nothing(&'static str),
+}
+
+impl Code {
+    /// The row of a code; that of `internal` for one that is not in the table.
+    pub fn of(name: &str) -> &'static Self {
+        let row = CODES.iter().find(|code| code.name == name);
+        row.unwrap_or(&CODES[0])
+    }
+
+    pub fn hint(&self) -> Option<String> {
+        match self.hint {
+            Say(hint) => Some(hint.to_owned()),
+            Nothing(_) => None,
+        }
+    }
+}
+
+/// Whoever refuses knows what can be done about it.
+const SAID_THERE: Hint = Nothing("the place that reports it says what to do");
+
+#[rustfmt::skip] // A table: one row, one line.
+pub const CODES: &[Code] = &[
+    row("internal", 70, 500, "This is a fault of Rethread", Say("`rethread doctor` looks closer")),
+    // What was given.
+    row("usage", 2, 400, "The command line is not understood", Say("`rethread help` shows what can be said")),
+    row("bad_request", 2, 400, "The request cannot be read", SAID_THERE),
+    row("bad_input", 2, 422, "The request does not fit", SAID_THERE),
+    row("bad_id", 2, 422, "This is not an id", Say("`rethread list` shows the ids of sessions")),
+    row("bad_name", 2, 422, "This name is not allowed", Say("give one that has only what is allowed")),
+    row("bad_cursor", 2, 422, "This cursor was not given by this server", Say("give `next` of the answer before, as it is")),
+    row("bad_plan", 1, 422, "The plan cannot be used", Say("correct the file and try again; docs/guide/workflows.md has a plan to copy")),
+    row("bad_settings", 2, 409, "The settings cannot be used", Say("`rethread config show` shows what is set")),
+    row("bad_store_url", 2, 503, "This is not the address of a store", Say("for instance `--store sqlite:/home/me/sessions.db`")),
+    row("limit_not_positive", 2, 422, "Limits begin at 1", Say("limits begin at 1")),
+    row("id_taken", 2, 409, "The message id is taken", Say("a new message needs an id of its own, or none")),
+    row("key_reused", 1, 409, "The idempotency key stands for another request", Say("each request needs a key of its own")),
+    row("unknown_agent", 1, 422, "There is no such agent", SAID_THERE),
+    row("unknown_kind", 1, 422, "There is no such kind of session in this workspace", SAID_THERE),
+    row("unknown_option", 2, 422, "The question has no such option", SAID_THERE),
+    row("body_too_large", 2, 413, "The request is too long", SAID_THERE),
+    row("unsupported_media_type", 2, 415, "This form cannot be read", SAID_THERE),
+    row("method_not_allowed", 2, 405, "This cannot be done here", SAID_THERE),
+    row("confirmation_needed", 1, 409, "It is not done without a yes", SAID_THERE),
+    // Who may.
+    row("unauthenticated", 1, 401, "A token is needed", SAID_THERE),
+    row("forbidden", 1, 403, "The token's role does not allow this", SAID_THERE),
+    row("wrong_host", 1, 403, "This server has another name", SAID_THERE),
+    row("wrong_origin", 1, 403, "Pages of other sites get no answer", SAID_THERE),
+    // What is not there.
+    row("not_found", 1, 404, "There is no such page", SAID_THERE),
+    row("session_not_found", 1, 404, "There is no such session", Say("`rethread list` shows what there is")),
+    row("message_not_found", 1, 404, "There is no such message", Say("`rethread show ID --all` shows every message with its number")),
+    row("workflow_not_found", 1, 404, "There is no such workflow", Say("`rethread workflow list` shows what there is")),
+    row("snapshot_not_found", 1, 404, "There is no such snapshot", Say("`rethread workflow snapshots ID` lists those of a workflow")),
+    row("turn_not_found", 1, 404, "There is no such turn", SAID_THERE),
+    row("question_not_found", 1, 404, "There is no such question", SAID_THERE),
+    row("token_not_found", 1, 404, "There is no such token", Say("`rethread token list` shows what there is")),
+    row("io", 1, 500, "A file cannot be used", Say("check that it is there and that you may use it")),
+    // What does not fit the state.
+    row("ambiguous_id", 1, 409, "The id may mean several", Say("give more of the id")),
+    row("ambiguous", 1, 409, "The words may mean several sessions", Say("give an id: `rethread resume ID`")),
+    row("refused", 1, 409, "It does not fit the state", SAID_THERE),
+    row("session_archived", 1, 409, "The session is archived", Say("`rethread unarchive ID` brings it back")),
+    row("session_completed", 1, 409, "The session is completed", Say("`rethread activate --yes ID` takes it up again")),
+    row("session_deleted", 1, 409, "The session is deleted", Say("`rethread undelete ID` brings it back")),
+    row("session_exists", 1, 409, "The session is there already", Say("delete it for good first to take it in again")),
+    row("not_recorded", 1, 422, "Sessions in this folder are not recorded", Say("the setting record.exclude says so; `rethread config path` tells where")),
+    row("folder", 1, 409, "The folder of the session cannot be used", Say("`rethread doctor` looks through the folders of a workspace")),
+    row("conflict", 1, 409, "Somebody else was quicker", Say("somebody else works on this session; try again")),
+    row("conversation_busy", 1, 409, "Another process talks in the conversation", Say("try again when it has ended")),
+    row("elsewhere", 1, 409, "The process that has the conversation open could not do it", Say("the process that has the conversation open says more")),
+    row("taken", 1, 409, "Another process had begun with it, and goes on", Say("Ctrl-C there cancels it; so does `rethread stop ID`")),
+    row("interrupted", 1, 409, "The process that was asked ended in the middle of the answer", Say("what had been said is kept; `rethread resume ID` takes it up again")),
+    row("question_closed", 1, 409, "The question is not open any more", SAID_THERE),
+    row("command_hidden", 1, 409, "The command is not shown whole here", SAID_THERE),
+    row("events_ahead", 1, 409, "The events have not come so far", SAID_THERE),
+    row("workflow_busy", 1, 409, "Another process runs the workflow", Say("`rethread workflow status ID` shows it, `rethread workflow pause ID` stops it")),
+    row("worktree_taken", 1, 409, "Another workflow works in this folder", Say("wait until it is over, or give another folder")),
+    row("lease_lost", 1, 409, "Another process runs the workflow now", Say("another process runs this workflow now; nothing was written")),
+    row("workflow_not_begun", 1, 409, "The workflow was made, and did not begin", SAID_THERE),
+    // Agents.
+    row("not_installed", 1, 409, "The agent is not installed here", Say("`rethread agents` lists those that are, and how to install others")),
+    row("permissions_not_kept", 1, 422, "The agent cannot be held to these rules", SAID_THERE),
+    row("not_resumable", 1, 409, "The agent cannot take up the conversation in its own session", Say("--policy auto tells it the story so far in a new session")),
+    row("no_answer", 1, 502, "The agent gave no answer", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
+    row("model_error", 1, 502, "The model behind the agent failed", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
+    row("usage_limit", 1, 502, "A usage limit of the model is reached", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
+    row("cannot_start", 1, 502, "The agent cannot be started", Say("check the command in `rethread config show`")),
+    row("folder_gone", 1, 502, "The folder that the agent works in is gone", Say("bring the folder back; the session itself is kept")),
+    row("agent_ended", 1, 502, "The agent ended", Say("what was said is kept; `rethread continue` takes it up again")),
+    row("timed_out", 1, 502, "The agent did not answer in time", Say("what was said is kept; the settings under [talk] allow more time")),
+    row("silent", 1, 502, "Nothing was heard of the agent for too long", Say("the session is kept; the setting talk.answer_seconds gives the agent more time")),
+    row("turn_too_large", 1, 502, "The turn has become too large", Say("what was said so far is kept; the setting talk.max_turn_bytes allows more")),
+    row("wrong_version", 1, 502, "The agent speaks another version of ACP", Say("another version of the agent may speak version 1")),
+    row("line_too_long", 1, 502, "The agent sent too long a line", Say("the setting talk.max_line_bytes allows longer ones")),
+    row("nonsense", 1, 502, "The agent sent what nobody can read", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
+    row("agent_refused", 1, 502, "The agent refused", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
+    row("session_gone", 1, 502, "The agent does not know its session any more", Say("--policy auto tells it the story so far in a new session")),
+    row("needs_login", 1, 502, "The agent needs a login", Say("start the agent by itself once and log in there")),
+    row("unsupported", 1, 502, "The agent cannot do this", Say("choose one that it has, do without, or use an agent that can do it")),
+    row("not_taken", 1, 502, "The agent did not take a setting", Say("set it in the agent itself, or do without; `--permissions agent` claims nothing of it")),
+    row("cancelled", 130, 409, "It was cancelled", Say("what was said is kept; `rethread continue` takes it up again")),
+    // The server and the store.
+    row("too_many_requests", 1, 429, "Too many requests", SAID_THERE),
+    row("too_many_streams", 1, 429, "Too many event clients", SAID_THERE),
+    row("too_many_turns", 1, 429, "Too many agents are at work", SAID_THERE),
+    row("stopping", 1, 503, "The server is stopping", SAID_THERE),
+    row("store_locked", 1, 503, "Another process has been writing for long", Say("another process has been writing for long; try again when it has ended")),
+    row("store_read_only", 1, 503, "The store cannot be written to", Say("reading and searching work; to write, make the file and its folder writable")),
+    row("store_not_open", 1, 503, "The store cannot be opened", Say("check that the folder exists and that you may read and write it")),
+    row("not_a_store", 1, 503, "This file is not a store", Say("give another file with `--store sqlite:PATH`")),
+    row("store_newer", 1, 503, "A newer Rethread made the store", Say("use the newer rethread that made it; the store was not touched")),
+    row("store_damaged", 1, 500, "The store is damaged", Say("`rethread doctor` looks closer; `rethread restore` brings back a backup")),
+    row("storage_full", 1, 507, "No space is left for the store", Say("everything acknowledged is kept; free some space and try again")),
+];
+
+const fn row(name: &'static str, exit: u8, status: u16, title: &'static str, hint: Hint) -> Code {
+    Code { name, exit, status, title, hint }
+}
