@@ -12,6 +12,7 @@ use rethread_store::StoreUrl;
 
 use crate::commands;
 use crate::config::Config;
+use crate::diagnostics::{self, Output};
 use crate::error::Refused;
 use crate::output;
 use crate::workspace;
@@ -73,6 +74,7 @@ enum Command {
     Restore(commands::backup::Restore),
     Config(commands::config::Args),
     Doctor(commands::doctor::Args),
+    Logs(commands::logs::Args),
     Tour(commands::tour::Args),
     Completions(commands::manual::Completions),
     Man(commands::manual::Man),
@@ -156,6 +158,7 @@ impl Cli {
         let Self { store, json, command } = self;
         match command {
             Command::Config(args) => return args.run(json),
+            Command::Logs(args) => return args.run(json),
             Command::Completions(args) => return Ok(args.run()),
             Command::Man(args) => return args.run(),
             Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
@@ -164,6 +167,12 @@ impl Cli {
             _ => (),
         }
         let config = Config::load()?;
+        let redactor = config.redactor();
+        let output = match &command {
+            Command::Serve(args) => args.log(&config)?,
+            _ => Output::File,
+        };
+        diagnostics::start(output, redactor.clone())?;
         let url = config.store_url(store.as_deref())?;
         if let Command::Restore(args) = command {
             return args.run(&url, json);
@@ -181,7 +190,7 @@ impl Cli {
         let summariser = config.endpoint()?.map(crate::model::Model);
         let engine = Engine::new(rethread_store::open(&url).await?, Clock::Wall)
             .with_summariser(summariser.map(|one| Arc::new(one) as Arc<dyn Summariser>))
-            .with_redactor(config.redactor(), config.redact.at_rest)
+            .with_redactor(redactor, config.redact.at_rest)
             .with_workspace(workspace::find(&config));
         let app = App { engine, config, url, json };
         if !matches!(command, Command::Doctor(_)) {
@@ -255,6 +264,7 @@ impl Command {
             Self::Backup(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Config(_)
+            | Self::Logs(_)
             | Self::Mcp(_)
             | Self::Serve(_)
             | Self::Restore(_)

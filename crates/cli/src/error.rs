@@ -86,6 +86,7 @@ pub(crate) fn report(failure: &anyhow::Error, json: bool) -> ExitCode {
 pub(crate) fn tell(failure: &anyhow::Error, json: bool) -> u8 {
     let report = classify(failure);
     let message = format!("{failure:#}");
+    log(report.code, failure);
     if let Some(several) = failure.downcast_ref::<Several>() {
         let (code, hint) = (report.code, report.hint);
         let candidates = &several.candidates;
@@ -97,6 +98,16 @@ pub(crate) fn tell(failure: &anyhow::Error, json: bool) -> u8 {
         print(report.code, &message, report.hint.as_deref(), json);
     }
     report.exit
+}
+
+/// A fault of ours is always noted; anything else where nobody may be there to read it.
+fn log(code: &str, failure: &anyhow::Error) {
+    let error: &(dyn std::error::Error + 'static) = failure.as_ref();
+    if code == "internal" {
+        tracing::error!(error, code, "internal error");
+    } else if !output::is_error_terminal() {
+        tracing::warn!(error, code, "the command failed");
+    }
 }
 
 /// A command line that is not understood; help and version come this way too.

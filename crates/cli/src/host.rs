@@ -283,5 +283,6 @@ impl Program for Host {
 
     fn note(&self, text: &str) {
         output::note(format_args!("note: {text}"));
+        tracing::warn!(note = text, "note");
     }
 }

@@ -5,6 +5,7 @@ mod chat;
 mod cli;
 mod commands;
 mod config;
+mod diagnostics;
 mod error;
 mod host;
 mod model;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
     // A panic is our fault, and says so.
     std::panic::set_hook(Box::new(|panic| {
         output::note(format_args!("error: this is a bug in rethread: {panic}"));
+        tracing::error!(%panic, "panic");
+        diagnostics::flush();
         std::process::exit(error::OUR_FAULT.into());
     }));
     let mut builder = if cli.is_server() {
@@ -45,8 +48,10 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(cli.run());
     // A thread that waits for a line that nobody will type is not waited for.
     runtime.shutdown_background();
-    match outcome {
+    let code = match outcome {
         Ok(code) => code,
         Err(failure) => error::report(&failure, json),
-    }
+    };
+    diagnostics::flush();
+    code
 }

@@ -13,22 +13,7 @@ pub fn near<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<
 
 /// Whether one character is missing, too many or another, or two have changed places.
 pub fn is_slip(typed: &str, meant: &str) -> bool {
-    let (typed, meant): (Vec<char>, Vec<char>) = (typed.chars().collect(), meant.chars().collect());
-    let same = typed.iter().zip(&meant).take_while(|(one, other)| one == other).count();
-    let (typed, meant) = (&typed[same..], &meant[same..]);
-    match (typed, meant) {
-        ([], [_]) | ([_], []) => true,
-        ([one, typed @ ..], [other, meant @ ..]) => {
-            let is_swapped = typed.first() == Some(other)
-                && meant.first() == Some(one)
-                && typed.get(1..) == meant.get(1..);
-            typed == meant
-                || typed.iter().eq([*other].iter().chain(meant))
-                || meant.iter().eq([*one].iter().chain(typed))
-                || is_swapped
-        }
-        _ => false,
-    }
+    strsim::osa_distance(typed, meant) == 1
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Who may come in over the network: tokens, links that are good once, and what they are changed for.
 
-use std::io::Read;
-
 use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Role, Token, TokenId, check_name};
 use rethread_domain::id;
@@ -122,12 +120,14 @@ fn is_secret(text: &str) -> bool {
     digits.len() == 2 * BYTES && digits.bytes().all(is_digit)
 }
 
-/// A secret from the system's randomness.
 fn secret() -> Result<String> {
+    Ok(format!("{PREFIX}{}", random_digits()?))
+}
+
+/// 256 bits of the system's randomness, as hexadecimal digits.
+pub fn random_digits() -> Result<String> {
     let mut random = [0; BYTES];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut random))
+    getrandom::fill(&mut random)
         .map_err(|error| Error::Settings(format!("the system gives no randomness: {error}")))?;
-    let digits: Vec<String> = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{PREFIX}{}", digits.concat()))
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -14,9 +14,4 @@ impl Engine {
     pub async fn feed_head(&self) -> Result<u64> {
         Ok(self.store.feed_head().await?)
     }
-
-    /// A number that changes when anybody has written to the store: cheaper to look at than the feed.
-    pub async fn version(&self) -> Result<u64> {
-        Ok(self.store.version().await?)
-    }
 }

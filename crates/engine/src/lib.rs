@@ -5,6 +5,7 @@
 mod access;
 mod again;
 pub mod agents;
+mod changes;
 mod clock;
 mod code;
 pub mod entry;
@@ -13,6 +14,7 @@ pub mod exchange;
 mod feed;
 pub mod folders;
 mod idle;
+mod logged;
 mod prepare;
 pub mod program;
 mod pruning;
@@ -32,10 +34,12 @@ pub use rethread_store::{
 };
 use rethread_workspace::Workspace;
 
-pub use access::NewToken;
+pub use access::{NewToken, random_digits};
+pub use changes::Changes;
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use idle::Tidied;
+pub use logged::Logged;
 pub use pruning::{Pruned, Pruning};
 pub use recorder::{Recorder, Saved};
 pub use resume::{Context, ContextOptions, Preview};
@@ -53,6 +57,8 @@ pub struct Engine {
     pub(crate) workspace: Option<Arc<Workspace>>,
     /// What is to be said of folders.
     pub(crate) notes: Arc<Mutex<folders::Followed>>,
+    /// Tells all who wait in this process that the store has changed.
+    pub(crate) changed: Arc<changes::Signal>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -71,6 +77,7 @@ impl Engine {
             masks_at_rest: false,
             workspace: None,
             notes: Arc::default(),
+            changed: Arc::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use rethread_store::{
     self as store, Command, Health, ListFilter, Order, Repaired, Search, Span, Usage,
 };
 
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result};
 
 /// How long a deleted session can be brought back.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -23,7 +23,8 @@ const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many messages a search brings into the index at once, and how often: the rest has to wait for the next one.
 const CATCH: u32 = 500;
 const CATCHES: usize = 40;
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
+/// How often is checked that whoever drives a session still does.
+const CHECK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// What a look through the store gave.
 #[derive(Debug, Clone)]
@@ -161,6 +162,15 @@ impl Engine {
         self.sum_up(session).await
     }
 
+    /// The same at the end of work whose outcome does not depend on it. A session that somebody else has put away
+    /// meanwhile stays as it is.
+    pub async fn settle_if_fit(&self, id: SessionId, asked: Move) {
+        match self.settle_as(id, asked).await {
+            Err(Error::Refused(_)) => (),
+            outcome => drop(outcome.or_log("the status of a session could not be changed")),
+        }
+    }
+
     /// How conversations were opened so far: those of one user, or of all.
     pub async fn openings(&self, user: Option<&str>) -> Result<Vec<store::OpeningCount>> {
         Ok(self.store.openings(user).await?)
@@ -198,6 +208,7 @@ impl Engine {
         wanted: rethread_domain::Status,
     ) -> Result<Option<Session>> {
         let deadline = std::time::Instant::now() + ANSWER_WITHIN;
+        let mut changes = self.changes();
         while std::time::Instant::now() < deadline {
             let session = self.store.session(id).await?;
             if session.status == wanted {
@@ -207,7 +218,7 @@ impl Engine {
                 break;
             }
             // Whoever drives it may be a task of this very process.
-            tokio::time::sleep(LOOK_EVERY).await;
+            changes.within(CHECK_EVERY).await;
         }
         Ok(None)
     }

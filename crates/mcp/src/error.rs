@@ -72,7 +72,7 @@ impl From<Error> for Failure {
         if let Error::NotFound(given) = &error {
             return Self::no_session(given);
         }
-        let hint = hint(&error);
+        let hint = if error.code() == "internal" { logged(&error) } else { hint(&error) };
         let text = quote::safe(&error.to_string());
         let mut letters = text.chars();
         let first = letters.next().map(|first| first.to_uppercase().to_string());
@@ -89,6 +89,13 @@ impl From<Fault> for Failure {
             }
         }
     }
+}
+
+/// Notes a fault of ours with its causes, and says where.
+fn logged(error: &Error) -> String {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    tracing::error!(error = error as &dyn std::error::Error, fault = id, "internal error");
+    format!("`rethread logs {id}` shows the cause; {LOOK_CLOSER}")
 }
 
 fn hint(error: &Error) -> String {

@@ -9,7 +9,7 @@ use rethread_engine::agents::{
     Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
 };
 use rethread_engine::program::Choice;
-use rethread_engine::{Error, ListFilter};
+use rethread_engine::{Error, ListFilter, Logged as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,7 +17,8 @@ use serde_json::json;
 use crate::error::Failure;
 use crate::jobs::{Job, Outcome};
 use crate::restrict::Restriction;
-use crate::server::Office;
+use crate::server::{LEFT, Office};
+use crate::streams::BEHIND;
 use crate::views::{Invoked, OpeningView};
 use crate::watch::{Stop, Watch};
 
@@ -220,9 +221,9 @@ impl Run {
         };
         if self.is_new {
             // Nothing was said: nothing stays.
-            drop(self.office.engine.erase_if_empty(self.session.id).await);
+            self.office.engine.erase_if_empty(self.session.id).await.or_log(LEFT);
             if self.office.engine.session(self.session.id).await.is_err() {
-                drop(self.office.streams.forget(self.session.id));
+                self.office.streams.forget(self.session.id).or_log(LEFT);
             }
         }
         outcome
@@ -234,7 +235,7 @@ impl Run {
         let opening =
             office.engine.open_options(program, &self.session, &self.choice, Arc::new(Nobody));
         let (options, is_native) = Box::pin(opening).await?;
-        let log = office.streams.log(id).ok();
+        let log = office.streams.log(id).or_log("the log of a session cannot be written");
         let means = (office.engine.clock(), office.engine.redactor().clone());
         let cancel = self.job.cancelled.clone();
         let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log, cancel);
@@ -355,7 +356,7 @@ impl Run {
             }
             Err(failure) => ("failed".to_owned(), Some(failure.to_string())),
         };
-        drop(office.streams.sync(&office.engine, id).await);
+        office.streams.sync(&office.engine, id).await.or_log(BEHIND);
         if let Ok(session) = office.engine.session(id).await {
             let last = text.map(|text| cut_line(&office.clean(&text), 500));
             let more = json!({
@@ -364,7 +365,7 @@ impl Run {
                 "isSessionContinuation": !self.is_new,
                 "parentSessionId": session.parent,
             });
-            drop(office.streams.sum_up(&office.engine, &session, more));
+            office.streams.sum_up(&office.engine, &session, more).or_log(BEHIND);
         }
         let folder = office.streams.folder(id);
         let files =

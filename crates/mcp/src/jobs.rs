@@ -8,6 +8,7 @@ use rethread_engine::Engine;
 use rethread_engine::agents::Runner;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::error::Failure;
 use crate::views::Invoked;
@@ -113,11 +114,12 @@ impl Jobs {
         self.known().jobs.insert(job.handle.clone(), Arc::clone(job));
         self.running.send_modify(|running| *running += 1);
         let (jobs, job) = (Arc::clone(self), Arc::clone(job));
-        tokio::spawn(async move {
+        let run = async move {
             let outcome = Arc::new(run.await);
             job.phase.send_modify(|phase| phase.outcome = Some(outcome));
             jobs.ended(&job.handle);
-        });
+        };
+        tokio::spawn(run.in_current_span());
     }
 
     fn ended(&self, handle: &str) {

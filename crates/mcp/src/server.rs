@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rethread_domain::Session;
 use rethread_domain::session::Beginning;
-use rethread_engine::Engine;
 use rethread_engine::program::Program;
+use rethread_engine::{Engine, Logged as _};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
@@ -16,6 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tracing::Instrument as _;
 
 use crate::error::Failure;
 use crate::jobs::{Job, Jobs};
@@ -31,6 +32,9 @@ get_git_changes tell what came before.";
 
 /// How often is looked for sessions in which nothing is said any more.
 const TIDY_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// What is noted where a session in which nothing was said cannot be removed.
+pub(crate) const LEFT: &str = "an empty session could not be removed";
 
 /// What all clients of a process share.
 pub struct Office {
@@ -120,8 +124,7 @@ impl Office {
     pub(crate) async fn keep_tidy(&self) {
         loop {
             tokio::time::sleep(TIDY_EVERY).await;
-            // Whoever opens the store next tries again.
-            drop(self.engine.tidy(self.limits.idle).await);
+            self.engine.tidy(self.limits.idle).await.or_log("idle sessions could not be paused");
         }
     }
 
@@ -145,6 +148,7 @@ pub(crate) async fn asked_to_end() {
             _ = terminate.recv() => (),
             _ = tokio::signal::ctrl_c() => (),
         },
+        // Without either signal only the client ends it.
         Err(_) => drop(tokio::signal::ctrl_c().await),
     }
 }
@@ -196,7 +200,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::list().into_iter().find(|tool| tool.name == name)
+        tools::find(name).map(|known| known.tool.clone())
     }
 
     async fn call_tool(
@@ -205,8 +209,13 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.program.gather().await;
-        tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
+        let span = tracing::info_span!("call", tool = %request.name, call = %context.id);
+        let call = async {
+            tracing::debug!("call");
+            self.office.program.gather().await;
+            tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
+        };
+        call.instrument(span).await
     }
 
     async fn list_prompts(

@@ -32,6 +32,7 @@ pub async fn serve_stdio(office: Arc<Office>) -> std::io::Result<()> {
     });
     let served = async {
         match Server::new(Arc::clone(&office)).serve(transport).await {
+            // However it ended, nobody is left to be told.
             Ok(service) => drop(service.waiting().await),
             // A client that leaves before it has said anything.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
@@ -90,6 +91,7 @@ where
         loop {
             tokio::select! {
                 biased;
+                // It is sent whether or not somebody waits for it.
                 Some(answer) = self.refused.recv() => drop(tokio::spawn(self.inner.send(answer))),
                 message = self.inner.receive() => return message,
             }

@@ -8,13 +8,12 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rethread_domain::quote::safe;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::exchange::MessageView;
-use rethread_engine::{Engine, Order, Span};
+use rethread_engine::{Engine, Logged as _, Order, Span};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -23,8 +22,8 @@ const LOG: &str = "session.log";
 const SUMMARY: &str = "summary.json";
 /// Messages that are read at once.
 const PAGE: u32 = 500;
-/// How often is looked whether the request of a turn is stored.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// What is noted where they cannot be written: the store has everything.
+pub(crate) const BEHIND: &str = "the output stream of a session is behind";
 
 /// Where the folders are.
 #[derive(Debug, Clone)]
@@ -113,13 +112,14 @@ impl Streams {
         let (streams, engine) = (self.clone(), engine.clone());
         let before = engine.session(id).await.map_or(0, |session| session.last_seq);
         Following(tokio::spawn(async move {
+            let mut changes = engine.changes();
             while let Ok(now) = engine.session(id).await {
                 if now.last_seq > before {
                     // Where it cannot be written, the end of the turn tries again.
-                    drop(streams.sync(&engine, id).await);
+                    streams.sync(&engine, id).await.or_log(BEHIND);
                     return;
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                changes.next().await;
             }
         }))
     }
@@ -225,6 +225,7 @@ impl Log {
     /// Where it cannot be written, the session goes on: the store has it.
     pub(crate) fn line(&mut self, at: Timestamp, what: &str, text: &str) {
         let text = safe(text).trim_end().replace('\n', "\n    ");
-        drop(self.file.write_all(format!("[{at:.3}] {what}: {text}\n").as_bytes()));
+        let written = self.file.write_all(format!("[{at:.3}] {what}: {text}\n").as_bytes());
+        written.or_log(BEHIND);
     }
 }

@@ -274,7 +274,7 @@ impl Agent {
         let session = self.sessions.get(id).map(|session| lock(session));
         if let Some(turn) = session.as_ref().and_then(|session| session.turn.as_ref()) {
             // The turn may be over at this very moment.
-            let _ = turn.send(Signal::Cancel);
+            drop(turn.send(Signal::Cancel));
         }
     }
 

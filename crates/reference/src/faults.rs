@@ -49,7 +49,7 @@ pub(crate) fn at_start(flags: &Flags) -> Option<ExitCode> {
 
 /// Writes a line to standard error.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
 /// Ends the process in the middle of whatever it does.

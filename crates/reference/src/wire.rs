@@ -68,7 +68,7 @@ impl Wire {
     pub(crate) fn greet(&self) {
         let out = lock(&self.out);
         if out.noise {
-            let _ = write(&faults::NOISE.concat());
+            drop(write(&faults::NOISE.concat()));
         }
     }
 
@@ -138,7 +138,7 @@ impl Wire {
         let Some(id) = id.as_u64() else { return };
         if let Some(turn) = lock(&self.waiting).turns.remove(&id) {
             // The turn may have ended meanwhile.
-            let _ = turn.send(Signal::Reply(id, reply));
+            drop(turn.send(Signal::Reply(id, reply)));
         }
     }
 
@@ -175,7 +175,7 @@ impl Wire {
         bytes.extend_from_slice(if out.noise && out.frames % 2 == 1 { b"\r\n" } else { b"\n" });
         out.frames += 1;
         // When nobody listens any more, standard input ends too, and with it the agent.
-        let _ = write(&bytes);
+        drop(write(&bytes));
     }
 }
 

@@ -1,7 +1,6 @@
-//! What is true of every operation of the API, written into its document: problems, and that a token is needed.
+//! What is true of every operation of the API, written into its document: the problems that it may meet.
 
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -59,7 +58,6 @@ fn describe(operation: &mut Operation, problems: &[(String, String)]) {
             meaning(status).clone_into(&mut response.description);
         }
     }
-    operation.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
     for (status, text) in problems {
         let schema = RefOr::Ref(Ref::from_schema_name("Problem"));
         let content = ContentBuilder::new().schema(Some(schema)).build();

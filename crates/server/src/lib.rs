@@ -9,7 +9,6 @@ mod extract;
 mod forms;
 mod limit;
 mod live;
-mod log;
 mod metrics;
 mod patient;
 mod problem;
@@ -24,7 +23,6 @@ mod turns;
 mod views;
 mod work;
 
-pub use log::Log;
 pub use serve::Server;
 pub use settings::{Bounds, Settings};
 pub use tls::{TlsConfig, tls};

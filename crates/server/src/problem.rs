@@ -193,6 +193,9 @@ impl From<Error> for Problem {
             _ => "refused",
         };
         let detail = rethread_domain::quote::safe(&error.to_string());
+        if code == "internal" {
+            tracing::error!(error = &error as &dyn std::error::Error, "internal error");
+        }
         // What is wrong with the store in detail is for the log, not for callers.
         let detail =
             if code == "internal" { "the server failed; its log says more".into() } else { detail };

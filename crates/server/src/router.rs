@@ -1,25 +1,22 @@
 //! Puts the doors together: the API, the pages, what is around all of them.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::handler::Handler as _;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use futures::FutureExt;
-use serde_json::Map;
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa_axum::router::OpenApiRouter;
 
-use crate::access::{self, Who, login};
+use crate::access::{self, ADMIN, OPEN, READ, Routes, Who, login};
 use crate::dashboard;
 use crate::document;
-use crate::log::millis;
 use crate::metrics::{Route, Why};
 use crate::problem::{Code, Problem};
 use crate::routes::{agents, events, messages, operations, prompts, sessions, tokens};
@@ -35,9 +32,9 @@ pub(crate) const API: &str = "/api/v1";
 ))]
 struct Document;
 
-/// The API with the document that describes it.
-pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
-    let routes = OpenApiRouter::new()
+/// The API, with what each of its operations needs.
+pub(crate) fn api() -> Routes {
+    Routes::default()
         .merge(sessions::router())
         .merge(crate::routes::search::router())
         .merge(messages::router())
@@ -47,41 +44,46 @@ pub(crate) fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
         .merge(crate::routes::snapshots::router())
         .merge(events::router())
         .merge(tokens::router())
-        .merge(operations::router());
-    let whole: OpenApiRouter<App> =
-        OpenApiRouter::with_openapi(Document::openapi()).nest(API, routes);
-    let (paths, mut document) = whole.split_for_parts();
+        .merge(operations::router())
+        .below(API, Document::openapi())
+}
+
+/// The document that describes the API.
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    let (_, mut document, _) = api().split();
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     document::complete(&mut document);
-    (paths, document)
+    document
 }
 
 /// Everything that is answered.
 pub(crate) fn router(app: &App) -> Router {
-    let (api, document) = api();
-    let text: Arc<str> = crate::forms::text(&document).into();
-    let pages = dashboard::router();
+    let text: Arc<str> = crate::forms::text(&document()).into();
+    let log_in = login::log_in.layer(DefaultBodyLimit::max(login::LONGEST));
+    let described = move || std::future::ready(document_text(&text));
+    let (routes, _, table) = api()
+        .get(OPEN, "/healthz", operations::healthz)
+        .get(OPEN, "/readyz", operations::readyz)
+        .get(ADMIN, "/metrics", operations::metrics)
+        .post(OPEN, "/login", log_in)
+        .post(READ, "/logout", login::log_out)
+        .get(READ, "/api/v1/openapi.json", described)
+        .merge(dashboard::router())
+        .split();
     let bounds = &app.settings.bounds;
-    let plain = Router::new()
-        .route("/healthz", get(operations::healthz))
-        .route("/readyz", get(operations::readyz))
-        .route("/metrics", get(operations::metrics))
-        .route("/login", post(login::log_in).layer(DefaultBodyLimit::max(login::LONGEST)))
-        .route("/logout", post(login::log_out))
-        .route("/api/v1/openapi.json", get(move || std::future::ready(document_text(&text))));
-    Router::new()
-        .merge(api)
-        .merge(plain)
-        .merge(pages)
+    let gate = (Arc::clone(app), Arc::new(table));
+    routes
         .fallback(missing)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(bounds.body_bytes))
         .layer(middleware::from_fn(plain_bodies))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), access::admitted))
+        .layer(middleware::from_fn_with_state(gate, access::admitted))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::fenced))
+        .layer(CatchPanicLayer::custom(|_| fault().into_response()))
+        .layer(middleware::from_fn(traceable))
         .layer(middleware::from_fn(dashboard::shown))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observed))
         .layer(middleware::from_fn(access::sealed))
@@ -113,23 +115,48 @@ async fn plain_bodies(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Gives each request an id, a line in the log and a place in the counters. What panics is told as our fault, and
-/// nobody else notices.
-async fn observed(State(app): State<App>, request: Request, next: Next) -> Response {
+fn fault() -> Problem {
+    Problem::new("internal", "the server failed; its log says more")
+}
+
+/// The id of a request: in its answer, and on each line of the log that it leads to.
+#[derive(Debug, Clone)]
+struct RequestId(Arc<str>);
+
+/// Tells whoever is answered with a fault of ours under which id the log has its cause.
+async fn traceable(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let response = next.run(request).await;
+    let problem = response.extensions().get::<Problem>().filter(|one| one.code == "internal");
+    match (problem, id) {
+        (Some(problem), Some(RequestId(id))) => {
+            let told = problem.clone().hint(format!("look there for the request {id}"));
+            let who = response.extensions().get::<Who>().cloned();
+            let mut response = told.into_response();
+            if let Some(who) = who {
+                response.extensions_mut().insert(who);
+            }
+            response
+        }
+        _ => response,
+    }
+}
+
+/// Gives each request an id, a span, a line in the log and a place in the counters.
+async fn observed(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id: Arc<str> = uuid::Uuid::now_v7().simple().to_string().into();
+    let span = tracing::info_span!("request", request = &*id);
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = answered.unwrap_or_else(|_| {
-        Problem::new("internal", "the server failed; its log says more").into_response()
-    });
+    let mut response = next.run(request).instrument(span.clone()).await;
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-request-id", value);
     }
     let route = route.unwrap_or_else(|| "unknown".to_owned());
     count(&app, &method, &route, begun, &response);
-    note(&app, &id, &method, &route, begun, &response);
+    span.in_scope(|| note(&method, &route, begun, &response));
     response
 }
 
@@ -147,20 +174,19 @@ fn count(app: &App, method: &Method, route: &str, begun: Instant, response: &Res
     }
 }
 
-fn note(app: &App, id: &str, method: &Method, route: &str, begun: Instant, response: &Response) {
-    let mut line = Map::new();
-    line.insert("request".to_owned(), id.into());
-    line.insert("method".to_owned(), method.as_str().chars().take(20).collect::<String>().into());
-    line.insert("route".to_owned(), route.into());
-    line.insert("status".to_owned(), response.status().as_u16().into());
-    line.insert("ms".to_owned(), millis(begun).into());
-    if let Some(who) = response.extensions().get::<Who>() {
-        line.insert("user".to_owned(), who.user.clone().into());
-        line.insert("token".to_owned(), who.token.clone().into());
+/// Never a query, a body or a header: secrets come in those.
+fn note(method: &Method, route: &str, begun: Instant, response: &Response) {
+    let method: String = method.as_str().chars().take(20).collect();
+    let status = response.status().as_u16();
+    let ms = (begun.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+    let who = response.extensions().get::<Who>();
+    let user = who.map(|who| who.user.as_str());
+    let token = who.map(|who| who.token.as_str());
+    let code = response.extensions().get::<Code>().map(|Code(code)| *code);
+    if response.status() < StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::info!(method, route, status, ms, user, token, code, "request");
+    } else {
+        let detail = response.extensions().get::<Problem>().map(|problem| problem.detail.as_str());
+        tracing::error!(method, route, status, ms, user, token, code, detail, "failure");
     }
-    if let Some(Code(code)) = response.extensions().get::<Code>() {
-        line.insert("code".to_owned(), (*code).into());
-    }
-    let is_failure = response.status() >= StatusCode::INTERNAL_SERVER_ERROR;
-    app.log.line(if is_failure { "failure" } else { "request" }, line);
 }

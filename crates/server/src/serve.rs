@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rethread_engine::Engine;
 use rethread_engine::program::Program;
+use rethread_engine::{Engine, Logged as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -20,7 +20,6 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::limit::Seats;
-use crate::log::Log;
 use crate::metrics::Why;
 use crate::patient::{Patient, Upload};
 use crate::router::router;
@@ -39,7 +38,6 @@ pub struct Server {
     pub engine: Engine,
     pub program: Arc<dyn Program>,
     pub settings: Settings,
-    pub log: Log,
     pub tls: Option<Arc<ServerConfig>>,
 }
 
@@ -56,7 +54,7 @@ impl Server {
         listener: TcpListener,
         ended: impl Future<Output = ()> + Send,
     ) -> Result<(), rethread_engine::Error> {
-        let app = Shared::new(self.engine, self.program, self.settings, self.log);
+        let app = Shared::new(self.engine, self.program, self.settings);
         let app = app.map_err(|error| {
             rethread_engine::Error::Settings(format!("the system gives no threads: {error}"))
         })?;
@@ -91,7 +89,7 @@ impl Server {
             });
         }
         drop(listener);
-        app.log.event("stopping", &[]);
+        tracing::info!("stopping");
         app.stop.cancel();
         let drain = app.settings.bounds.drain;
         let turns = app.turns.stop();
@@ -100,8 +98,7 @@ impl Server {
         drop(tokio::time::timeout(drain, async { tokio::join!(open.wait(), turns) }).await);
         follows.abort();
         tidies.abort();
-        app.log.event("stopped", &[]);
-        app.log.flush();
+        tracing::info!("stopped");
         Ok(())
     }
 }
@@ -146,8 +143,7 @@ fn refuse(app: &App, stream: &TcpStream, is_tls: bool) {
 async fn tidy(app: App) {
     loop {
         tokio::time::sleep(TIDY_EVERY).await;
-        // Whoever opens the store next tries again.
-        drop(app.engine.tidy(app.settings.idle).await);
+        app.engine.tidy(app.settings.idle).await.or_log("idle sessions could not be paused");
         app.program.gather().await;
     }
 }
@@ -194,6 +190,7 @@ impl Connection {
             over = connection.as_mut() => drop(over),
             () = app.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
+                // Nor one that breaks off now.
                 drop(connection.await);
             }
         }

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Caller;
 use crate::limit::Limiter;
 use crate::live::Live;
-use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::ready::Readiness;
@@ -32,7 +31,6 @@ pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) workers: Workers,
     pub(crate) metrics: Metrics,
-    pub(crate) log: Log,
     pub(crate) ready: Readiness,
     /// Set when the server is to end: streams close, nothing new begins.
     pub(crate) stop: CancellationToken,
@@ -49,7 +47,6 @@ impl Shared {
         engine: Engine,
         program: Arc<dyn Program>,
         settings: Settings,
-        log: Log,
     ) -> std::io::Result<App> {
         let metrics = Metrics::new();
         let turns = Turns::new(engine.clone(), settings.bounds.turns);
@@ -66,7 +63,6 @@ impl Shared {
             limiter,
             workers,
             metrics,
-            log,
             ready: Readiness::default(),
             stop,
         }))

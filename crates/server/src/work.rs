@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use rethread_engine::Stop;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 use crate::live::stopping;
 
@@ -57,11 +58,12 @@ impl Workers {
         else {
             return stopping().into_response();
         };
-        let work = runtime.spawn(async move {
+        let work = async move {
             let answer = work.await;
             drop(place);
             answer
-        });
+        };
+        let work = runtime.spawn(work.in_current_span());
         match work.await {
             Ok(answer) => answer,
             Err(broken) if broken.is_panic() => resume_unwind(broken.into_panic()),

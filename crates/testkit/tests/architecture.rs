@@ -35,6 +35,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rust-stemmers", &["domain"]),
     ("aho-corasick", &["domain"]),
     ("pulldown-cmark", &["domain", "server"]),
+    ("anstyle", &["cli"]),
+    ("getrandom", &["engine"]),
+    ("strsim", &["domain"]),
     ("clap", &["cli", "reference"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
@@ -53,6 +56,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("schemars", &["mcp"]),
     ("axum", &["mcp", "server"]),
     ("hyper", &["server"]),
+    ("tower-http", &["server"]),
+    ("tracing-subscriber", &["cli"]),
     ("hyper-util", &["server"]),
     ("utoipa", &["server"]),
     ("utoipa-axum", &["server"]),
@@ -204,6 +209,43 @@ fn no_file_is_too_long_and_each_says_what_it_is_for() {
         }
         if !text.starts_with("//! ") {
             broken.push(format!("{}: it does not begin with a //! comment", shown(&path)));
+        }
+    }
+    expect_none(broken);
+}
+
+/// Whether a line throws away what a call gave: not a value that has a name, nor one that cannot be a failure.
+fn discards(line: &str) -> bool {
+    let Some((before, dropped)) = line.split_once("drop(") else { return false };
+    let is_call = dropped.trim_end_matches([';', ',', ' ']).trim_end_matches(')').contains('(');
+    let is_harmless = ["?)", ".insert(", ".pop()", ".take()", ".or_log("];
+    let is_own = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    is_call
+        && !dropped.starts_with('(')
+        && !is_own
+        && !is_harmless.iter().any(|one| dropped.contains(one))
+}
+
+#[test]
+fn whatever_is_discarded_says_why() {
+    let mut broken = Vec::new();
+    let is_product = |path: &str| {
+        path.contains("/src/")
+            && !["/tests", "/bench/", "/testkit/", "/reference/"].iter().any(|of| path.contains(of))
+    };
+    for path in sources().into_iter().filter(|path| is_product(&shown(path))) {
+        let text = fs::read_to_string(&path).unwrap();
+        let end = ["#[cfg(test)]", "#[test]"].iter().filter_map(|mark| text.find(mark)).min();
+        let product = &text[..end.unwrap_or(text.len())];
+        let lines: Vec<&str> = product.lines().map(str::trim).collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| discards(line)) {
+            let before = at.checked_sub(1).map_or("", |before| lines[before]);
+            if !line.contains("//") && !before.starts_with("//") && !discards(before) {
+                let (inside, number) = (shown(&path), at + 1);
+                broken.push(format!(
+                    "{inside}:{number}: handle it, log it, or say above why not: {line}"
+                ));
+            }
         }
     }
     expect_none(broken);

@@ -238,7 +238,7 @@ impl Directory {
         });
         if let Err(error) = written {
             // The first error is the one that matters.
-            let _ = fs::unlinkat(&self.handle, &*temporary, AtFlags::empty());
+            let _left_behind = fs::unlinkat(&self.handle, &*temporary, AtFlags::empty());
             return Err(error);
         }
         self.sync()?;

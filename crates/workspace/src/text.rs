@@ -43,6 +43,7 @@ pub fn replace(path: &Path, old: &str, new: &str) -> Result<(), Error> {
         fs::rename(&beside, &path)
     });
     if written.is_err() {
+        // What went wrong before is told.
         drop(fs::remove_file(&beside));
     }
     written
@@ -81,6 +82,7 @@ fn sweep(path: &Path) {
         let writer = writer.and_then(rustix::process::Pid::from_raw);
         let is_gone = |pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
         if writer.is_some_and(is_gone) {
+            // The next writer tries again.
             drop(fs::remove_file(entry.path()));
         }
     }

@@ -106,6 +106,7 @@ impl Asker for Person {
             output::note(format_args!("  {number}. {}", one_line(&option.name, 80)));
         }
         loop {
+            // Nobody may be there to see it.
             drop(write!(std::io::stderr(), "Number (Ctrl-C cancels the turn): "));
             IS_BEHIND.store(true, Ordering::SeqCst);
             let stopped = Arc::new(AtomicBool::new(false));

@@ -58,6 +58,6 @@ impl Lines {
 
     pub(super) fn want(&self) {
         // The thread is there as long as this is.
-        let _ = self.wanted.send(());
+        drop(self.wanted.send(()));
     }
 }

@@ -30,7 +30,7 @@ use crate::error::{self, Cancelled, NotRecorded};
 use crate::output;
 use crate::terminal::editor::Input;
 
-/// How often is looked for what other processes ask.
+/// How often is checked, whatever happens in the store, whether the person is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// An agent that takes longer to start is spoken of.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -128,6 +128,7 @@ impl Chat<'_> {
     async fn converse(&mut self, lines: &mut Lines) -> anyhow::Result<Left> {
         let quiet = Duration::try_from(self.app.config.idle()).unwrap_or(Duration::MAX);
         let mut until = Instant::now() + quiet;
+        let mut changes = self.app.engine.changes();
         lines.want();
         loop {
             tokio::select! {
@@ -145,7 +146,7 @@ impl Chat<'_> {
                     until = Instant::now() + quiet;
                     lines.want();
                 }
-                () = tokio::time::sleep(LOOK_EVERY) => match self.talk.asked().await? {
+                () = changes.within(LOOK_EVERY) => match self.talk.asked().await? {
                     Some(Asked::Prompt { no, prompt }) => {
                         self.answer_other(no, &prompt, lines).await?;
                         until = Instant::now() + quiet;

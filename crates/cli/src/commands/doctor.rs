@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rethread_domain::opening;
-use rethread_engine::Checked;
 use rethread_engine::folders::FolderHealth;
+use rethread_engine::{Checked, Logged as _};
 use rethread_store::{OpeningCount, Repaired};
 use serde_json::json;
 
@@ -52,7 +52,8 @@ impl Args {
             Repaired::default()
         };
         let checked = app.engine.check().await?;
-        let openings = app.engine.openings(None).await.unwrap_or_default();
+        let openings = app.engine.openings(None).await;
+        let openings = openings.or_log("openings cannot be counted").unwrap_or_default();
         if !checked.health.damage.is_empty() && self.repair {
             output::note(format_args!("The store is damaged: folders are left as they are."));
         }

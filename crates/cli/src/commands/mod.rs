@@ -12,6 +12,7 @@ pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod manual;
 pub(crate) mod mcp;
 pub(crate) mod prune;

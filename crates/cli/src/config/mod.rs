@@ -391,6 +391,11 @@ pub(crate) fn path() -> anyhow::Result<PathBuf> {
     Ok(base()?.config_dir().join("rethread").join("config.toml"))
 }
 
+/// How much is noted in the log, where somebody says so.
+pub(crate) fn log_filter() -> Option<String> {
+    variable("RETHREAD_LOG")
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the place")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -446,6 +451,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().context("the settings have no folder")?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let half = path.with_extension("toml.part");
+    // There is one only after a crash; one that stays in the way fails what follows.
     drop(std::fs::remove_file(&half));
     let mut file =
         std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&half)?;

@@ -10,6 +10,7 @@ use crate::error::BadInput;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Serve {
     addr: String,
+    pub(crate) log: String,
     pub(crate) login_hours: i64,
     pub(crate) requests_per_second: u32,
     pub(crate) max_body_bytes: usize,

@@ -6,6 +6,7 @@ pub(crate) mod time;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 
+use anstyle::Style;
 use rethread_domain::quote;
 
 /// Writes data. Whoever reads it may stop reading: that is no error.
@@ -44,14 +45,17 @@ pub(crate) fn try_write(bytes: &[u8]) -> std::io::Result<()> {
 /// Ends the program when nobody reads what it writes.
 fn stopped(error: &std::io::Error) {
     if error.kind() == std::io::ErrorKind::BrokenPipe {
+        crate::diagnostics::flush();
         std::process::exit(0);
     }
     note(format_args!("error: standard output: {error}"));
+    crate::diagnostics::flush();
     std::process::exit(1);
 }
 
-/// Talks to the user. If nobody listens there, there is nobody to tell.
+/// Talks to the user.
 pub(crate) fn note(text: fmt::Arguments<'_>) {
+    // If nobody listens there, there is nobody to tell.
     drop(writeln!(std::io::stderr(), "{text}"));
 }
 
@@ -71,14 +75,14 @@ pub(crate) fn shown(text: &str, raw: bool) -> String {
 
 /// Dim, on a terminal.
 pub(crate) fn dim(text: &str) -> String {
-    if std::io::stderr().is_terminal() {
-        format!("\u{1b}[2m{text}\u{1b}[0m")
-    } else {
-        text.to_owned()
-    }
+    styled(text, Style::new().dimmed(), is_error_terminal())
 }
 
 /// Bold, on a terminal.
 pub(crate) fn bold(text: &str) -> String {
-    if is_terminal() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    styled(text, Style::new().bold(), is_terminal())
+}
+
+fn styled(text: &str, style: Style, is_terminal: bool) -> String {
+    if is_terminal { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }

@@ -62,6 +62,7 @@ impl Drop for Restore {
         if std::thread::panicking() {
             return;
         }
+        // It is ours.
         drop(panic::take_hook());
         if let Some(before) = self.before.take().and_then(Arc::into_inner) {
             panic::set_hook(before);

@@ -48,6 +48,7 @@ mod fork;
 mod hostile_ids;
 mod json_errors;
 mod list;
+mod logs;
 mod long_texts;
 mod manual;
 mod mcp;

@@ -64,7 +64,7 @@ fn what_is_there_is_documented() {
 fn the_log_tells_no_secret() {
     let env = TestEnv::new();
     env.agent("ref", &[]);
-    let mut site = Site::within(env, &["--log", "on"]);
+    let mut site = Site::within(env, &["--log", "json"]);
     let cookie = site.cookie();
     let id = site.record("hush-title", &["hush-recorded"]);
     let other = site.token_for("bert", "write");

@@ -22,6 +22,7 @@ mod access;
 mod approval;
 mod asked;
 mod conformity;
+mod diagnostics;
 mod doors;
 mod events;
 mod flows;

@@ -129,6 +129,17 @@ fn a_role_allows_no_more_than_it_says() {
         }
     }
     assert!(refused > 30, "{refused}");
+    // The document says of each operation which role it needs, and it is the one that is asked for.
+    let document = site.get("/api/v1/openapi.json").is(200).json();
+    for route in routes::documented(&document) {
+        let operation = &document["paths"][&route.path][route.method.to_lowercase()];
+        let role = match (route.is_for_admins(), route.is_read()) {
+            (true, _) => "admin",
+            (_, true) => "read",
+            _ => "write",
+        };
+        assert_eq!(operation["security"], json!([{"token": [role]}]), "{route:?}");
+    }
     assert_eq!(site.get("/api/v1/sessions").json(), before);
 }
 

@@ -156,44 +156,24 @@ pub(crate) fn named() -> Vec<Route> {
     found
 }
 
+/// Each is added with what it needs, its path and its page: `.get(READ, "/usage", page)`.
 fn in_source(text: &str) -> Vec<Route> {
     let mut found = Vec::new();
-    for call in text.split(".route(").skip(1) {
-        let call = &call[..end(call)];
-        let Some(path) = call.trim_start().strip_prefix('"').and_then(|it| it.split('"').next())
-        else {
-            panic!("a route without its address: {call}")
-        };
-        for method in ["get", "post", "patch", "delete", "put"] {
-            if call.contains(&format!("{method}(")) {
-                let is_form = method != "get";
+    for method in ["get", "post"] {
+        for need in ["OPEN", "READ", "WRITE", "ADMIN", "STREAM"] {
+            for call in text.split(&format!(".{method}({need}, \"")).skip(1) {
+                let path = call.split('"').next().unwrap();
                 // More fields than one form has: what is unknown to a form is passed over.
                 let fields = "title=x&prompt=x&turn=x&question=1&option=1&reason=x&code=x&at=&issue=x&task=&from=&with=";
                 found.push(Route {
                     method: method.to_uppercase(),
                     path: path.to_owned(),
                     query: if path.ends_with("/compare") { "?from=1&to=2" } else { "" }.to_owned(),
-                    body: is_form.then(|| fields.to_owned()),
+                    body: (method == "post").then(|| fields.to_owned()),
                     kind: "application/x-www-form-urlencoded".to_owned(),
                 });
             }
         }
     }
     found
-}
-
-/// Where the call ends.
-fn end(text: &str) -> usize {
-    let mut depth = 1;
-    for (at, letter) in text.char_indices() {
-        depth += match letter {
-            '(' => 1,
-            ')' => -1,
-            _ => 0,
-        };
-        if depth == 0 {
-            return at;
-        }
-    }
-    text.len()
 }

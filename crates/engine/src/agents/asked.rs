@@ -1,14 +1,9 @@
 //! What other processes ask of whoever has a conversation open.
 
-use std::time::Duration;
-
 use rethread_domain::SessionId;
 use rethread_store::Command;
 
 use crate::Engine;
-
-/// How often is looked, during a turn, whether another process asks to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What another process asks of whoever talks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +28,12 @@ pub(super) async fn asked_to_leave(
     session: SessionId,
     after: u64,
 ) -> (u64, Command) {
+    let mut changes = engine.changes();
     while let Ok(asked) = engine.store.asked_since(session, after).await {
         if let Some(last) = asked.last() {
             return *last;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        changes.next().await;
     }
     // The turn itself will meet with what is wrong.
     std::future::pending().await

@@ -7,7 +7,7 @@ use rethread_store::Grant;
 
 use super::port::{Act, Choice, Deed, Desk, Opt, Question};
 use super::rules::Rules;
-use crate::Engine;
+use crate::{Engine, Logged as _};
 
 /// The longest question that is put to a person, in bytes: nobody reads more before they say yes.
 const MOST_ASKED: usize = 64 << 10;
@@ -110,7 +110,8 @@ impl Gate {
             allowed,
         };
         // Where it cannot be remembered, it is asked again.
-        drop(self.engine.store.grant(grant, self.engine.clock.now()).await);
+        let granted = self.engine.store.grant(grant, self.engine.clock.now()).await;
+        granted.or_log("a lasting answer could not be kept");
     }
 }
 

@@ -16,7 +16,7 @@ use super::replay::Seen;
 use super::rules::{Holds, Rules};
 use super::tell::Held;
 use crate::pruning::Pruning;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result};
 
 /// Which conversation to open, and how.
 #[derive(Clone)]
@@ -257,6 +257,11 @@ impl Opener<'_> {
 impl Engine {
     /// Starts the agent and opens the conversation. With `rejected`, which is the native session that was open, none
     /// is even tried.
+    #[tracing::instrument(
+        name = "opening",
+        skip_all,
+        fields(session = %options.session, conversation = options.conversation, agent = options.agent)
+    )]
     pub(super) async fn attach(
         &self,
         options: &OpenOptions,
@@ -286,14 +291,18 @@ impl Engine {
             is_gone: false,
         };
         let attached = opener.open(rejected).await;
+        if let Ok(attached) = &attached {
+            let Opening { how, why, ms, .. } = &attached.opening;
+            tracing::info!(how = how.as_str(), why, ms, "opened");
+        }
         if let Err(error) = &attached {
+            tracing::warn!(error = error as &dyn std::error::Error, "not opened");
             let append = Append {
                 facts: opener.failed(error),
                 at: Some(self.clock.now()),
                 ..Append::new(options.session, Vec::new())
             };
-            // What cannot be written down now is less than what went wrong before.
-            drop(self.store.append(append).await);
+            self.store.append(append).await.or_log("a failed opening could not be recorded");
         }
         attached
     }

@@ -9,6 +9,7 @@ use rethread_domain::SessionId;
 use rethread_domain::turn::Update;
 use rethread_store as store;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::OpenOptions;
@@ -17,10 +18,8 @@ use super::send::{Answer, Progress, replied};
 use super::talk::Talk;
 use crate::{Engine, Error, Result};
 
-/// How often we look whether another process has answered.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often, in looks, we check that this process still lives.
-const CHECK_EVERY: u32 = 25;
+/// How often we check that the process that is to answer still lives.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How often we look whether another process has left the conversation.
 const WAIT: Duration = Duration::from_millis(100);
 /// How long a turn that ran out of time has to end.
@@ -180,6 +179,7 @@ impl Talk {
             answer = &mut said => Ok(answer),
             stopped = stop => {
                 cancel.cancel();
+                // The turn notes its own end, and is settled by the next who opens it where that takes too long.
                 drop(tokio::time::timeout(PATIENCE, said).await);
                 Err(stopped)
             }
@@ -221,10 +221,10 @@ impl Engine {
     }
 
     async fn answered_elsewhere(&self, options: &OpenOptions, no: u64) -> Result<Option<Answer>> {
-        let (mut looks, mut was_taken) = (0, false);
+        let (mut changes, mut was_taken) = (self.changes(), false);
+        let mut checked = Instant::now();
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            looks += 1;
+            changes.within(CHECK_EVERY).await;
             match self.store.asked(no).await? {
                 store::Asked::Answered(reply) => {
                     self.store.withdraw(no).await?;
@@ -240,7 +240,8 @@ impl Engine {
                 store::Asked::Taken => was_taken = true,
                 store::Asked::Waiting => (),
             }
-            if looks % CHECK_EVERY == 0 {
+            if checked.elapsed() >= CHECK_EVERY {
+                checked = Instant::now();
                 // Where nobody drives it any more, the next look shows whether they had begun.
                 drop(self.store.drive(options.session, &options.conversation).await?);
             }

@@ -144,7 +144,33 @@ impl Talk {
     ///
     /// An agent that is gone is started again first. Whatever happens, the session stays resumable. A cancel sticks:
     /// before the request is written down nothing comes of it ([`Trouble::Cancelled`]), afterwards the turn is ended.
+    #[tracing::instrument(
+        name = "turn",
+        skip_all,
+        fields(
+            session = %self.options.session,
+            conversation = self.options.conversation,
+            agent = self.options.agent
+        )
+    )]
     pub async fn say(
+        &mut self,
+        prompt: &str,
+        cancel: &CancellationToken,
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<Answer> {
+        tracing::debug!("turn begun");
+        let answer = self.say_once(prompt, cancel, view).await;
+        match &answer {
+            Ok(Answer { stop, outcome, upto, .. }) => {
+                tracing::info!(stop, outcome, upto, "turn ended");
+            }
+            Err(error) => tracing::warn!(error = error as &dyn std::error::Error, "turn failed"),
+        }
+        answer
+    }
+
+    async fn say_once(
         &mut self,
         prompt: &str,
         cancel: &CancellationToken,

@@ -14,7 +14,7 @@ use rethread_workspace::{Card, FolderPath, Item, Line, Locked, Seen, Workspace};
 
 use super::compare::{Branch, Known};
 use super::{Followed, Place, lines, lock, unseen};
-use crate::{Engine, Result};
+use crate::{Engine, Logged as _, Result};
 
 impl Engine {
     /// Looks through the workspace. Folders that stand as we left them cost two looks at the disk each.
@@ -81,7 +81,7 @@ impl Engine {
         let Some(folder) = workspace.folder(&seen.path)? else { return Ok(()) };
         if seen.log.is_none() && seen.card.is_none() {
             // Whoever made it died before anything was in it. One that is about to be used is made again.
-            drop(workspace.discard(&seen.path));
+            workspace.discard(&seen.path).or_log("an empty session folder could not be removed");
             return Ok(());
         }
         let locked = lock(folder).await?;

@@ -28,8 +28,8 @@ use crate::{Engine, Error, Result};
 /// How long a claim lasts that nobody renews.
 const LEASE: Duration = Duration::from_secs(10);
 const RENEW_EVERY: Duration = Duration::from_secs(3);
-/// How often is looked whether others wrote events, and whether the plan was changed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the lease and the plan's file are looked at.
+const BEAT: Duration = Duration::from_millis(100);
 
 /// How often a claim is tried whose holder rests.
 const LOOKS: u32 = 50;
@@ -75,6 +75,7 @@ pub(super) struct Driver<'a> {
 impl Engine {
     /// Takes a workflow, ends what an earlier run left behind, does `first`, and runs it until it rests: paused,
     /// blocked or over.
+    #[tracing::instrument(name = "workflow", skip_all, fields(workflow = %id))]
     pub async fn drive_workflow(
         &self,
         id: WorkflowId,
@@ -82,12 +83,23 @@ impl Engine {
         crew: Arc<dyn Crew>,
         view: View<'_>,
     ) -> Result<Workflow> {
-        let mut driver = self.driver(id, crew, view).await?;
-        driver.recover().await?;
-        if let Some(first) = first {
-            driver.begin(first).await?;
+        tracing::info!("workflow runs");
+        let driven = async {
+            let mut driver = self.driver(id, crew, view).await?;
+            driver.recover().await?;
+            if let Some(first) = first {
+                driver.begin(first).await?;
+            }
+            driver.run().await
+        };
+        let driven = driven.await;
+        match &driven {
+            Ok(workflow) => tracing::info!(status = %workflow.status, "workflow rests"),
+            Err(error) => {
+                tracing::error!(error = error as &dyn std::error::Error, "workflow failed");
+            }
         }
-        driver.run().await
+        driven
     }
 
     /// Takes the snapshot of a workflow whose process is gone. Nothing of it is run.
@@ -133,7 +145,7 @@ impl Engine {
             if self.store.workflow(id).await?.status == Status::InProgress {
                 break;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(BEAT).await;
         }
         Err(Error::WorkflowBusy(id))
     }
@@ -164,8 +176,9 @@ impl Driver<'_> {
     }
 
     async fn run(mut self) -> Result<Workflow> {
-        // Beats on whatever else happens: an agent that never stops talking hides nobody's wish.
-        let mut beat = tokio::time::interval(LOOK_EVERY);
+        let mut changes = self.engine.changes();
+        // Beats on whatever else happens: an agent that never stops talking does not cost us the lease.
+        let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut kept = 0;
         loop {
@@ -189,9 +202,9 @@ impl Driver<'_> {
             tokio::select! {
                 Some(finished) = self.work.next() => self.finished(finished).await?,
                 Some(report) = self.reports.recv() => self.report(report).await?,
+                () = changes.next() => self.look().await?,
                 _ = beat.tick() => {
                     self.renew().await?;
-                    self.look().await?;
                     self.keep_plan().await?;
                 }
             }

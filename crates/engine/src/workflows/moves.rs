@@ -16,13 +16,12 @@ use super::notices::is_of_interest;
 use super::repository;
 use crate::agents::{Asker, Nobody};
 use crate::program::{Fault, Program};
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Logged as _, Result};
 
 /// How long a process in the background may take until it has written something.
 const BEGINS_WITHIN: Duration = Duration::from_secs(20);
-const LOOK_FOR_BEGINNING: Duration = Duration::from_millis(20);
-/// How often is looked whether the boundary of a pause is reached.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often is checked that whoever runs a workflow still does.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How long those who want to know are waited for at the end.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
@@ -157,11 +156,11 @@ impl Engine {
     ) -> std::result::Result<Workflow, Fault> {
         let before = self.workflow(id).await?.events;
         let mut ended = program.run_apart(id, first)?;
-        let begun = Instant::now();
+        let (begun, mut changes) = (Instant::now(), self.changes());
         loop {
             let fault = tokio::select! {
                 fault = &mut ended => Some(fault),
-                () = tokio::time::sleep(LOOK_FOR_BEGINNING) => None,
+                () = changes.within(CHECK_EVERY) => None,
             };
             let workflow = self.workflow(id).await?;
             if workflow.events > before || begun.elapsed() > BEGINS_WITHIN {
@@ -236,7 +235,7 @@ impl Engine {
         mut workflow: Workflow,
         wait: Duration,
     ) -> std::result::Result<Workflow, Fault> {
-        let (id, begun) = (workflow.id, Instant::now());
+        let (id, begun, mut changes) = (workflow.id, Instant::now(), self.changes());
         while workflow.status == Status::InProgress && begun.elapsed() < wait {
             if !self.is_workflow_driven(id).await? {
                 // Nobody is there to reach the boundary: it is reached.
@@ -246,7 +245,7 @@ impl Engine {
                 };
                 continue;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            changes.within(CHECK_EVERY).await;
             workflow = self.workflow(id).await?;
         }
         Ok(workflow)
@@ -289,7 +288,8 @@ impl Engine {
     /// set.
     pub async fn take_up_all(&self, program: &Arc<dyn Program>) {
         let Ok(user) = program.user() else { return };
-        let crashed = self.abandoned(Some(&user)).await.unwrap_or_default();
+        let crashed = self.abandoned(Some(&user)).await;
+        let crashed = crashed.or_log("abandoned workflows cannot be found").unwrap_or_default();
         for id in &crashed {
             let short = id.short();
             match self.take_up(program, *id).await {

@@ -12,7 +12,7 @@ use super::crew::Crew;
 use super::drive::Report;
 use super::usage::Watch;
 use crate::agents::Talk;
-use crate::{Engine, Result};
+use crate::{Engine, Logged as _, Result};
 
 /// A plan that cannot be used is asked for once more, with what is wrong.
 const TRIES: usize = 2;
@@ -40,7 +40,7 @@ impl Planning {
             _ = is_stopped => return Err("it was asked to stop".to_owned()),
         };
         let planned = self.plan(session, &mut talk).await;
-        drop(talk.end().await);
+        talk.end().await.or_log("a conversation was not ended in good order");
         planned
     }
 
@@ -96,6 +96,7 @@ impl Planning {
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
             let update = update.clone();
+            // Whoever drives is gone only when this is dropped, too.
             drop(reports.send(Report::Update { task: "plan".to_owned(), update }));
         };
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };

@@ -43,7 +43,7 @@ impl Driver<'_> {
             let kept = self.engine.session(session).await?;
             watch.turn_ended(Duration::ZERO, kept.counters.tokens);
             (events, _) = self.engine.extracted(session, &task.spec.id, self.crew.as_ref()).await?;
-            drop(self.engine.settle_as(session, Move::Pause).await);
+            self.engine.settle_if_fit(session, Move::Pause).await;
         }
         for event in events {
             self.note(event).await?;

@@ -19,7 +19,7 @@ use super::limit::limit_in;
 use super::port::Over;
 use super::usage::Watch;
 use crate::agents::{Answer, OpenOptions, Talk};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Logged as _};
 
 /// What an agent is told that goes on where another session was full.
 const GO_ON: &str = "The context of the session that this was said in was full before the task was done. Look at what \
@@ -86,12 +86,22 @@ impl Attempt {
     }
 
     /// Runs it to its end, whatever that is.
+    #[tracing::instrument(
+        name = "task",
+        skip_all,
+        fields(
+            workflow = %self.workflow.id,
+            task = self.task.spec.id,
+            attempt = self.number,
+            session = %self.session.id
+        )
+    )]
     pub(super) async fn run(mut self) -> Done {
+        tracing::info!("task begun");
         let outcome = self.work().await;
         let session = self.session.id;
         let asked = if outcome.is_ok() { Move::Complete } else { Move::Pause };
-        // A session that somebody else put away stays so.
-        drop(self.engine.settle_as(session, asked).await);
+        self.engine.settle_if_fit(session, asked).await;
         match self.engine.extracted(session, &self.task.spec.id, self.crew.as_ref()).await {
             Ok((events, note)) => {
                 for event in events {
@@ -103,7 +113,9 @@ impl Attempt {
             }
             Err(error) => self.report(Report::Note(error.to_string())),
         }
-        self.done(outcome)
+        let done = self.done(outcome);
+        tracing::info!(outcome = ?done.ended.outcome, "task ended");
+        done
     }
 
     fn done(self, outcome: Result<(), Stopped>) -> Done {
@@ -157,7 +169,7 @@ impl Attempt {
         let id = &self.task.spec.id;
         let prompt = brief::task_brief(&self.workflow, id, self.resumed.as_deref(), limits);
         let outcome = self.rounds(&mut talk, prompt).await;
-        drop(talk.end().await);
+        talk.end().await.or_log("a conversation was not ended in good order");
         outcome
     }
 
@@ -244,7 +256,7 @@ impl Attempt {
         let options = self.crew.options(&self.workflow.charter, &fork, &self.agent).await?;
         let left = std::mem::replace(talk, Talk::open(&self.engine, options).await?);
         left.end().await?;
-        drop(self.engine.settle_as(self.session.id, Move::Complete).await);
+        self.engine.settle_if_fit(self.session.id, Move::Complete).await;
         self.report(Report::Became(Event::TaskMoved {
             task: self.task.spec.id.clone(),
             attempt: self.number,
@@ -263,6 +275,7 @@ impl Attempt {
         let id = self.task.spec.id.clone();
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
+            // Whoever drives is gone only when this is dropped, too.
             drop(reports.send(Report::Update { task: id.clone(), update: update.clone() }));
         };
         let mut stop = self.stop.clone();

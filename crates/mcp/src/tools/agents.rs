@@ -100,7 +100,12 @@ impl Given {
     }
 }
 
-pub(super) fn list(office: &Office, _: NoArgs) -> Result<Agents, Failure> {
+#[expect(clippy::unused_async, reason = "all tools are called alike")]
+pub(super) async fn list(
+    office: &Office,
+    args: Result<NoArgs, Failure>,
+) -> Result<Agents, Failure> {
+    let NoArgs {} = args?;
     let agents = office.program.agents()?.into_iter().map(|agent| AgentView {
         name: agent.name,
         is_installed: agent.is_installed,

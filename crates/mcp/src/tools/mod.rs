@@ -6,8 +6,10 @@ mod snapshots;
 mod workflows;
 mod writing;
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -30,30 +32,59 @@ enum Effect {
     Acts,
 }
 
+/// Carries a tool out.
+type Run = for<'a> fn(
+    &'a Server,
+    JsonObject,
+    &'a RequestContext<RoleServer>,
+) -> BoxFuture<'a, Result<CallToolResult, Failure>>;
+
+/// A tool: what clients see of it, and what is done.
+pub(crate) struct Known {
+    pub(crate) tool: Tool,
+    run: Run,
+}
+
+/// What most tools do: read the arguments, ask the engine, give the answer.
+macro_rules! run {
+    ($handler:path) => {
+        |server, arguments, _| {
+            async move { answered(&server.office, $handler(&server.office, parsed(arguments)).await) }
+                .boxed()
+        }
+    };
+}
+
 fn tool<In: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
     description: &'static str,
     effect: Effect,
-) -> Tool {
+    run: Run,
+) -> Known {
     let annotations = ToolAnnotations::with_title(title)
         .read_only(matches!(effect, Effect::Reads))
         .destructive(matches!(effect, Effect::Acts))
         .open_world(matches!(effect, Effect::Acts));
-    Tool::new(name, description, schema::of::<In>()).with_title(title).with_annotations(annotations)
+    let tool = Tool::new(name, description, schema::of::<In>());
+    Known { tool: tool.with_title(title).with_annotations(annotations), run }
 }
 
-/// Every tool there is.
+/// Every tool there is. The one place where their names stand.
+static TOOLS: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let all = [about_agents(), about_sessions(), about_writing(), about_workflows()];
+    all.into_iter().flatten().chain(about_snapshots()).collect()
+});
+
 pub(crate) fn list() -> Vec<Tool> {
-    static TOOLS: OnceLock<Vec<Tool>> = OnceLock::new();
-    let all = || {
-        let sessions = [about_agents(), about_sessions(), about_writing()].concat();
-        [sessions, about_workflows(), about_snapshots()].concat()
-    };
-    TOOLS.get_or_init(all).clone()
+    TOOLS.iter().map(|known| known.tool.clone()).collect()
 }
 
-fn about_agents() -> Vec<Tool> {
+pub(crate) fn find(name: &str) -> Option<&'static Known> {
+    TOOLS.iter().find(|known| known.tool.name == name)
+}
+
+fn about_agents() -> Vec<Known> {
     use Effect::{Acts, Reads};
     vec![
         tool::<InvokeArgs>(
@@ -63,23 +94,26 @@ fn about_agents() -> Vec<Tool> {
              returns is what continueSessionId takes. Answers with the result, or after 45 seconds with a handle for \
              wait_for_agent.",
             Acts,
+            |server, arguments, context| agents::invoke(server, parsed(arguments), context).boxed(),
         ),
         tool::<agents::WaitArgs>(
             "wait_for_agent",
             "Wait for an agent",
             "Wait for an invocation that was still running, by its handle; with cancel, end its turn.",
             Acts,
+            |server, arguments, context| agents::wait(server, parsed(arguments), context).boxed(),
         ),
         tool::<agents::NoArgs>(
             "list_agents",
             "List agents",
             "The agents that can be invoked, and which of them are installed.",
             Reads,
+            run!(agents::list),
         ),
     ]
 }
 
-fn about_sessions() -> Vec<Tool> {
+fn about_sessions() -> Vec<Known> {
     use Effect::Reads;
     vec![
         tool::<sessions::ListArgs>(
@@ -87,12 +121,14 @@ fn about_sessions() -> Vec<Tool> {
             "List sessions",
             "The sessions of this project, the most recent first.",
             Reads,
+            run!(sessions::list),
         ),
         tool::<sessions::SearchArgs>(
             "search_sessions",
             "Search sessions",
             "Find what was said before, in messages, titles and summaries: \"what did we decide about the cookie?\"",
             Reads,
+            run!(sessions::search),
         ),
         tool::<sessions::GetArgs>(
             "get_session",
@@ -100,6 +136,7 @@ fn about_sessions() -> Vec<Tool> {
             "A session with its conversations and last messages. Reads further back with before, and a long message \
              piece by piece with seq and offset.",
             Reads,
+            run!(sessions::get),
         ),
         tool::<sessions::ResumeArgs>(
             "resume_session",
@@ -107,11 +144,12 @@ fn about_sessions() -> Vec<Tool> {
             "The context that it takes to go on with a session in this conversation, within a token limit. With the \
              next prompt, older messages that matter to it are brought in.",
             Reads,
+            run!(sessions::resume),
         ),
     ]
 }
 
-fn about_writing() -> Vec<Tool> {
+fn about_writing() -> Vec<Known> {
     use Effect::Adds;
     vec![
         tool::<writing::RecordArgs>(
@@ -119,29 +157,33 @@ fn about_writing() -> Vec<Tool> {
             "Record messages",
             "Write down what was said, in a new session or at the end of one. Durable when it returns.",
             Adds,
+            run!(writing::record),
         ),
         tool::<writing::SaveArgs>(
             "save_session",
             "Save a session",
             "Save and pause a session, optionally with a title; tells where it stopped and how to resume it.",
             Adds,
+            run!(writing::save),
         ),
         tool::<writing::SessionArgs>(
             "complete_session",
             "Complete a session",
             "Mark a session as completed.",
             Adds,
+            run!(writing::complete),
         ),
         tool::<writing::ForkArgs>(
             "fork_session",
             "Fork a session",
             "Start a new session that goes on from a message of another one. Neither changes the other.",
             Adds,
+            run!(writing::fork),
         ),
     ]
 }
 
-fn about_workflows() -> Vec<Tool> {
+fn about_workflows() -> Vec<Known> {
     use Effect::{Acts, Adds, Reads};
     vec![
         tool::<workflows::StartArgs>(
@@ -153,6 +195,7 @@ fn about_workflows() -> Vec<Tool> {
              the plan that nobody has approved, and plans that an agent writes, wait for a person. Started by an \
              agent that Rethread runs, it runs no longer than that agent, and can be resumed then.",
             Acts,
+            run!(workflows::start),
         ),
         tool::<workflows::StatusArgs>(
             "workflow_status",
@@ -161,6 +204,7 @@ fn about_workflows() -> Vec<Tool> {
              snapshots, tests and usage. Use it to follow one that you started, or to see which task of which workflow \
              you work on.",
             Reads,
+            run!(workflows::status),
         ),
         tool::<workflows::PauseArgs>(
             "pause_workflow",
@@ -169,6 +213,7 @@ fn about_workflows() -> Vec<Tool> {
              cleanly, for example because something has to be decided first. Waits up to 40 seconds; the status is \
              pausing where the task takes longer.",
             Adds,
+            run!(workflows::pause),
         ),
         tool::<workflows::ResumeArgs>(
             "resume_workflow",
@@ -177,11 +222,12 @@ fn about_workflows() -> Vec<Tool> {
              with another agent. Finished tasks are not run again. Says how the repository differs from the snapshot: \
              look at that before you rely on it.",
             Acts,
+            run!(workflows::resume),
         ),
     ]
 }
 
-fn about_snapshots() -> Vec<Tool> {
+fn about_snapshots() -> Vec<Known> {
     use Effect::Reads;
     vec![
         tool::<snapshots::SnapshotArgs>(
@@ -190,6 +236,7 @@ fn about_snapshots() -> Vec<Tool> {
             "All that was known when a workflow paused: tasks, decisions, errors, reviews, tests, git, usage. Use it \
              when you go on with work that others began.",
             Reads,
+            run!(snapshots::get),
         ),
         tool::<snapshots::PartArgs>(
             "get_decisions",
@@ -197,12 +244,14 @@ fn about_snapshots() -> Vec<Tool> {
             "What was decided in a workflow, and why. Ask before you choose an approach or a library that an earlier \
              task may have chosen already.",
             Reads,
+            run!(snapshots::decisions),
         ),
         tool::<snapshots::PartArgs>(
             "get_errors",
             "Show errors",
             "What went wrong in a workflow, and how it was solved. Ask when something fails: it may have failed before.",
             Reads,
+            run!(snapshots::errors),
         ),
         tool::<snapshots::PartArgs>(
             "get_reviewer_feedback",
@@ -210,12 +259,14 @@ fn about_snapshots() -> Vec<Tool> {
             "What reviewers said of the tasks of a workflow. Ask before you change reviewed work, and with onlyOpen for \
              what is still to be addressed.",
             Reads,
+            run!(snapshots::feedback),
         ),
         tool::<snapshots::SnapshotArgs>(
             "get_git_changes",
             "Show git changes",
             "Branch, commits and files that a workflow has changed, and how the repository differs from that now.",
             Reads,
+            run!(snapshots::changes),
         ),
     ]
 }
@@ -227,35 +278,11 @@ pub(crate) async fn call(
     arguments: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
-    let office = &server.office;
-    let outcome = match name {
-        "invoke_agent" => agents::invoke(server, parsed(arguments), context).await,
-        "wait_for_agent" => agents::wait(server, parsed(arguments), context).await,
-        "list_agents" => {
-            answered(office, parsed(arguments).and_then(|args| agents::list(office, args)))
-        }
-        "list_sessions" => answered(office, sessions::list(office, parsed(arguments)).await),
-        "search_sessions" => answered(office, sessions::search(office, parsed(arguments)).await),
-        "get_session" => answered(office, sessions::get(office, parsed(arguments)).await),
-        "resume_session" => answered(office, sessions::resume(office, parsed(arguments)).await),
-        "record_messages" => answered(office, writing::record(office, parsed(arguments)).await),
-        "save_session" => answered(office, writing::save(office, parsed(arguments)).await),
-        "complete_session" => answered(office, writing::complete(office, parsed(arguments)).await),
-        "fork_session" => answered(office, writing::fork(office, parsed(arguments)).await),
-        "start_workflow" => answered(office, workflows::start(office, parsed(arguments)).await),
-        "workflow_status" => answered(office, workflows::status(office, parsed(arguments)).await),
-        "pause_workflow" => answered(office, workflows::pause(office, parsed(arguments)).await),
-        "resume_workflow" => answered(office, workflows::resume(office, parsed(arguments)).await),
-        "get_snapshot" => answered(office, snapshots::get(office, parsed(arguments)).await),
-        "get_decisions" => answered(office, snapshots::decisions(office, parsed(arguments)).await),
-        "get_errors" => answered(office, snapshots::errors(office, parsed(arguments)).await),
-        "get_reviewer_feedback" => {
-            answered(office, snapshots::feedback(office, parsed(arguments)).await)
-        }
-        "get_git_changes" => answered(office, snapshots::changes(office, parsed(arguments)).await),
-        _ => return Err(ErrorData::invalid_params(format!("there is no tool {name:.60}"), None)),
+    let Some(known) = find(name) else {
+        return Err(ErrorData::invalid_params(format!("there is no tool {name:.60}"), None));
     };
-    Ok(outcome.unwrap_or_else(|failure| failure.clean(office).result()))
+    let outcome = (known.run)(server, arguments, context).await;
+    Ok(outcome.unwrap_or_else(|failure| failure.clean(&server.office).result()))
 }
 
 /// Arguments that do not fit are the caller's mistake, and told as such.

@@ -5,14 +5,15 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::session::{Move, Refusal};
-use rethread_engine::{Error, Recorder, Span, entry};
+use rethread_engine::{Error, Logged as _, Recorder, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
 use crate::prompts::RESUME;
-use crate::server::Office;
+use crate::server::{LEFT, Office};
+use crate::streams::BEHIND;
 use crate::views::SessionView;
 
 /// The most messages that one call records.
@@ -104,7 +105,7 @@ pub(super) async fn record(
     let recorded = write(office, &session, messages).await;
     if recorded.is_err() && is_new {
         // Nothing was said: nothing stays.
-        drop(office.engine.erase_if_empty(session.id).await);
+        office.engine.erase_if_empty(session.id).await.or_log(LEFT);
     }
     let seqs = recorded?;
     if let Some(title) = args.title.as_ref().filter(|_| !is_new) {
@@ -112,7 +113,7 @@ pub(super) async fn record(
     }
     if office.streams.has(session.id) {
         // A file that lags behind is brought up by the next invocation.
-        drop(office.streams.sync(&office.engine, session.id).await);
+        office.streams.sync(&office.engine, session.id).await.or_log(BEHIND);
     }
     let message_count = office.engine.session(session.id).await?.last_seq;
     Ok(Recorded { session_id: session.id.to_string(), seqs, message_count })
@@ -167,7 +168,7 @@ async fn write(
     let mut recorder = Recorder::open(&office.engine, session.id, office.limits.pruning).await?;
     let written = recorder.record(messages).await;
     // They are durable; summaries and index can follow later.
-    drop(recorder.finish().await);
+    recorder.finish().await.or_log("summaries and index of a session are behind");
     Ok(written?.iter().map(|one| one.seq).collect())
 }
 

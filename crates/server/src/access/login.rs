@@ -41,10 +41,10 @@ pub(crate) async fn log_in(
     let Form(login) = form.map_err(|rejection| unfit(&rejection))?;
     let lasts = app.settings.bounds.login;
     let Some((token, secret)) = app.engine.redeem(login.code.trim(), lasts).await? else {
-        app.log.event("login_refused", &[("address", &address)]);
+        tracing::warn!(address, "login_refused");
         return Ok(to("/login?refused", None));
     };
-    app.log.event("login", &[("user", &token.user), ("token", &token.id.to_string())]);
+    tracing::info!(user = token.user, token = %token.id, "login");
     Ok(to("/", Some(&cookie::set(&secret, lasts, &app.settings))))
 }
 
@@ -67,6 +67,6 @@ pub(crate) async fn log_out(State(app): State<App>, caller: Caller) -> Result<Re
         ));
     }
     app.engine.revoke(&caller.token.id).await?;
-    app.log.event("logout", &[("user", caller.user())]);
+    tracing::info!(user = caller.user(), "logout");
     Ok(to("/login?out", Some(&cookie::forget(&app.settings))))
 }

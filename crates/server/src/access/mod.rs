@@ -3,34 +3,32 @@
 mod cookie;
 mod fence;
 pub(crate) mod login;
+mod routes;
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use rethread_domain::access::{Pass, Role, Token};
-use rethread_engine::Stop;
+use rethread_engine::{Logged as _, Stop};
 
 use crate::extract::is_read;
 use crate::problem::Problem;
 use crate::state::App;
 
 pub(crate) use fence::{fenced, sealed};
-
-/// Paths that need no credential: whether it lives, and the way in.
-pub(crate) const OPEN: &[&str] = &["/healthz", "/readyz", "/login"];
-/// What the pages are made of holds no data; the login page needs it too.
-const ASSETS: &str = "/assets/";
+pub(crate) use routes::{ADMIN, OPEN, READ, Routes, STREAM, Table, WRITE};
 
 /// Whoever asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) token: Token,
     /// By which the token is looked up again, while a stream is open.
-    pub(crate) secret: std::sync::Arc<str>,
+    pub(crate) secret: Arc<str>,
 }
 
 impl Caller {
@@ -70,34 +68,18 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// What a request needs at least. One place decides.
-pub(crate) fn needed(method: &Method, path: &str) -> Role {
-    let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
-    // What is imported says whose it is.
-    let for_admins = ["/api/v1/tokens", "/api/v1/store", "/api/v1/import", "/metrics"];
-    if for_admins.into_iter().any(is_below) {
-        Role::Admin
-    } else if is_read(method) || is_below("/logout") {
-        Role::Read
-    } else {
-        Role::Write
-    }
-}
-
-/// Streams: they wait for what happens, and take no time.
-fn is_endless(path: &str) -> bool {
-    path == "/api/v1/events" || path.starts_with("/api/v1/turns/") && path.ends_with("/events")
-}
-
-pub(crate) fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || path.starts_with(ASSETS)
-}
-
 /// Lets in whoever has a valid credential whose role allows it, at a bounded pace.
-pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admitted(
+    State((app, table)): State<(App, Arc<Table>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path().to_owned();
     let address = address(&app, request.headers(), connected(&request));
-    if is_open(&path) {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    // Of what is not there nobody without a credential learns so.
+    let needs = routes::needed(&table, request.method(), route).unwrap_or(READ);
+    let Some(role) = needs.role else {
         // Whoever watches over the server is not told to come again.
         let is_health = path == "/healthz" || path == "/readyz";
         // Before anything of the body is read.
@@ -111,7 +93,7 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
             Err(problem) => problem.into_response(),
             Ok(()) => next.run(request).await,
         };
-    }
+    };
     let caller = match identify(&app, request.headers()).await {
         Ok(Some(caller)) => caller,
         Ok(None) => return stranger(&app, &request, &address, &path),
@@ -120,11 +102,10 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     if let Err(problem) = app.limiter.caller(&caller.token.id) {
         return problem.into_response();
     }
-    let needed = needed(request.method(), &path);
-    if caller.token.role < needed {
+    if caller.token.role < role {
         let what = format!(
             "this needs the role {}, the token has {}",
-            needed.as_str(),
+            role.as_str(),
             caller.token.role.as_str()
         );
         return Problem::new("forbidden", what).into_response();
@@ -140,7 +121,7 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     let stop = Stop::default();
     request.extensions_mut().insert(stop.clone());
     let work = next.run(request);
-    let mut response = if is_endless(&path) {
+    let mut response = if needs.is_stream {
         work.await
     } else {
         app.workers.run(&caller.token.user, &stop, work).await
@@ -151,7 +132,9 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     if app.engine.is_use_new(&caller.token) {
         // Nobody waits for the note.
         let (engine, id) = (app.engine.clone(), caller.token.id);
-        tokio::spawn(async move { engine.note_use(&id).await });
+        tokio::spawn(async move {
+            engine.note_use(&id).await.or_log("the use of a token could not be noted");
+        });
     }
     response
 }

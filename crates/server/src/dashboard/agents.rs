@@ -1,20 +1,18 @@
 //! The page about agents: which there are, and how conversations were opened in them.
 
 use askama::Template;
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 
 use super::frame::{self, Frame, Nav};
 use super::words;
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::problem::Problem;
 use crate::routes::agents::{AgentView, OpeningCount, counted, known};
 use crate::state::App;
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/agents", get(page)).route("/agents/part", get(part))
+pub(super) fn router() -> Routes {
+    Routes::default().get(READ, "/agents", page).get(READ, "/agents/part", part)
 }
 
 /// The ways into a conversation, the best first, with the colour of each and what it means.

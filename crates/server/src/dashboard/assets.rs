@@ -3,14 +3,12 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 
+use crate::access::{OPEN, Routes};
 use crate::extract::At;
 use crate::problem::Problem;
-use crate::state::App;
 
 struct Asset {
     path: String,
@@ -52,8 +50,8 @@ pub(super) fn icon() -> &'static str {
     &ICON.path
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/assets/{name}", get(serve))
+pub(super) fn router() -> Routes {
+    Routes::default().get(OPEN, "/assets/{name}", serve)
 }
 
 async fn serve(At(name): At<String>) -> Result<Response, Problem> {

@@ -1,17 +1,15 @@
 //! The way in: a code that works once.
 
 use askama::Template;
-use axum::Router;
 use axum::extract::RawQuery;
 use axum::response::Response;
-use axum::routing::get;
 
 use super::frame::{Frame, page};
+use crate::access::{OPEN, Routes};
 use crate::problem::Problem;
-use crate::state::App;
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/login", get(show))
+pub(super) fn router() -> Routes {
+    Routes::default().get(OPEN, "/login", show)
 }
 
 #[derive(Template)]

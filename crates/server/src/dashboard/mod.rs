@@ -13,14 +13,12 @@ mod trouble;
 mod usage;
 mod words;
 
-use axum::Router;
-
-use crate::state::App;
+use crate::access::Routes;
 
 pub(crate) use trouble::shown;
 
-pub(crate) fn router() -> Router<App> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::default()
         .merge(assets::router())
         .merge(login::router())
         .merge(reference::router())

@@ -1,19 +1,16 @@
 //! The API for readers: a page made from the same document that programs get.
 
 use askama::Template;
-use axum::Router;
 use axum::response::Response;
-use axum::routing::get;
 use serde_json::Value;
 
 use super::frame::{Frame, Nav, page};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::problem::Problem;
 use crate::router;
-use crate::state::App;
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/api/docs", get(reference))
+pub(super) fn router() -> Routes {
+    Routes::default().get(READ, "/api/docs", reference)
 }
 
 /// One thing that can be asked.
@@ -163,7 +160,7 @@ fn groups(document: &Value) -> Vec<Group> {
 }
 
 async fn reference(caller: Caller) -> Result<Response, Problem> {
-    let (_, document) = router::api();
+    let document = router::document();
     let document = serde_json::to_value(&document).unwrap_or_default();
     let problems = crate::problem::CODES.iter();
     let problems =
@@ -181,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_operation_of_the_document_is_told() {
-        let (_, document) = router::api();
+        let document = router::document();
         let document = serde_json::to_value(&document).unwrap();
         let told: usize = groups(&document).iter().map(|group| group.operations.len()).sum();
         let paths = document["paths"].as_object().unwrap();

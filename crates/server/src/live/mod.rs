@@ -23,8 +23,8 @@ pub(crate) use sse::stream as sse;
 pub(crate) use turn::follow as turn;
 pub(crate) use ws::upgrade as ws;
 
-/// How often is looked whether something happened, here or in another process.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How long to wait after the log could not be read.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How many events the ring holds.
 const RING: usize = 1_024;
 /// How many events are read from the log at once.
@@ -75,19 +75,19 @@ impl Live {
 impl Shared {
     /// Reads the log as it grows, until the server ends.
     pub(crate) async fn follow_log(self: App, mut upto: u64) {
-        let mut version = None;
+        let mut changes = self.engine.changes();
+        let mut is_behind = false;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => (),
+                () = changes.next() => (),
+                // A store that could not be read is looked at again.
+                () = tokio::time::sleep(AGAIN), if is_behind => (),
                 () = self.stop.cancelled() => return,
             }
-            // A store that cannot be read now is looked at again.
-            let Ok(now) = self.engine.version().await else { continue };
-            if version == Some(now) {
-                continue;
-            }
-            if let Some(read) = self.read_on(upto).await {
-                (upto, version) = (read, Some(now));
+            let read = self.read_on(upto).await;
+            is_behind = read.is_none();
+            if let Some(read) = read {
+                upto = read;
                 self.metrics.feed.set(read);
             }
         }

@@ -8,11 +8,10 @@ use jiff::tz::TimeZone;
 use rethread_engine::UsageFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ok;
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::extract::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -21,8 +20,11 @@ const TAG: &str = "agents";
 /// The longest time that usage is given for.
 const MOST_DAYS: i32 = 3_660;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(openings)).routes(routes!(usage))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(READ, routes!(openings))
+        .api(READ, routes!(usage))
 }
 
 #[derive(Debug, Serialize, ToSchema)]

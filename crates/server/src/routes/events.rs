@@ -7,17 +7,16 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::access::Caller;
+use crate::access::{Caller, Routes, STREAM};
 use crate::extract::Params;
 use crate::live;
 use crate::problem::Problem;
 use crate::state::App;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(events))
+pub(crate) fn router() -> Routes {
+    Routes::default().api(STREAM, routes!(events))
 }
 
 /// From where

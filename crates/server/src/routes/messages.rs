@@ -14,11 +14,11 @@ use rethread_engine::{Order, Recorder, Span, entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::UtoipaMethodRouterExt as _;
 use utoipa_axum::routes;
 
 use super::{json, ok, tagged};
-use crate::access::Caller;
+use crate::access::{ADMIN, Caller, READ, Routes, WRITE};
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params, body};
 use crate::limit::Seat;
@@ -37,10 +37,13 @@ const LOOKED_AT: Duration = Duration::from_millis(500);
 /// How many bytes of an export wait to be sent.
 const CHUNK: usize = 64 << 10;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list, append)).routes(routes!(purge)).merge(
-        OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(LONGEST_IMPORT)),
-    )
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(WRITE, routes!(append))
+        .api(WRITE, routes!(purge))
+        // What is imported says whose it is.
+        .api(ADMIN, routes!(import).layer(DefaultBodyLimit::max(LONGEST_IMPORT)))
 }
 
 /// Which messages
@@ -289,14 +292,19 @@ pub(super) async fn written(
     let seats = &app.limiter.exports;
     let seat = seats.take(caller.user()).ok_or_else(|| too_many("exports", seats.each()))?;
     let (to, mut from) = tokio::sync::mpsc::channel(4);
-    let engine = app.engine.clone();
+    let (engine, span) = (app.engine.clone(), tracing::Span::current());
     tokio::task::spawn_blocking(move || {
         let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
         // Not on tokio: there nobody may wait for a reader.
         match futures::executor::block_on(engine.export(id, format, secrets, &mut pipe)) {
             // The last part is shorter than the others; whoever is gone needs no end.
             Ok(_) => drop(pipe.flush()),
-            Err(error) => drop(to.blocking_send(Err(error))),
+            Err(error) => {
+                let told: &dyn std::error::Error = &error;
+                span.in_scope(|| tracing::error!(error = told, "an export broke off"));
+                // A reader who is gone needs no end.
+                drop(to.blocking_send(Err(error)));
+            }
         }
     });
     // What goes wrong at once is told as a problem.

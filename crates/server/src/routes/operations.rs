@@ -5,17 +5,16 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{json, ok};
-use crate::access::Caller;
+use crate::access::{ADMIN, Caller, Routes};
 use crate::problem::Problem;
 use crate::ready;
 use crate::state::App;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(store))
+pub(crate) fn router() -> Routes {
+    Routes::default().api(ADMIN, routes!(store))
 }
 
 #[derive(Debug, Serialize)]

@@ -9,12 +9,11 @@ use rethread_engine::agents::{TurnRequest, WhenBusy};
 use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::{json, ok};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes, STREAM, WRITE};
 use crate::extract::{At, Json, Key};
 use crate::live::{self, stopping};
 use crate::problem::Problem;
@@ -26,13 +25,13 @@ const TAG: &str = "turns";
 /// The longest prompt, in bytes.
 const LONGEST: usize = 1 << 20;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(send))
-        .routes(routes!(read))
-        .routes(routes!(follow))
-        .routes(routes!(answer))
-        .routes(routes!(cancel))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(WRITE, routes!(send))
+        .api(READ, routes!(read))
+        .api(STREAM, routes!(follow))
+        .api(WRITE, routes!(answer))
+        .api(WRITE, routes!(cancel))
 }
 
 /// What to say to whom

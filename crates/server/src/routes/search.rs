@@ -7,12 +7,11 @@ use rethread_domain::{Role, Status};
 use rethread_engine::Search;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ok;
 use super::sessions::{Status_, scope};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::cursor;
 use crate::extract::{Leaving, Params};
 use crate::problem::Problem;
@@ -21,8 +20,8 @@ use crate::views::{FoundView, HitView};
 
 const TAG: &str = "sessions";
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(search))
+pub(crate) fn router() -> Routes {
+    Routes::default().api(READ, routes!(search))
 }
 
 /// What to look for, and where

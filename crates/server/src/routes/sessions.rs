@@ -10,11 +10,10 @@ use rethread_engine::exchange::{Format, Secrets};
 use rethread_engine::{ContextOptions, ListFilter};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{json, ok, tagged};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes, WRITE};
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params};
 use crate::problem::Problem;
@@ -23,19 +22,21 @@ use crate::views::{ContextView, ConversationView, OpenedView, Page, SessionView,
 
 const TAG: &str = "sessions";
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list, create))
-        .routes(routes!(read, rename, delete))
-        .routes(routes!(context))
-        .routes(routes!(pause))
-        .routes(routes!(complete))
-        .routes(routes!(activate))
-        .routes(routes!(archive))
-        .routes(routes!(unarchive))
-        .routes(routes!(undelete))
-        .routes(routes!(fork))
-        .routes(routes!(export))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(WRITE, routes!(create))
+        .api(READ, routes!(read))
+        .api(WRITE, routes!(rename, delete))
+        .api(READ, routes!(context))
+        .api(WRITE, routes!(pause))
+        .api(WRITE, routes!(complete))
+        .api(WRITE, routes!(activate))
+        .api(WRITE, routes!(archive))
+        .api(WRITE, routes!(unarchive))
+        .api(WRITE, routes!(undelete))
+        .api(WRITE, routes!(fork))
+        .api(READ, routes!(export))
 }
 
 /// Which sessions

@@ -6,11 +6,10 @@ use rethread_domain::workflow::{Snapshot, SnapshotSum, Workflow};
 use rethread_engine::workflows::Comparison;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::ok;
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::extract::{At, Params};
 use crate::problem::Problem;
 use crate::state::App;
@@ -21,15 +20,15 @@ use crate::views::{Page, masked};
 
 const TAG: &str = "snapshots";
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(read))
-        .routes(routes!(decisions))
-        .routes(routes!(errors))
-        .routes(routes!(feedback))
-        .routes(routes!(changes))
-        .routes(routes!(compare))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(READ, routes!(read))
+        .api(READ, routes!(decisions))
+        .api(READ, routes!(errors))
+        .api(READ, routes!(feedback))
+        .api(READ, routes!(changes))
+        .api(READ, routes!(compare))
 }
 
 /// Snapshots of a workflow, the oldest first

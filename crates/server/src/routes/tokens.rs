@@ -8,19 +8,18 @@ use rethread_domain::access::{Pass, Role, Token, TokenId};
 use rethread_engine::NewToken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{json, ok};
-use crate::access::Caller;
+use crate::access::{ADMIN, Caller, Routes};
 use crate::extract::{At, Json};
 use crate::problem::Problem;
 use crate::state::App;
 
 const TAG: &str = "tokens";
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
+pub(crate) fn router() -> Routes {
+    Routes::default().api(ADMIN, routes!(list, create)).api(ADMIN, routes!(revoke))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -119,10 +118,7 @@ async fn create(
         parent: None,
     };
     let (token, secret) = app.engine.issue(new).await?;
-    app.log.event(
-        "token_made",
-        &[("token", &token.id.to_string()), ("by", &caller.token.id.to_string())],
-    );
+    tracing::info!(token = %token.id, by = %caller.token.id, "token_made");
     json(StatusCode::CREATED, &TokenView::of(token, Some(secret)))
 }
 
@@ -137,9 +133,6 @@ async fn revoke(
     let id: TokenId =
         id.parse().map_err(|_| Problem::new("bad_id", "this is not the id of a token"))?;
     let token = app.engine.revoke(&id).await?;
-    app.log.event(
-        "token_revoked",
-        &[("token", &id.to_string()), ("by", &caller.token.id.to_string())],
-    );
+    tracing::info!(token = %id, by = %caller.token.id, "token_revoked");
     ok(&TokenView::of(token, None))
 }

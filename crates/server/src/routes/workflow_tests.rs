@@ -9,7 +9,6 @@ use rethread_testkit::{TestProgram, TestStore};
 
 use super::workflows::{Paused, Resume, Started, ask_pause, begin, go_on};
 use crate::access::Caller;
-use crate::log::Log;
 use crate::settings::{Bounds, Settings};
 use crate::state::Shared;
 
@@ -37,7 +36,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
         message_bytes: 1 << 16,
         bounds: Bounds::default(),
     };
-    let app = Shared::new(engine.clone(), program.clone(), settings, Log::none()).unwrap();
+    let app = Shared::new(engine.clone(), program.clone(), settings).unwrap();
     let (name, user) = ("test".to_owned(), "anna".to_owned());
     let new =
         NewToken { name, role: Role::Write, user, pass: Pass::Token, lasts: None, parent: None };

@@ -14,12 +14,11 @@ use rethread_engine::workflows::{Order, Resuming};
 use rethread_engine::{Order as Direction, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answers::{Said, say};
 use super::{json, ok, sessions, tagged};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes, WRITE};
 use crate::cursor;
 use crate::extract::{At, Json, Key, Params};
 use crate::live::stopping;
@@ -36,18 +35,19 @@ const MOST_JOBS: u32 = 64;
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list, start))
-        .routes(routes!(read))
-        .routes(routes!(log))
-        .routes(routes!(pause))
-        .routes(routes!(resume))
-        .routes(routes!(cancel))
-        .routes(routes!(approve))
-        .routes(routes!(reject))
-        .routes(routes!(retry))
-        .routes(routes!(skip))
+pub(crate) fn router() -> Routes {
+    Routes::default()
+        .api(READ, routes!(list))
+        .api(WRITE, routes!(start))
+        .api(READ, routes!(read))
+        .api(READ, routes!(log))
+        .api(WRITE, routes!(pause))
+        .api(WRITE, routes!(resume))
+        .api(WRITE, routes!(cancel))
+        .api(WRITE, routes!(approve))
+        .api(WRITE, routes!(reject))
+        .api(WRITE, routes!(retry))
+        .api(WRITE, routes!(skip))
 }
 
 /// Which workflows

@@ -13,6 +13,7 @@ use rethread_domain::session::Move;
 use rethread_engine::Engine;
 use rethread_engine::agents::{Runner, TurnRequest};
 use tokio::sync::watch;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::metrics::Metrics;
@@ -104,11 +105,12 @@ impl Turns {
         }
         let slot = Slot::new(self, request.id, request.metrics.clone());
         let (turns, begun) = (Arc::clone(self), Arc::clone(&turn));
-        tokio::spawn(async move {
+        let run = async move {
             begun.run(&request, &turns.runner).await;
             turns.rest(&request.engine, begun.session).await;
             drop(slot);
-        });
+        };
+        tokio::spawn(run.in_current_span());
         Ok(turn)
     }
 
@@ -134,14 +136,14 @@ impl Turns {
             turn.cancel();
         }
         let mut count = self.running.subscribe();
+        // The sender is ours: it does not close.
         drop(count.wait_for(|running| *running == 0).await);
     }
 
     /// Pauses the session of a turn that ended because the server does.
     async fn rest(&self, engine: &Engine, session: SessionId) {
         if held(&self.known).is_stopping {
-            // One that somebody else has ended or deleted needs no pause.
-            drop(engine.settle_as(session, Move::Pause).await);
+            engine.settle_if_fit(session, Move::Pause).await;
         }
     }
 }

@@ -339,6 +339,7 @@ pub(super) fn sweep_locks(store: &Path) -> Result<()> {
 /// A session that is gone needs no locks.
 pub(super) fn forget_locks(store: &Path, no: i64) {
     for name in lock_names(store).iter().filter(|name| is_of(name, no)) {
+        // A file that stays does no harm.
         drop(std::fs::remove_file(lock_file(store, name)));
     }
 }
@@ -347,6 +348,7 @@ pub(super) fn forget_locks(store: &Path, no: i64) {
 pub(super) fn forget_workflow_locks(store: &Path, no: i64) {
     let of = format!("w{no}-");
     for name in lock_names(store).iter().filter(|name| name.starts_with(&of)) {
+        // A file that stays does no harm.
         drop(std::fs::remove_file(lock_file(store, name)));
     }
 }

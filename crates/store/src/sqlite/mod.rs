@@ -104,6 +104,7 @@ impl SqliteStore {
         let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.writer.get().is_none() {
             let writer = Writer::spawn(&self.path, self.file.clone())?;
+            // Nobody else sets it meanwhile.
             drop(self.writer.set(writer));
         }
         self.writer.get().ok_or_else(|| Error::Failed("the writer did not start".into()))

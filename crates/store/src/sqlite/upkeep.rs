@@ -220,6 +220,7 @@ fn sweep(connection: &Connection, no: i64) -> Result<()> {
 /// A consistent copy of an open store, in a file of its own that appears when it is whole.
 pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
     let half = beside(to, ".part");
+    // There is one only after a crash; one that stays in the way fails what follows.
     drop(fs::remove_file(&half));
     let copied = copy_into(source, &half).and_then(|()| {
         fs::File::open(&half)?.sync_all()?;
@@ -229,6 +230,7 @@ pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
         Ok(fs::File::open(folder)?.sync_all()?)
     });
     if copied.is_err() {
+        // What went wrong before is told.
         drop(fs::remove_file(&half));
     }
     copied
@@ -287,6 +289,7 @@ fn keep_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
             Ok(aside)
         }
         Err(error) => {
+            // What went wrong before is told.
             drop(fs::remove_file(&aside));
             Err(error)
         }

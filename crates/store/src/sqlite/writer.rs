@@ -95,6 +95,7 @@ impl Writer {
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         self.order(Order::Maintain(Box::new(move |connection| {
+            // The caller may have gone.
             drop(answer.send(job(connection)));
         })))?;
         answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?

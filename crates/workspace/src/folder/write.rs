@@ -67,7 +67,7 @@ impl Locked {
         let failed = |error| Error::from_io(&session.shown(LOG), Doing::Write, error);
         if let Err(error) = file.write_all(bytes) {
             // Where not all of it found room, none of it stays; otherwise the next append finds it torn.
-            let _ = file.set_len(from);
+            drop(file.set_len(from));
             return Err(failed(error));
         }
         if sync {

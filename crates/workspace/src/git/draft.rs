@@ -26,6 +26,7 @@ impl Draft {
     pub(super) fn put_back(self, ours: &str) {
         let Some(text) = self.text else { return };
         if fs::read(&self.file).is_ok_and(|now| now.starts_with(ours.as_bytes())) {
+            // Nothing depends on it.
             drop(fs::write(&self.file, text));
         }
     }

@@ -122,6 +122,7 @@ fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    // There is one only after a crash; one that stays in the way fails what follows.
     drop(std::fs::remove_file(file));
     let mut out = OpenOptions::new().create_new(true).write(true).mode(mode).open(file)?;
     out.write_all(text.as_bytes())?;

@@ -1,7 +1,7 @@
 //! The token that every request over HTTP needs: made at the first start, readable by its user alone.
 
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::config;
 use crate::error::BadInput;
 
 const FILE: &str = "mcp-token";
-/// 256 bits.
-const BYTES: usize = 32;
+/// The least number of characters that it has.
+const SHORTEST: usize = 64;
 
 /// The token, and the file that it is in.
 pub(super) fn open() -> anyhow::Result<(String, PathBuf)> {
@@ -27,10 +27,7 @@ fn make(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    let mut random = [0; BYTES];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let digits: Vec<String> = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = digits.concat();
+    let token = rethread_engine::random_digits()?;
     // Complete before it has its name: whoever starts at the same time reads all of it or makes it.
     let half = path.with_extension(std::process::id().to_string());
     let mut options = OpenOptions::new();
@@ -54,6 +51,6 @@ fn read(path: &Path) -> anyhow::Result<String> {
         return Err(unusable("can be read by others").into());
     }
     let token = std::fs::read_to_string(path)?.trim().to_owned();
-    let is_token = token.len() >= 2 * BYTES && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_token = token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic());
     if is_token { Ok(token) } else { Err(unusable("is not one").into()) }
 }

@@ -74,6 +74,7 @@ pub(super) fn addresses(url: &StoreUrl) -> Vec<String> {
 fn living(path: &Path) -> Option<(std::time::SystemTime, String)> {
     let file = std::fs::File::open(path).ok()?;
     if file.try_lock_shared().is_ok() {
+        // Whoever looks next tries again.
         drop(std::fs::remove_file(path));
         return None;
     }
@@ -119,6 +120,7 @@ fn inode(file: &std::fs::File) -> Option<u64> {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // One that stays is seen to be nobody's: it is not locked.
         drop(std::fs::remove_file(&self.path));
     }
 }

@@ -12,11 +12,13 @@ use jiff::SignedDuration;
 use rethread_domain::access::{Pass, Role};
 use rethread_engine::NewToken;
 use rethread_engine::program::Program;
-use rethread_server::{Bounds, Log, Server, Settings, tls};
+use rethread_server::{Bounds, Server, Settings, tls};
 use rethread_store::StoreUrl;
 
 use super::project;
 use crate::cli::App;
+use crate::config::Config;
+use crate::diagnostics::Output;
 use crate::error::BadInput;
 use crate::host::Host;
 use crate::{output, workspace};
@@ -55,8 +57,9 @@ pub(crate) struct Args {
     /// The folder that new sessions are about [default: the current one]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// Lines of JSON about requests: on or off [default: off at a terminal]
-    #[arg(long, value_name = "on|off")]
+    /// The log on standard error: as lines of JSON, as text for people, or off: then `rethread logs` has it [default:
+    /// text at a terminal, otherwise json]
+    #[arg(long, value_name = "json|text|off")]
     log: Option<String>,
 }
 
@@ -118,6 +121,7 @@ fn browse(link: &str) {
     let null = std::process::Stdio::null;
     let begun = command.arg(link).stdin(null()).stdout(null()).stderr(null()).spawn();
     match begun {
+        // It is waited for, so that it does not stay as a zombie.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
         Err(_) => output::note(format_args!("No browser was found; open this link: {link}")),
     }
@@ -136,9 +140,7 @@ impl Args {
         };
         let bound = listener.local_addr()?;
         // A request that fails is told to whoever asked; the others are served on.
-        std::panic::set_hook(Box::new(|panic| {
-            output::note(format_args!("error: this is a bug in rethread: {panic}"));
-        }));
+        std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panic")));
         let settings = self.settings(&app, bound, project, tls.is_some());
         let base = self.base(bound, tls.is_some());
         let _place = key::Place::write(&app.url, bound.port(), &base)?;
@@ -147,14 +149,13 @@ impl Args {
         self.greet(&app, &base).await?;
         output::note(format_args!("A token for programs is in {}", token.display()));
         let engine = app.engine.clone();
-        let logs = self.logs()?;
-        let log = if logs { Log::stderr()? } else { Log::none() };
+        let is_quiet = self.log(&app.config)? == Output::File;
         let program: Arc<dyn Program> = Arc::new(Host::new(app, GATHER_EVERY));
         let (beside, own) = (engine.clone(), Arc::clone(&program));
         tokio::spawn(async move { beside.take_up_all(&own).await });
-        let server = Server { engine, program, settings, log, tls };
+        let server = Server { engine, program, settings, tls };
         server.run(listener, asked_to_end()).await?;
-        if !logs {
+        if is_quiet {
             output::note(format_args!("Stopped."));
         }
         Ok(ExitCode::SUCCESS)
@@ -202,14 +203,17 @@ impl Args {
         Ok(())
     }
 
-    fn logs(&self) -> anyhow::Result<bool> {
-        match self.log.as_deref() {
-            None => Ok(!output::is_error_terminal()),
-            Some("on") => Ok(true),
-            Some("off") => Ok(false),
-            Some(other) => {
-                Err(BadInput::new(format!("--log cannot be {other:?}"), "on or off").into())
-            }
+    /// Where the log goes, and in which form.
+    pub(crate) fn log(&self, config: &Config) -> Result<Output, BadInput> {
+        match self.log.as_deref().unwrap_or(&config.serve.log) {
+            "auto" if output::is_error_terminal() => Ok(Output::Text),
+            "auto" | "json" => Ok(Output::Json),
+            "text" => Ok(Output::Text),
+            "off" => Ok(Output::File),
+            other => Err(BadInput::new(
+                format!("the log cannot be {other:?}"),
+                "give json, text or off, as --log or as the setting serve.log",
+            )),
         }
     }
 
@@ -320,6 +324,7 @@ async fn asked_to_end() {
             _ = terminate.recv() => (),
             _ = tokio::signal::ctrl_c() => (),
         },
+        // Where not even this one can be waited for, it ends.
         Err(_) => drop(tokio::signal::ctrl_c().await),
     }
 }

@@ -15,7 +15,7 @@ use crate::chat::Person;
 use crate::cli::App;
 use crate::output;
 
-/// How often is looked, while a limit is waited for, whether somebody did something else.
+/// How often the clock is looked at while a limit is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Run a workflow that was started elsewhere
@@ -132,17 +132,19 @@ pub(crate) async fn drive(
 
 /// Waits until a limit is lifted; `false` where the person does not want to, or somebody did something else with it.
 async fn wait(app: &App, workflow: &Workflow, until: jiff::Timestamp) -> anyhow::Result<bool> {
+    let mut changes = app.engine.changes();
     loop {
         let left = until.duration_since(app.engine.clock().now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
         tokio::select! {
-            () = tokio::time::sleep(left.min(LOOK_EVERY)) => (),
+            // The clock may be set meanwhile.
+            () = changes.within(left.min(LOOK_EVERY)) => (),
             _ = tokio::signal::ctrl_c() => return Ok(false),
         }
         if app.engine.workflow(workflow.id).await?.events != workflow.events {
             return Ok(false);
         }
-        if left <= LOOK_EVERY {
+        if until <= app.engine.clock().now() {
             return Ok(true);
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::workflow::{Event, EventRecord, Status, WorkflowId};
@@ -14,7 +13,6 @@ use super::{Which, told};
 use crate::cli::App;
 use crate::output::{self, time};
 
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Messages that are read at once.
 const PAGE: u32 = 100;
 
@@ -42,6 +40,7 @@ impl Args {
             is_bare: self.events,
             shown: BTreeMap::new(),
         };
+        let mut changes = app.engine.changes();
         loop {
             // Asked first: what is written until then is shown.
             let status = app.engine.workflow(id).await?.status;
@@ -50,7 +49,7 @@ impl Args {
                 return Ok(ExitCode::SUCCESS);
             }
             log.saying().await?;
-            tokio::time::sleep(LOOK_EVERY).await;
+            changes.next().await;
         }
     }
 }

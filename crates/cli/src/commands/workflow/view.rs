@@ -88,6 +88,7 @@ impl View {
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
+            // Nobody may be there to see it.
             drop(write!(std::io::stderr(), "\r\u{1b}[2K"));
         }
     }
@@ -115,6 +116,7 @@ impl View {
             text.push_str(&format!(" · USD {:.2}", self.cost));
         }
         let text: String = text.chars().take(LINE).collect();
+        // Nobody may be there to see it.
         drop(write!(std::io::stderr(), "{text}"));
         drop(std::io::stderr().flush());
         self.is_drawn = true;

@@ -56,7 +56,7 @@ impl Handle {
     pub(crate) fn print_above(&self, text: String) {
         if let Some(above) = &self.above {
             // The thread is there as long as this is.
-            let _ = above.send(text);
+            drop(above.send(text));
         }
     }
 

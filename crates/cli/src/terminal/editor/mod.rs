@@ -13,6 +13,7 @@ mod tests;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use rethread_engine::Logged as _;
 use rustix::termios::{self, OptionalActions};
 use rustyline::config::{BellStyle, Config};
 use rustyline::error::ReadlineError;
@@ -119,7 +120,7 @@ impl Terminal {
     /// the program ends.
     fn keep(&mut self, line: &str) -> io::Result<()> {
         if self.history.add(line) {
-            drop(self.history.save());
+            self.history.save().or_log("the history of what was typed could not be written");
             self.remember()?;
         }
         Ok(())
@@ -141,7 +142,8 @@ impl Terminal {
 fn restore_modes() -> io::Result<Restore> {
     let modes = termios::tcgetattr(io::stdin())?;
     Ok(Restore::on_drop(move |is_early| {
-        termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes).ok();
+        // The terminal may be gone.
+        let _gone = termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes);
         if is_early {
             let mut out = io::stdout();
             // No brackets round pasted text any more, and a line of its own for what is said next.

@@ -52,10 +52,12 @@ fn output() -> Option<Box<dyn Write>> {
     }
 }
 
-/// Leaves the terminal as it was. What fails here cannot be helped.
+/// Leaves the terminal as it was.
 fn leave() {
+    // What fails here cannot be helped.
     drop(disable_raw_mode());
     if let Some(mut out) = output() {
+        // Nor can this.
         drop(execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show));
     }
 }

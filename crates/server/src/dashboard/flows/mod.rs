@@ -11,21 +11,19 @@ mod speech;
 mod start;
 mod told;
 
-use axum::Router;
-use axum::routing::{get, post};
+use crate::access::{READ, Routes, WRITE};
 
-use crate::state::App;
-
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/workflows", get(list::page).post(act::start))
-        .route("/workflows/results", get(list::results))
-        .route("/workflows/{id}", get(show::page))
-        .route("/workflows/{id}/board", get(show::board))
-        .route("/workflows/{id}/log", get(show::log))
-        .route("/workflows/{id}/compare", get(compare::page))
-        .route("/workflows/{id}/snapshots/{snapshot}", get(snapshot::page))
-        .route("/workflows/{id}/pause", post(act::pause))
-        .route("/workflows/{id}/resume", post(act::resume))
-        .route("/workflows/{id}/{what}", post(act::say))
+pub(super) fn router() -> Routes {
+    Routes::default()
+        .get(READ, "/workflows", list::page)
+        .post(WRITE, "/workflows", act::start)
+        .get(READ, "/workflows/results", list::results)
+        .get(READ, "/workflows/{id}", show::page)
+        .get(READ, "/workflows/{id}/board", show::board)
+        .get(READ, "/workflows/{id}/log", show::log)
+        .get(READ, "/workflows/{id}/compare", compare::page)
+        .get(READ, "/workflows/{id}/snapshots/{snapshot}", snapshot::page)
+        .post(WRITE, "/workflows/{id}/pause", act::pause)
+        .post(WRITE, "/workflows/{id}/resume", act::resume)
+        .post(WRITE, "/workflows/{id}/{what}", act::say)
 }

@@ -7,23 +7,20 @@ mod send;
 mod show;
 mod speech;
 
-use axum::Router;
-use axum::routing::{get, post};
+use crate::access::{READ, Routes, WRITE};
 
-use crate::state::App;
-
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/", get(list::page))
-        .route("/search/results", get(list::results))
-        .route("/sessions/{id}", get(show::page))
-        .route("/sessions/{id}/head", get(show::head))
-        .route("/sessions/{id}/talk", get(show::talk))
-        .route("/sessions/{id}/questions", get(asks::questions))
-        .route("/sessions/{id}/answer", post(act::answer))
-        .route("/sessions/{id}/rename", post(act::rename))
-        .route("/sessions/{id}/fork", post(act::fork))
-        .route("/sessions/{id}/send", post(act::send))
-        .route("/sessions/{id}/cancel", post(act::cancel))
-        .route("/sessions/{id}/{what}", post(act::act))
+pub(super) fn router() -> Routes {
+    Routes::default()
+        .get(READ, "/", list::page)
+        .get(READ, "/search/results", list::results)
+        .get(READ, "/sessions/{id}", show::page)
+        .get(READ, "/sessions/{id}/head", show::head)
+        .get(READ, "/sessions/{id}/talk", show::talk)
+        .get(READ, "/sessions/{id}/questions", asks::questions)
+        .post(WRITE, "/sessions/{id}/answer", act::answer)
+        .post(WRITE, "/sessions/{id}/rename", act::rename)
+        .post(WRITE, "/sessions/{id}/fork", act::fork)
+        .post(WRITE, "/sessions/{id}/send", act::send)
+        .post(WRITE, "/sessions/{id}/cancel", act::cancel)
+        .post(WRITE, "/sessions/{id}/{what}", act::act)
 }

@@ -6,25 +6,23 @@ mod scale;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::frame::{self, Frame, Nav};
 use super::words::{self, some};
-use crate::access::Caller;
+use crate::access::{Caller, READ, Routes};
 use crate::extract::Params;
 use crate::problem::Problem;
 use crate::routes::agents::{Asked, UsageDay, UsageView, known, used};
 use crate::state::App;
 use plot::{Figure, Plot, Series, Shape};
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/usage", get(page)).route("/usage/part", get(part))
+pub(super) fn router() -> Routes {
+    Routes::default().get(READ, "/usage", page).get(READ, "/usage/part", part)
 }
 
 /// How many names have a colour of their own; the others share one.

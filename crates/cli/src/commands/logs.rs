@@ -1,0 +1,91 @@
+//! `rethread logs`
+
+use std::collections::VecDeque;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tracing::Level;
+
+use crate::diagnostics::{self, Reader};
+use crate::output;
+
+/// How often the file is looked at while it is followed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Show what Rethread noted while nobody watched: background workflows, hooks, agents' MCP servers, failures
+///
+/// Every process that has no log of its own writes to one file in the data folder, which is bounded. The environment
+/// variable RETHREAD_LOG says how much is noted: error, warn, info (the default), debug, trace or off, also for single
+/// modules: RETHREAD_LOG=warn,rethread_engine=debug.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only lines with this id: of a request, a session, a workflow, a task, a process
+    id: Option<String>,
+    /// Go on with what is added
+    #[arg(long, short)]
+    follow: bool,
+    /// Only lines that are at least so severe: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "trace")]
+    level: Level,
+    /// Only the last so many lines
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200)]
+    lines: usize,
+}
+
+impl Args {
+    pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
+        let mut reader = Reader::new(diagnostics::folder()?);
+        let mut last = VecDeque::new();
+        let mut keep = |line: &str| {
+            if let Some(line) = self.wanted(line) {
+                last.push_back(line);
+                if last.len() > self.lines {
+                    last.pop_front();
+                }
+            }
+        };
+        reader.older(&mut keep)?;
+        reader.newer(&mut keep)?;
+        if last.is_empty() && !self.follow && !json {
+            output::note(format_args!("Nothing was noted."));
+        }
+        last.iter().for_each(|line| show(line, json));
+        while self.follow {
+            std::thread::sleep(LOOK_EVERY);
+            reader.newer(&mut |line| {
+                if let Some(line) = self.wanted(line) {
+                    show(&line, json);
+                }
+            })?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The line, if it is to be shown. What is not a line of ours, or only a part of one, is not.
+    fn wanted(&self, line: &str) -> Option<Map<String, Value>> {
+        let line: Map<String, Value> = serde_json::from_str(line).ok()?;
+        let level: Level = line.get("level")?.as_str()?.parse().ok()?;
+        // The less severe a level is, the greater it is.
+        let is_wanted = level <= self.level && self.id.as_deref().is_none_or(|id| has(&line, id));
+        is_wanted.then_some(line)
+    }
+}
+
+/// Whether one of the fields is this id, or begins with it.
+fn has(line: &Map<String, Value>, id: &str) -> bool {
+    line.iter().filter(|(name, _)| !["at", "level", "event"].contains(&name.as_str())).any(
+        |(_, value)| match value {
+            Value::String(text) => text.starts_with(id),
+            other => other.to_string() == id,
+        },
+    )
+}
+
+fn show(line: &Map<String, Value>, json: bool) {
+    if json {
+        output::json_line(line);
+    } else {
+        output::data(&(diagnostics::text(line, output::is_terminal()) + "\n"));
+    }
+}
