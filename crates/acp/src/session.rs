@@ -370,7 +370,7 @@ impl Opening<'_> {
         // Quiet is what follows the answer.
         session.settling = session.settling.map(|_| Instant::now());
         match std::mem::take(&mut session.phase) {
-            Phase::Opening(replay) => replay.finish(),
+            Phase::Opening(replay) => replay.told(),
             _ => Replayed::default(),
         }
     }
@@ -453,7 +453,7 @@ impl Replay {
         }
     }
 
-    fn finish(self) -> Replayed {
+    fn told(self) -> Replayed {
         Replayed { updates: self.updates, said: self.said.into() }
     }
 }

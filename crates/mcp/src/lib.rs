@@ -7,6 +7,7 @@
 
 mod bounded;
 mod error;
+mod flows;
 mod http;
 mod id;
 mod invoke;
@@ -23,7 +24,6 @@ mod streams;
 mod tools;
 mod views;
 mod watch;
-mod workflows;
 
 pub use error::Failure;
 pub use http::{HttpOptions, serve_http};

@@ -89,7 +89,7 @@ impl Watch {
     }
 
     pub(crate) fn opened(&mut self, opening: &Opening) {
-        let told = opening.describe();
+        let told = opening.told();
         self.note("OPENED", &told);
         self.now = told;
     }

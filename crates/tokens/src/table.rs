@@ -2,8 +2,7 @@
 
 use crate::hash;
 
-/// How many tokens there are.
-const COUNT: usize = 199_998;
+include!(concat!(env!("OUT_DIR"), "/count.rs"));
 
 static BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bytes"));
 static STARTS: &[u8; 4 * (COUNT + 1)] = include_bytes!(concat!(env!("OUT_DIR"), "/starts"));

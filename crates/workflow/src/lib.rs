@@ -6,7 +6,6 @@
 
 pub mod brief;
 mod decide;
-mod describe;
 mod due;
 mod event;
 pub mod extract;
@@ -21,6 +20,7 @@ mod status;
 mod task;
 #[cfg(test)]
 mod tests;
+mod told;
 pub mod verdict;
 
 pub use brief::BriefLimits;

@@ -61,7 +61,7 @@ impl View {
     }
 
     pub(crate) fn opened(&mut self, opening: &Opening) {
-        self.note(&opening.describe());
+        self.note(&opening.told());
     }
 
     /// A line of ours, dim on a terminal.

@@ -135,14 +135,14 @@ fn resuming_never_shortens_anything() {
                 1 => world.invoke(&mut dice, "die"),
                 2 => world.invoke(&mut dice, "tool: ls"),
                 3 => {
-                    world.mcp.take().map(Mcp::end);
+                    let _ = world.mcp.take().map(Mcp::end);
                 }
                 _ => world.invoke(&mut dice, &format!("say: step {step}")),
             }
             world.check(&format!("seed {seed:#x}, step {step}"));
         }
         assert!(!world.seen.is_empty());
-        world.mcp.take().map(Mcp::end);
+        let _ = world.mcp.take().map(Mcp::end);
         world.env.assert_sound();
     }
 }

@@ -31,7 +31,7 @@ async fn leave_turn(store: &dyn Store, session: SessionId) {
         agent: "anna".into(),
         model: None,
         request: 0,
-        watermark: None,
+        holding: None,
         keeps_request: None,
     };
     let append =

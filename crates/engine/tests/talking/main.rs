@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
 mod histories;
+mod holding;
 mod idle;
 mod natively;
 mod opening;
@@ -12,5 +13,4 @@ mod summaries;
 mod telling;
 mod turns;
 mod watched;
-mod watermarks;
 mod world;

@@ -331,7 +331,7 @@ async fn fork(
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ContextParams {
+pub(crate) struct Told {
     /// The finished text never has more
     #[param(minimum = 1, maximum = 1_000_000)]
     tokens: Option<u32>,
@@ -346,13 +346,13 @@ pub(crate) struct ContextParams {
 }
 
 /// The context that goes back in
-#[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), ContextParams),
+#[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), Told),
     responses((status = 200, body = Context)))]
 async fn context(
     State(app): State<App>,
     caller: Caller,
     At(id): At<String>,
-    Params(told): Params<ContextParams>,
+    Params(told): Params<Told>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let mut limits = app.settings.context;

@@ -10,7 +10,7 @@ use rethread_store::Span;
 use rethread_workflow::{Event, EventRecord, Status, Workflow, WorkflowId};
 use serde_json::json;
 
-use super::{Which, render};
+use super::{Which, told};
 use crate::cli::App;
 use crate::output::{self, time};
 
@@ -97,7 +97,7 @@ impl Log<'_> {
     fn event(&self, record: &EventRecord) {
         if self.app.json {
             output::json_line(record);
-        } else if let Some(line) = render::event(&record.event) {
+        } else if let Some(line) = told::event(&record.event) {
             output::data(&format!("{} {line}\n", time::minute(record.at)));
         }
     }

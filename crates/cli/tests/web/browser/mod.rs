@@ -5,6 +5,7 @@ pub(crate) mod world;
 
 mod asked;
 mod door;
+mod flows;
 mod hostile;
 mod hostile_parts;
 mod live;
@@ -15,7 +16,6 @@ mod sessions;
 mod strangers;
 mod tabs;
 mod walk;
-mod workflow_pages;
 mod workflows;
 
 use crate::site::Site;
