@@ -49,7 +49,6 @@ fn main() {
     let (blocks, classes) = classes();
     write(&out.join("blocks"), &blocks);
     write(&out.join("classes"), &classes);
-    fs::write(out.join("count.rs"), format!("const COUNT: usize = {};", tokens.len())).unwrap();
 }
 
 fn write(path: &Path, bytes: &[u8]) {

@@ -53,7 +53,7 @@ impl RpcError {
     }
 
     /// Message and the texts among the data, for a reader.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let mut told = self.message.clone();
         let mut add = |more: String| {
             if !more.is_empty() && !told.contains(&more) {
@@ -74,7 +74,7 @@ impl RpcError {
 
 /// What follows from an error that `method` was answered with.
 pub(crate) fn classify(method: &str, error: &RpcError, quirks: Quirks) -> Trouble {
-    let told = error.told();
+    let told = error.describe();
     let words = format!("{} {}", error.message, error.data).to_lowercase();
     if error.code == CANCELLED {
         return Trouble::Cancelled;
@@ -321,7 +321,7 @@ mod tests {
         ("session/load", -32603, "Internal error", "", "refused"),
         ("session/prompt", -32603, "model not found: gpt-9", "", "refused"),
         ("session/prompt", -32002, "Resource not found", r#"{"uri":"file:///a.txt"}"#, "refused"),
-        ("session/prompt", -32603, "Rate limit reached", r#"{"status":429}"#, "refused"),
+        ("session/prompt", -32603, "Rate limit reached", r#"{"status":429}"#, "usage_limit"),
         ("session/set_config_option", -32602, "Invalid value for session option", "", "refused"),
         ("session/set_mode", -32602, "Mode not found in session", "", "refused"),
         ("session/new", -32002, "Resource not found", "", "refused"),
@@ -393,6 +393,6 @@ mod tests {
         assert_eq!(RpcError::parse(r#"{"code":"x","message":5}"#), RpcError::default());
         assert_eq!(RpcError::parse(r#"{"code":-1.0,"data":null}"#).code, -1);
         let shown = RpcError::parse(r#"{"code":1,"message":"a\u001b[31m","data":{"details":"b"}}"#);
-        assert_eq!(shown.told(), "a\u{241b}1b;[31m: b");
+        assert_eq!(shown.describe(), "a\u{241b}1b;[31m: b");
     }
 }

@@ -139,7 +139,7 @@ impl AcpAgent {
         let errors = lock(&self.errors.tail).text(SHOWN_ERRORS);
         let (errors, noise) = (quote::safe(errors.trim()), self.peer.noise());
         let said = [errors, noise].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();
-        let status = process::told(self.process.status());
+        let status = process::describe_exit(self.process.status());
         Trouble::Ended { status, stderr: said.join("\n[and on its output:] ") }
     }
 

@@ -3,7 +3,7 @@
 //! The connection of the SDK is not used for this, only its message types: by contract, it keeps what arrives in
 //! queues without a bound, so an agent that talks faster than we write down fills the memory. To hold the agent back
 //! in front of it, each line would have to be understood before the SDK sees it. Here the reader itself hands updates
-//! on and waits while nobody takes them, so the agent waits, too; and no queue stands between an update and the
+//! on and waits while nobody takes them, so the agent waits, too (backpressure); and no queue stands between an update and the
 //! answer that follows it.
 
 use std::collections::HashMap;
@@ -202,7 +202,7 @@ impl Peer {
 
     /// The last lines that were no frames.
     pub(crate) fn noise(&self) -> String {
-        lock(&self.noise).told()
+        lock(&self.noise).describe()
     }
 }
 

@@ -94,7 +94,7 @@ impl Noise {
     }
 
     /// The last lines, fit to be shown; empty where there was no noise.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.last.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 }

@@ -19,7 +19,7 @@ const MOST_OPTIONS: usize = 64;
 
 /// Asks the desk, writes down what it said, then tells the agent. A cancel of the turn answers first.
 pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value, RpcError> {
-    let Some(running) = shared.running() else { return told(None) };
+    let Some(running) = shared.running() else { return response(None) };
     let question = question(shared, params);
     let chosen = tokio::select! {
         biased;
@@ -41,10 +41,10 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
         by: chosen.as_ref().map_or("user", |chosen| chosen.by).to_owned(),
     };
     running.pass(Update::Permission(record)).await;
-    told(chosen.map(|chosen| chosen.option))
+    response(chosen.map(|chosen| chosen.option))
 }
 
-fn told(option: Option<String>) -> Result<Value, RpcError> {
+fn response(option: Option<String>) -> Result<Value, RpcError> {
     let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
         RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option))
     });

@@ -197,7 +197,7 @@ fn is_executable(path: &Path) -> Option<bool> {
 }
 
 /// How a process ended, for a reader. The guard passes a signal on as shells do.
-pub(crate) fn told(status: Option<ExitStatus>) -> String {
+pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
     let Some(status) = status else { return "it does not speak any more".to_owned() };
     match (status.code(), status.signal()) {

@@ -370,7 +370,7 @@ impl Opening<'_> {
         // Quiet is what follows the answer.
         session.settling = session.settling.map(|_| Instant::now());
         match std::mem::take(&mut session.phase) {
-            Phase::Opening(replay) => replay.told(),
+            Phase::Opening(replay) => replay.finish(),
             _ => Replayed::default(),
         }
     }
@@ -453,7 +453,7 @@ impl Replay {
         }
     }
 
-    fn told(self) -> Replayed {
+    fn finish(self) -> Replayed {
         Replayed { updates: self.updates, said: self.said.into() }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::TitleFrom;
 use crate::id::Seq;
-use crate::opening::{Holding, Opening};
+use crate::opening::{Opening, Watermark};
 use crate::session::{Beginning, Repository, Status};
 use crate::summary::Summary;
 
@@ -36,7 +36,7 @@ pub enum Fact {
     /// A conversation was opened in an agent.
     Attached(Opening),
     /// An agent's own session holds a conversation up to a message.
-    Holds(Holding),
+    Holds(Watermark),
     /// An agent does not know its session of a conversation any more.
     Forgot {
         conversation: String,

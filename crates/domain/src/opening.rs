@@ -40,7 +40,7 @@ impl Settings {
 
 /// An agent's own session holds a conversation up to a message: the watermark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Holding {
+pub struct Watermark {
     pub conversation: String,
     pub agent: String,
     /// The id that the agent knows the conversation by. Empty where there is none: then only what the user set is
@@ -67,7 +67,7 @@ pub struct Holding {
     pub left_at: Option<Timestamp>,
 }
 
-impl Holding {
+impl Watermark {
     /// What an agent holds of a conversation before it has a session of its own.
     pub fn nothing(conversation: &str, agent: &str) -> Self {
         Self {
@@ -107,8 +107,8 @@ pub struct Underway {
     /// The message that is being answered.
     pub request: Seq,
     /// What the agent's own session holds once it has begun to answer, if it keeps requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holding: Option<Holding>,
+    #[serde(default, rename = "holding", skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Watermark>,
     /// Whether the agent keeps a request that it has begun to answer, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps_request: Option<bool>,
@@ -199,7 +199,7 @@ pub struct Opening {
 
 impl Opening {
     /// What a person is told: one line.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let agent = &self.agent;
         let how = match self.how {
             How::Fresh => format!("{agent}: a new conversation"),

@@ -282,8 +282,9 @@ impl Session {
             return Err(Refusal::Deleted(self.id));
         }
         match (self.state, asked) {
-            (Archived { from: Status::Completed }, Move::Unarchive) => Ok(Status::Completed),
-            (Archived { .. }, Move::Unarchive) => Ok(Status::Paused),
+            (Archived { from }, Move::Unarchive) => {
+                Ok(if from == Status::Completed { from } else { Status::Paused })
+            }
             (_, Move::Unarchive) => Err(Refusal::NotArchived(self.id)),
             (Archived { .. }, Move::Archive)
             | (Paused, Move::Pause)

@@ -408,7 +408,7 @@ impl Piece {
         }
         let (role, content, tool_calls) = match self.what {
             What::Text(text) => (Role::Assistant, text, None),
-            What::Tool(tool) => (Role::Tool, tool.told(), Some(tool.record())),
+            What::Tool(tool) => (Role::Tool, tool.describe(), Some(tool.record())),
         };
         NewMessage {
             id: None,

@@ -129,5 +129,5 @@ pub fn random_digits() -> Result<String> {
     let mut random = [0; BYTES];
     getrandom::fill(&mut random)
         .map_err(|error| Error::Settings(format!("the system gives no randomness: {error}")))?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(random.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")))
 }

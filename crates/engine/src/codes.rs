@@ -89,7 +89,7 @@ pub const CODES: &[Code] = &[
     row("session_completed", 1, 409, "The session is completed", Say("`rethread activate --yes ID` takes it up again")),
     row("session_deleted", 1, 409, "The session is deleted", Say("`rethread undelete ID` brings it back")),
     row("session_exists", 1, 409, "The session is there already", Say("delete it for good first to take it in again")),
-    row("not_recorded", 1, 409, "Sessions in this folder are not recorded", Say("the setting record.exclude says so; `rethread config path` tells where")),
+    row("not_recorded", 1, 422, "Sessions in this folder are not recorded", Say("the setting record.exclude says so; `rethread config path` tells where")),
     row("folder", 1, 409, "The folder of the session cannot be used", Say("`rethread doctor` looks through the folders of a workspace")),
     row("conflict", 1, 409, "Somebody else was quicker", Say("somebody else works on this session; try again")),
     row("conversation_busy", 1, 409, "Another process talks in the conversation", Say("try again when it has ended")),

@@ -94,7 +94,7 @@ fn by_workflow(refusal: &workflow::Refusal) -> String {
             format!("`rethread workflow status {}` says how to answer", id.short())
         }
         R::Spent(id, _) => format!(
-            "`rethread workflow resume {} --max-tokens N` or `--max-cost USD` allows more",
+            "`rethread workflow resume {} --max-tokens N`, `--max-cost USD` or `--max-minutes M` allows more",
             id.short()
         ),
         R::NoTask(id, _) => format!("`rethread workflow status {}` lists its tasks", id.short()),

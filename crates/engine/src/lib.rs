@@ -3,7 +3,6 @@
 //! [`Engine`] is the list of use cases; every door (the program, agents, editors, the server) calls these.
 
 mod access;
-mod again;
 pub mod agents;
 mod changes;
 mod clock;
@@ -15,6 +14,7 @@ pub mod exchange;
 mod feed;
 pub mod folders;
 mod hints;
+mod idempotency;
 mod idle;
 mod logged;
 mod prepare;
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex};
 use rethread_redact::Redactor;
 use rethread_store::Store;
 pub use rethread_store::{
-    FeedPage, ListFilter, Order, Reserved, Search, Span, Stop, UsageDay, UsageFilter,
+    FeedPage, ListFilter, Order, ReservedId, Search, Span, Stop, UsageDay, UsageFilter,
 };
 use rethread_workspace::Workspace;
 

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::{Fact, Seq, SessionId, quote, summary};
 use rethread_store::{Order, Span};
 use rethread_workflow::{Quoted, WorkflowId};
@@ -17,7 +17,7 @@ pub struct Purge {
     /// Whether git has the session's folder in its history.
     pub is_in_git: bool,
     /// The agents' own sessions that have it.
-    pub held_by: Vec<Holding>,
+    pub held_by: Vec<Watermark>,
     /// Workflows whose issue or plan says some of it in its author's own words.
     pub in_workflows: Vec<WorkflowId>,
     /// Files of ours that could not be removed, and why.
@@ -51,8 +51,8 @@ impl Purge {
 }
 
 /// That an agent has the text in its own session, and how to remove that.
-fn kept_by(holding: &Holding) -> String {
-    let (agent, native) = (&holding.agent, quote::one_line(&holding.native, 200));
+fn kept_by(watermark: &Watermark) -> String {
+    let (agent, native) = (&watermark.agent, quote::one_line(&watermark.native, 200));
     let how = match agent.as_str() {
         "claude" => format!("delete ~/.claude/projects/*/{native}.jsonl"),
         "codex" => format!("delete ~/.codex/sessions/*/*/*/rollout-*-{native}.jsonl"),
@@ -136,14 +136,14 @@ impl Engine {
     }
 
     /// The agents' own sessions that hold a message of this session.
-    async fn held_by(&self, id: SessionId, seq: Seq) -> Result<Vec<Holding>> {
-        let mut held: Vec<Holding> = Vec::new();
+    async fn held_by(&self, id: SessionId, seq: Seq) -> Result<Vec<Watermark>> {
+        let mut held: Vec<Watermark> = Vec::new();
         for record in self.store.facts(id).await? {
-            let Fact::Holds(holding) = record.fact else { continue };
-            let has_it = holding.upto >= seq
-                || holding.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
-            if has_it && !held.iter().any(|one| one.native == holding.native) {
-                held.push(holding);
+            let Fact::Holds(watermark) = record.fact else { continue };
+            let has_it = watermark.upto >= seq
+                || watermark.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
+            if has_it && !held.iter().any(|one| one.native == watermark.native) {
+                held.push(watermark);
             }
         }
         Ok(held)

@@ -243,7 +243,7 @@ impl Run {
         let answer = self.send(place, options, &mut watch).await;
         drop(following);
         let stop = watch.finish();
-        let outcome = self.told(answer, stop);
+        let outcome = self.outcome_of(answer, stop);
         self.file(&mut watch, &outcome).await;
         outcome
     }
@@ -299,7 +299,7 @@ impl Run {
         place.run(&request, &self.job.cancelled, &mut view).await
     }
 
-    fn told(&self, answer: Result<Answer, Error>, stop: Option<Stop>) -> Outcome {
+    fn outcome_of(&self, answer: Result<Answer, Error>, stop: Option<Stop>) -> Outcome {
         let id = self.session.id;
         if let Some(Stop::Forbidden(tool)) = stop {
             let what =

@@ -7,7 +7,6 @@
 
 mod bounded;
 mod error;
-mod flows;
 mod http;
 mod id;
 mod invoke;
@@ -24,6 +23,7 @@ mod streams;
 mod tools;
 mod views;
 mod watch;
+mod workflows;
 
 pub use error::Failure;
 pub use http::{HttpOptions, serve_http};

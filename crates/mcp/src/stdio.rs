@@ -31,7 +31,7 @@ pub async fn serve_stdio(office: Arc<Office>) -> std::io::Result<()> {
         async move { office.keep_tidy().await }
     });
     let served = async {
-        match Server::new(Arc::clone(&office)).serve(transport).await {
+        match Box::pin(Server::new(Arc::clone(&office)).serve(transport)).await {
             // However it ended, nobody is left to be told.
             Ok(service) => drop(service.waiting().await),
             // A client that leaves before it has said anything.

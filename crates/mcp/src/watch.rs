@@ -89,7 +89,7 @@ impl Watch {
     }
 
     pub(crate) fn opened(&mut self, opening: &Opening) {
-        let told = opening.told();
+        let told = opening.describe();
         self.note("OPENED", &told);
         self.now = told;
     }

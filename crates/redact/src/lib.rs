@@ -1,4 +1,4 @@
-//! Takes secrets out of text, before it reaches a disk, a log or another eye.
+//! Redaction: takes secrets out of text, before it reaches a disk, a log or another eye.
 //!
 //! Three layers look at a text: values that are [known](Known), in the clear and encoded; formats of
 //! [vendors](rules()); and names such as `DB_PASSWORD` with what is assigned to them. What they find is

@@ -122,12 +122,14 @@ fn ignore_sigterm() {
     }
     let Ok(program) = std::env::current_exe() else { return };
     // This returns only when it fails; then SIGTERM still ends the agent.
-    let _ = Command::new("sh")
-        .args(["-c", "trap '' TERM; exec \"$0\" \"$@\""])
-        .arg(program)
-        .args(std::env::args_os().skip(1))
-        .env(DEAF, "1")
-        .exec();
+    drop(
+        Command::new("sh")
+            .args(["-c", "trap '' TERM; exec \"$0\" \"$@\""])
+            .arg(program)
+            .args(std::env::args_os().skip(1))
+            .env(DEAF, "1")
+            .exec(),
+    );
 }
 
 #[cfg(not(unix))]

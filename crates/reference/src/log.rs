@@ -41,6 +41,6 @@ impl Log {
         };
         let line = format!("{{\"at\":{at},\"dir\":\"{direction}\",\"frame\":{frame}}}\n");
         // The agent must not fail because its log does.
-        let _ = lock(&self.0).write_all(line.as_bytes());
+        drop(lock(&self.0).write_all(line.as_bytes()));
     }
 }

@@ -139,19 +139,19 @@ impl Limiter {
     }
 
     pub(crate) fn caller(&self, token: &TokenId) -> Result<(), Problem> {
-        told(self.callers.take(&token.to_string(), Instant::now()))
+        or_too_many(self.callers.take(&token.to_string(), Instant::now()))
     }
 
     pub(crate) fn stranger(&self, address: &str) -> Result<(), Problem> {
-        told(self.strangers.take(address, Instant::now()))
+        or_too_many(self.strangers.take(address, Instant::now()))
     }
 
     pub(crate) fn login(&self, address: &str) -> Result<(), Problem> {
-        told(self.logins.take(address, Instant::now()))
+        or_too_many(self.logins.take(address, Instant::now()))
     }
 }
 
-fn told(taken: Result<(), u64>) -> Result<(), Problem> {
+fn or_too_many(taken: Result<(), u64>) -> Result<(), Problem> {
     taken.map_err(|seconds| {
         Problem::new("too_many_requests", format!("ask again in {seconds} s")).after(seconds)
     })

@@ -81,12 +81,12 @@ pub(crate) fn router(app: &App) -> Router {
         .layer(DefaultBodyLimit::max(bounds.body_bytes))
         .layer(middleware::from_fn(plain_bodies))
         .layer(middleware::from_fn_with_state(gate, access::admitted))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), access::fenced))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), access::guard_origin))
         .layer(CatchPanicLayer::custom(|_| fault().into_response()))
         .layer(middleware::from_fn(traceable))
         .layer(middleware::from_fn(dashboard::shown))
         .layer(middleware::from_fn_with_state(Arc::clone(app), observed))
-        .layer(middleware::from_fn(access::sealed))
+        .layer(middleware::from_fn(access::security_headers))
         .with_state(Arc::clone(app))
 }
 

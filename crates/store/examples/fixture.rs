@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage, Usage};
-use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
+use rethread_domain::opening::{How, Opening, Settings, Underway, Watermark};
 use rethread_domain::summary::{Author, Point, Summary};
 use rethread_domain::turn::{Permission, Tool, Update};
 use rethread_domain::{Fact, Role, SessionId, Status};
@@ -101,7 +101,7 @@ async fn converse(store: &Arc<dyn Store>, session: SessionId) {
     let answer = NewMessage { at: at(82), ..assistant("It is fixed.") };
     let ends = Append {
         ends: Some("main".into()),
-        holds: Some(holding()),
+        holds: Some(watermark()),
         ..Append::new(session, vec![answer])
     };
     store.append(ends).await.unwrap();
@@ -124,15 +124,15 @@ fn request(session: SessionId, minute: i64) -> Append {
         agent: "codex".into(),
         model: Some("gpt-5".into()),
         request: 0,
-        holding: Some(holding()),
+        watermark: Some(watermark()),
         keeps_request: None,
     };
     let asked = NewMessage { at: at(minute), ..user("Please fix the total of the cart.") };
     Append { begins: Some(begins), ..Append::new(session, vec![asked]) }
 }
 
-fn holding() -> Holding {
-    Holding {
+fn watermark() -> Watermark {
+    Watermark {
         conversation: "main".into(),
         agent: "codex".into(),
         native: "native-1".into(),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 /// What a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reserved {
+pub struct ReservedId {
     /// Of what is made under the key.
     pub id: Uuid,
     /// Whether nobody had used the key before.

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
@@ -27,7 +27,7 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use uuid::Uuid;
 
-pub use access::{Reserved, UsageDay, UsageFilter};
+pub use access::{ReservedId, UsageDay, UsageFilter};
 pub use error::{Error, Result};
 pub use search::{Search, Stop, StopOnDrop};
 pub use sqlite::{register_checksums, restore, sqlite_version};
@@ -49,7 +49,7 @@ pub trait Store:
     + Workflows
     + Feed
     + Tokens
-    + Reserving
+    + IdempotencyKeys
     + Accounts
 {
 }
@@ -64,7 +64,7 @@ impl<T> Store for T where
         + Workflows
         + Feed
         + Tokens
-        + Reserving
+        + IdempotencyKeys
         + Accounts
 {
 }
@@ -148,12 +148,12 @@ pub trait Talks: Send + Sync + 'static {
     async fn underway(&self) -> Result<Vec<(SessionId, String)>>;
 
     /// Up to where an agent's own session holds a conversation.
-    async fn holding(
+    async fn watermark(
         &self,
         id: SessionId,
         conversation: &str,
         agent: &str,
-    ) -> Result<Option<Holding>>;
+    ) -> Result<Option<Watermark>>;
 
     /// The agent whose own session holds most of a conversation.
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
@@ -453,7 +453,7 @@ pub trait Tokens: Send + Sync + 'static {
 
 /// Keys under which something is asked for, so that asking again makes nothing twice.
 #[async_trait]
-pub trait Reserving: Send + Sync + 'static {
+pub trait IdempotencyKeys: Send + Sync + 'static {
     /// What a key stands for: `id`, unless it was used in the last seven days. Durable when it returns.
     ///
     /// Fails with [`Error::KeyReused`] where it was used for another request.
@@ -463,7 +463,7 @@ pub trait Reserving: Send + Sync + 'static {
         request: &[u8],
         id: Uuid,
         at: jiff::Timestamp,
-    ) -> Result<Reserved>;
+    ) -> Result<ReservedId>;
 }
 
 /// What was used, over time.

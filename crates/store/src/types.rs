@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rethread_domain::context::{AgentUse, Limits};
 use rethread_domain::feed::FeedEvent;
 use rethread_domain::message::NewMessage;
-use rethread_domain::opening::{Holding, How, Underway};
+use rethread_domain::opening::{How, Underway, Watermark};
 use rethread_domain::rank::Related;
 use rethread_domain::session::FactRecord;
 use rethread_domain::turn::Update;
@@ -65,7 +65,7 @@ pub struct Append {
     pub ends: Option<String>,
     /// From now on an agent's own session holds all of the conversation, but for what others said in it since the
     /// turn that ends began. The watermark is filled in.
-    pub holds: Option<Holding>,
+    pub holds: Option<Watermark>,
 }
 
 impl Append {

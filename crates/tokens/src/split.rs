@@ -156,9 +156,8 @@ fn contraction(text: &str) -> usize {
     let (Some(first), second) = (chars.next(), chars.next()) else { return 0 };
     match (first.to_ascii_lowercase(), second.map(|char| char.to_ascii_lowercase())) {
         ('s' | 't' | 'm' | 'd', _) => 2,
-        // The old long s is an s in another case.
-        ('\u{17f}', _) => 3,
-        ('r' | 'v', Some('e')) | ('l', Some('l')) => 3,
+        // The old long s is an s in another case, and has two bytes.
+        ('r' | 'v', Some('e')) | ('l', Some('l')) | ('\u{17f}', _) => 3,
         _ => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! The counts of another implementation of the same encoding, for texts of every kind.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // Tests may panic and talk.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Dice {
 }
 
 fn seed() -> u64 {
-    let given = env::var("SEED").ok().map(|seed| seed.parse().unwrap());
+    let given = env::var_os("SEED").map(|seed| seed.to_str().unwrap().parse().unwrap());
     given.unwrap_or_else(|| u64::from(std::process::id()) << 20 | 1)
 }
 
@@ -105,13 +105,13 @@ const PIECES: [&str; 64] = [
 /// A text of pieces that were chosen to be split in odd places, and of characters of any kind.
 fn random_text(dice: &mut Dice) -> String {
     let mut text = String::new();
-    for _ in 0..1 + dice.throw(24) {
+    for _ in 0..=dice.throw(24) {
         match dice.throw(8) {
             0 => text.extend(char::from_u32(u32::try_from(dice.throw(0x11_0000)).unwrap())),
             1 => text.push(char::from(u8::try_from(dice.throw(128)).unwrap())),
             2 => {
                 let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ_";
-                let word = (0..1 + dice.throw(30)).map(|_| dice.throw(letters.len()));
+                let word = (0..=dice.throw(30)).map(|_| dice.throw(letters.len()));
                 text.extend(word.map(|at| &letters[at..=at]));
             }
             3 => text.push_str(&dice.one_of(&PIECES).repeat(1 + dice.throw(40))),
@@ -172,7 +172,7 @@ fn ten_megabytes_of_mixed_text_count_the_same() {
     let mut number = 0;
     while text.len() < 10 * 1024 * 1024 {
         number += 1;
-        for _ in 0..1 + dice.throw(8) {
+        for _ in 0..=dice.throw(8) {
             text.push_str(dice.one_of(&PROSE));
         }
         let (hour, status, took) = (dice.throw(24), 200 + dice.throw(300), dice.throw(99_999));

@@ -109,7 +109,7 @@ pub enum Refusal {
 
 impl Question {
     /// What it asks. Two that differ are told differently; nothing in it plays tricks on who reads it.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Plan => "is the plan good?".to_owned(),
             Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
@@ -131,16 +131,7 @@ impl Workflow {
     /// What happens when somebody wants this. Events that follow from others come with them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         if self.status().is_final() {
-            if let Some(event) = afterwards(command) {
-                return Ok(vec![event]);
-            }
-            let wants_same =
-                matches!(command, Command::Cancel { .. }) && self.status() == Status::Cancelled;
-            return Err(if wants_same {
-                Refusal::Already(self.id, self.status())
-            } else {
-                Refusal::Over(self.id, self.status())
-            });
+            return self.decide_afterwards(command);
         }
         let events = match command {
             Command::Start { branch, commit } => {
@@ -193,6 +184,20 @@ impl Workflow {
         Ok(self.with_consequences(events))
     }
 
+    /// When it is over, little can still be added.
+    fn decide_afterwards(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
+        if let Some(event) = afterwards(command) {
+            return Ok(vec![event]);
+        }
+        let wants_same =
+            matches!(command, Command::Cancel { .. }) && self.status() == Status::Cancelled;
+        Err(if wants_same {
+            Refusal::Already(self.id, self.status())
+        } else {
+            Refusal::Over(self.id, self.status())
+        })
+    }
+
     fn resumed(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         self.has_to_be(Status::Paused)?;
         let Command::Resume { from, agent, diverged, rewind, budgets } = command else {
@@ -222,7 +227,7 @@ impl Workflow {
     }
 
     fn waits(&self) -> Refusal {
-        let about: Vec<String> = self.questions.iter().map(Question::told).collect();
+        let about: Vec<String> = self.questions.iter().map(Question::describe).collect();
         Refusal::Waits { id: self.id, about: about.join("; ") }
     }
 
@@ -321,7 +326,7 @@ impl Workflow {
                 return Err(Refusal::Task { task, state, wanted: "approved; retry or skip it" });
             }
             Question::TaskRefused { .. } if !yes => {
-                vec![Event::Failed { why: why.unwrap_or_else(|| question.told()) }]
+                vec![Event::Failed { why: why.unwrap_or_else(|| question.describe()) }]
             }
             Question::TaskFailed { why: reason, .. } => {
                 vec![Event::Failed { why: why.unwrap_or_else(|| reason.clone()) }]

@@ -6,6 +6,7 @@
 
 pub mod brief;
 mod decide;
+mod describe;
 mod due;
 mod event;
 pub mod extract;
@@ -20,7 +21,6 @@ mod status;
 mod task;
 #[cfg(test)]
 mod tests;
-mod told;
 pub mod verdict;
 
 pub use brief::BriefLimits;

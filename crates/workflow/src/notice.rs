@@ -78,7 +78,7 @@ impl NoticeKind {
     }
 
     /// For a reader.
-    pub fn told(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Started => "Workflow started",
             Self::Paused => "Workflow paused",
@@ -155,7 +155,7 @@ impl Notice {
             Event::Paused(mark) => (Some(mark.reason.clone()), Some(mark.id)),
             Event::Resumed { from, .. } => (None, Some(*from)),
             Event::Failed { why } | Event::Cancelled { why } => (Some(why.clone()), None),
-            Event::Blocked => (workflow.questions.first().map(Question::told), None),
+            Event::Blocked => (workflow.questions.first().map(Question::describe), None),
             _ => (None, None),
         };
         let folder = std::path::Path::new(&workflow.charter.worktree).file_name();

@@ -61,6 +61,7 @@ pub fn create(path: &Path, text: &str) -> Result<(), Error> {
         linked => linked,
     };
     let written = write(&beside, text, 0o644).and_then(put);
+    // After a rename it is not there any more; what is left is swept the next time.
     drop(fs::remove_file(&beside));
     written
 }

@@ -124,7 +124,7 @@ async fn the_folder_is_where_the_agent_works() {
 #[tokio::test]
 async fn our_secrets_stay_with_us() {
     let mut world = World::new(&[]);
-    world.launcher.environment.push(("MODEL_KEY".into(), "secret".into()));
+    world.launcher.environment.push(("MODEL_KEY".into(), "hidden-heron".into()));
     world.launcher.environment.push(("HARMLESS".into(), "yes".into()));
     world.launcher.withheld = vec!["MODEL_KEY".into()];
     world.launcher.entry.env.insert("ADDED".to_owned(), "too".to_owned());
@@ -135,7 +135,7 @@ async fn our_secrets_stay_with_us() {
         assert_eq!(answer(&mut *agent, &format!("env: {name}")).await, expected, "{name}");
     }
     let run = answer(&mut *agent, "run: env").await;
-    assert!(run.contains("HARMLESS=yes") && !run.contains("secret"), "{run}");
+    assert!(run.contains("HARMLESS=yes") && !run.contains("hidden-heron"), "{run}");
 }
 
 #[tokio::test]

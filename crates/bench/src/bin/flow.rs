@@ -170,7 +170,7 @@ fn sizes(folder: &Path) -> Result<(u64, u64)> {
     Ok((said + happened, kept))
 }
 
-fn told(took: &[Took]) {
+fn print_summary(took: &[Took]) {
     let median = |took: &[Took], of: fn(&Took) -> Duration| {
         Times::new(took.iter().map(of).collect()).median()
     };
@@ -232,7 +232,7 @@ async fn run(folder: &Path) -> Result<()> {
          without the search index: ratio {share:.2} (reach: 2)",
         TASKS * CALLS
     ));
-    told(&took);
+    print_summary(&took);
     say(&format!(
         "an event: {:.2} ms at the beginning, {:.2} ms at the end",
         millis(early),

@@ -123,7 +123,7 @@ impl Asker for Person {
         }
     }
 
-    fn told(&self, _: &Question, _: &str) {}
+    fn answered(&self, _: &Question, _: &str) {}
 }
 
 /// The question, with all that will be done; nothing in it can play tricks on the terminal.

@@ -61,7 +61,7 @@ impl View {
     }
 
     pub(crate) fn opened(&mut self, opening: &Opening) {
-        self.note(&opening.told());
+        self.note(&opening.describe());
     }
 
     /// A line of ours, dim on a terminal.

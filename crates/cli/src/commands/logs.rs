@@ -13,11 +13,11 @@ use crate::output;
 /// How often the file is looked at while it is followed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Show what Rethread noted while nobody watched: background workflows, hooks, agents' MCP servers, failures
+/// Show what was noted while nobody watched: background workflows, hooks, failures
 ///
 /// Every process that has no log of its own writes to one file in the data folder, which is bounded. The environment
-/// variable RETHREAD_LOG says how much is noted: error, warn, info (the default), debug, trace or off, also for single
-/// modules: RETHREAD_LOG=warn,rethread_engine=debug.
+/// variable `RETHREAD_LOG` says how much is noted: error, warn, info (the default), debug, trace or off, also for single
+/// modules: `RETHREAD_LOG=warn,rethread_engine=debug`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only lines with this id: of a request, a session, a workflow, a task, a process
@@ -50,8 +50,13 @@ impl Args {
         if last.is_empty() && !self.follow && !json {
             output::note(format_args!("Nothing was noted."));
         }
-        last.iter().for_each(|line| show(line, json));
-        while self.follow {
+        for line in &last {
+            show(line, json);
+        }
+        if !self.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loop {
             std::thread::sleep(LOOK_EVERY);
             reader.newer(&mut |line| {
                 if let Some(line) = self.wanted(line) {
@@ -59,7 +64,6 @@ impl Args {
                 }
             })?;
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     /// The line, if it is to be shown. What is not a line of ours, or only a part of one, is not.
@@ -77,7 +81,8 @@ fn has(line: &Map<String, Value>, id: &str) -> bool {
     line.iter().filter(|(name, _)| !["at", "level", "event"].contains(&name.as_str())).any(
         |(_, value)| match value {
             Value::String(text) => text.starts_with(id),
-            other => other.to_string() == id,
+            Value::Number(number) => number.to_string() == id,
+            _ => false,
         },
     )
 }

@@ -108,7 +108,7 @@ pub(crate) async fn leave(app: &App, id: SessionId, left: Left) -> anyhow::Resul
         let idle = output::time::length(app.config.idle());
         output::note(format_args!("Nothing was said for {idle}."));
     }
-    output::note(format_args!("{}", stop::told(&app.engine, &session).await?));
+    output::note(format_args!("{}", stop::where_it_stopped(&app.engine, &session).await?));
     app.commit(&session, None).await?;
     Ok(())
 }

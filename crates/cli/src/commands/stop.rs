@@ -50,7 +50,7 @@ impl Args {
         if app.json {
             output::json(&SessionView::from(&session));
         } else {
-            output::note(format_args!("{}", told(&app.engine, &session).await?));
+            output::note(format_args!("{}", where_it_stopped(&app.engine, &session).await?));
         }
         app.commit(&session, commit).await?;
         Ok(ExitCode::SUCCESS)
@@ -77,7 +77,7 @@ async fn active(app: &App) -> anyhow::Result<Session> {
 }
 
 /// What is said of a session that was left: its title, how to resume it, and where it stopped.
-pub(super) async fn told(engine: &Engine, session: &Session) -> anyhow::Result<String> {
+pub(super) async fn where_it_stopped(engine: &Engine, session: &Session) -> anyhow::Result<String> {
     let short = session.id.short();
     let done = if session.status() == Status::Completed { "Completed" } else { "Paused" };
     let mut text = format!("{done} {}.", named(session));

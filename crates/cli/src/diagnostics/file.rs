@@ -62,7 +62,7 @@ impl Rotated {
             let (own, there) = (file.metadata().ok()?, fs::symlink_metadata(&path).ok()?);
             Some((own.dev(), own.ino()) == (there.dev(), there.ino()))
         };
-        if !self.file.as_ref().is_some_and(|file| is_same(file) == Some(true)) {
+        if self.file.as_ref().is_none_or(|file| is_same(file) != Some(true)) {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let file = open(&path)?;
             self.is_torn = is_torn(&file)?;

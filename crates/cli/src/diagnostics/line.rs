@@ -13,7 +13,7 @@ const LONGEST: usize = 4_096;
 
 /// An event, as it was noted: nothing of it is clean yet.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(super) struct Line {
     pub(super) at: Timestamp,
     pub(super) level: Level,
     pub(super) target: &'static str,

@@ -1,6 +1,6 @@
 //! Diagnostics: what the program notes while it works, for whoever looks into a failure later.
 //!
-//! Libraries only know `tracing`; the one subscriber is here. Every event becomes a [`line`], in which secrets are
+//! Libraries only know `tracing`; the one subscriber is here. Every event becomes a [line](mod@line), in which secrets are
 //! redacted and control characters are spelled out, and is written by a thread of its own from a bounded queue: a full
 //! disk, or a reader that is gone, neither stops nor slows the program.
 
@@ -12,7 +12,7 @@ mod queue;
 use std::sync::OnceLock;
 
 use rethread_redact::Redactor;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 pub(crate) use file::{Reader, folder};
@@ -31,12 +31,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 /// From here on events are written to `output`, as far as `RETHREAD_LOG` lets them through.
 pub(crate) fn start(output: Output, redactor: Redactor) -> Result<(), BadInput> {
     let wanted = config::log_filter();
-    let filter: Targets = wanted.as_deref().unwrap_or(USUAL).parse().map_err(|error| {
-        BadInput::new(
-            format!("RETHREAD_LOG is not a filter: {error}"),
-            "give error, warn, info, debug, trace or off, or levels of modules: warn,rethread_engine=debug",
-        )
-    })?;
+    let filter = filter(wanted.as_deref().unwrap_or(USUAL))?;
     let queue = QUEUE.get_or_init(|| Queue::new(output.writer(), redactor));
     let lines = layer::Lines::new(queue);
     // Only tests that run in one process could have another one already.
@@ -44,6 +39,21 @@ pub(crate) fn start(output: Output, redactor: Redactor) -> Result<(), BadInput> 
         tracing_subscriber::registry().with(filter).with(lines),
     ));
     Ok(())
+}
+
+/// A level for all, or `MODULE=LEVEL`, separated by commas. A module without a level, which would mean everything of it,
+/// is more likely a misspelt level.
+fn filter(wanted: &str) -> Result<Targets, BadInput> {
+    let is_known = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    let parsed = wanted.parse::<Targets>().map_err(|error| error.to_string());
+    let misspelt = wanted.split(',').find(|part| !is_known(part));
+    let parsed = misspelt.map_or(parsed, |part| Err(format!("{part:?} is no level")));
+    parsed.map_err(|error| {
+        BadInput::new(
+            format!("RETHREAD_LOG is not a filter: {error}"),
+            "give error, warn, info, debug, trace or off, or levels of modules: warn,rethread_engine=debug",
+        )
+    })
 }
 
 /// Waits, for a bounded time, until everything is written that was noted.

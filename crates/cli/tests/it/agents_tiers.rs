@@ -43,7 +43,7 @@ fn check_same(flags: &[&str], how: &str, why: &str) {
 
 #[test]
 fn an_agent_that_resumes_is_told_nothing() {
-    let (env, id) = told(&["--resume", "--load"], &["--resume", "--load"]);
+    let (env, id) = told(&["--resume", "--load"], &["--resume", "--load", "--list"]);
     recalls(&env, &id, "resumed", "");
     let expected = [[("text".to_owned(), TELL.to_owned())], [("text".into(), ASK.into())]];
     assert_eq!(env.prompts("ref"), expected);
@@ -200,7 +200,7 @@ fn an_agent_that_never_answers_is_started_again() {
 fn an_agent_that_dies_while_it_opens_is_started_again() {
     check(&["--load"], &["--load", "--die-on", "session/load"], "retold", "agent_ended");
     // Load is the next way that is tried.
-    let flags = ["--resume", "--load", "--die-on", "session/resume"];
+    let flags = ["--resume", "--load", "--list", "--die-on", "session/resume"];
     check(&["--load"], &flags, "loaded", "agent_ended");
 }
 

@@ -76,6 +76,7 @@ fn the_settings_in_force_are_shown() {
 
     [serve]
     addr = "127.0.0.1:8617"
+    log = "auto"
     login_hours = 12
     requests_per_second = 1000
     max_body_bytes = 8388608

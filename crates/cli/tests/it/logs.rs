@@ -78,7 +78,7 @@ fn the_log_keeps_no_secret_and_no_line_can_be_forged() {
     env.basket();
     let forged =
         "x\n{\"level\":\"error\",\"event\":\"forged\"}\u{1b}[2J\u{202e}correct-horse-battery";
-    let mut command = env.command(["run", "--agent", forged, "hello"]);
+    let mut command = env.command(["run", forged, "hello"]);
     command.env("BOAT_TOKEN", "correct-horse-battery");
     assert_ne!(env.finish(command, b"").code, Some(0));
     let lines = env.logged(&[]);

@@ -53,6 +53,7 @@ fn the_help_tells_every_command() {
       restore      Put a backup in place of the store
       config       Show and change settings
       doctor       Check the store, and mend what can be mended
+      logs         Show what was noted while nobody watched: background workflows, hooks, failures
       tour         See it at work: talk, crash, find, resume
       completions  Print completions for a shell
       man          Print the manual page, or write one for each command

@@ -135,14 +135,14 @@ fn resuming_never_shortens_anything() {
                 1 => world.invoke(&mut dice, "die"),
                 2 => world.invoke(&mut dice, "tool: ls"),
                 3 => {
-                    let _ = world.mcp.take().map(Mcp::end);
+                    world.mcp.take().map(Mcp::end);
                 }
                 _ => world.invoke(&mut dice, &format!("say: step {step}")),
             }
             world.check(&format!("seed {seed:#x}, step {step}"));
         }
         assert!(!world.seen.is_empty());
-        let _ = world.mcp.take().map(Mcp::end);
+        world.mcp.take().map(Mcp::end);
         world.env.assert_sound();
     }
 }

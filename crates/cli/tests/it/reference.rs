@@ -35,7 +35,8 @@ impl TestEnv {
         command.arg("--json");
         let output = self.finish(command, b"");
         let (exit, error) = output.error();
-        assert_eq!((exit, error["code"].as_str()), (1, Some(code)), "{args:?} {output}");
+        let expected = if code == "cancelled" { 130 } else { 1 };
+        assert_eq!((exit, error["code"].as_str()), (expected, Some(code)), "{args:?} {output}");
         assert_eq!(output.text(), "", "{args:?}");
         error
     }

@@ -8,42 +8,11 @@ use crate::routes::{self, Route};
 use crate::site::Site;
 use crate::sockets::{elsewhere, raw, until};
 
-/// Secrets that let nobody in, and the headers in which they are given.
-fn wrong_credentials(site: &Site) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
-    let bearer = |secret: &str| ("Authorization", format!("Bearer {secret}"));
-    let cookie = |secret: &str| ("Cookie", site.as_cookie(secret));
-    let (expired, revoked) = (site.token_for("anna", "admin"), site.token_for("anna", "admin"));
-    let known = site.env.json(["token", "list"]);
-    // The newest come first.
-    let id = |n: usize| known[n]["id"].as_str().unwrap().to_owned();
-    site.env.run(["token", "revoke", &id(0)]).succeeded();
-    site.env.change_store(&format!("update token set expires_at = 1 where id = '{}'", id(1)));
-    let good = &site.token;
-    let (browser, link) = (site.cookie(), site.code());
-    vec![
-        ("none", vec![]),
-        ("wrong", vec![bearer(&format!("rtk_{}", "0".repeat(64)))]),
-        ("cut off", vec![bearer(&good[..good.len() - 1])]),
-        ("in capitals", vec![bearer(&good.to_uppercase())]),
-        ("no scheme", vec![("Authorization", good.clone())]),
-        ("another scheme", vec![("Authorization", format!("Basic {good}"))]),
-        ("empty", vec![("Authorization", "Bearer ".to_owned())]),
-        ("two", vec![bearer(good), bearer(good)]),
-        ("expired", vec![bearer(&expired)]),
-        ("revoked", vec![bearer(&revoked)]),
-        ("a link", vec![bearer(&link)]),
-        ("a link as a cookie", vec![cookie(&link)]),
-        ("a cookie as a token", vec![bearer(&browser)]),
-        ("a token as a cookie", vec![cookie(good)]),
-        ("nonsense before a cookie", vec![("Authorization", "x".to_owned()), cookie(&browser)]),
-    ]
-}
-
 #[test]
 fn nobody_gets_in_without_a_credential() {
     let site = Site::new();
     let id = site.record("secret-title", &["secret-text"]);
-    let wrong = wrong_credentials(&site);
+    let wrong = routes::wrong_credentials(&site);
     let head = || site.get("/api/v1/sessions").json();
     let before = head();
     let mut cells = 0;

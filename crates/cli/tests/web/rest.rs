@@ -151,7 +151,7 @@ fn nothing_is_begun_in_a_folder_that_is_not_recorded() {
         [("/api/v1/sessions", json!({"project": folder})), ("/api/v1/workflows", order)]
     {
         let told = site.post(path, &asked).is(422).json();
-        assert_eq!(told["code"], "bad_input", "{told}");
+        assert_eq!(told["code"], "not_recorded", "{told}");
         assert!(told["detail"].as_str().unwrap().ends_with("private are not recorded"), "{told}");
         assert_eq!(site.get(path).is(200).json()["items"], json!([]));
     }

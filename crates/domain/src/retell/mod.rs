@@ -1,4 +1,4 @@
-//! The story so far, within a token budget, for whoever takes it up.
+//! The retelling: the story so far, within a token budget, for whoever takes it up.
 //!
 //! Pure. Every piece has a price before it is chosen, so the budget covers all that is rendered. Filled in the
 //! order of use: header, where it stopped, the last messages, older ones that matter to the next prompt, then

@@ -8,7 +8,7 @@ use super::*;
 const BY: Speaker<'_> =
     Speaker { agent: "claude", model: None, conversation: "main", cost_usd: None };
 
-fn told(updates: Vec<Update>, end: End) -> Vec<NewMessage> {
+fn messages_of(updates: Vec<Update>, end: End) -> Vec<NewMessage> {
     let mut turn = Turn::default();
     for (second, update) in (1..).zip(updates) {
         turn.take(update, Timestamp::from_second(second).unwrap());
@@ -39,7 +39,7 @@ fn done() -> End {
 
 #[test]
 fn pieces_stand_in_the_order_in_which_they_began() {
-    let messages = told(
+    let messages = messages_of(
         vec![
             text("I "),
             text("look"),
@@ -72,7 +72,7 @@ fn what_a_tool_tells_anew_takes_the_place_of_what_it_told_before() {
 #[test]
 fn thoughts_are_kept_beside_what_followed_them() {
     let thought = Update::Thought { text: "hm".to_owned() };
-    let messages = told(vec![text("a"), thought.clone(), text("b"), thought], done());
+    let messages = messages_of(vec![text("a"), thought.clone(), text("b"), thought], done());
     assert_eq!(shapes(&messages).len(), 3);
     assert_eq!(messages[1].extras.other["thoughts"], "hm");
     assert_eq!(messages[2].content, "");
@@ -80,10 +80,10 @@ fn thoughts_are_kept_beside_what_followed_them() {
 
 #[test]
 fn an_interrupted_turn_is_marked_even_if_nothing_was_said() {
-    let messages = told(Vec::new(), End::Interrupted);
+    let messages = messages_of(Vec::new(), End::Interrupted);
     assert_eq!(shapes(&messages), [(Role::Assistant, "")]);
     assert_eq!(messages[0].extras.other[INTERRUPTED], true);
-    assert!(told(Vec::new(), done()).is_empty());
+    assert!(messages_of(Vec::new(), done()).is_empty());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_permission_goes_with_its_tool_call() {
         answer: "reject_once".into(),
         by: "user".into(),
     };
-    let messages = told(vec![Update::Permission(asked)], done());
+    let messages = messages_of(vec![Update::Permission(asked)], done());
     assert_eq!(shapes(&messages), [(Role::Tool, "execute: rm")]);
     assert_eq!(messages[0].extras.other["permissions"][0]["answer"], "reject_once");
 }
@@ -124,7 +124,7 @@ fn a_permission_goes_with_its_tool_call() {
 #[test]
 fn unknown_updates_are_kept_up_to_a_bound() {
     let raw = |n: usize| Update::Other { raw: json!({ "x": "y".repeat(n) }) };
-    let messages = told(vec![text("a"), raw(10), raw(MOST_RAW_BYTES)], done());
+    let messages = messages_of(vec![text("a"), raw(10), raw(MOST_RAW_BYTES)], done());
     assert_eq!(messages[0].extras.other["updates"].as_array().unwrap().len(), 1);
     assert_eq!(messages[0].extras.other["updates_dropped"], 1);
 }

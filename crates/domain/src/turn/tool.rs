@@ -22,7 +22,7 @@ impl Tool {
     }
 
     /// Name and title, then what came out; never the arguments.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let kind = self.kind.as_deref().filter(|kind| *kind != "other");
         let title = self.title.as_deref().unwrap_or(&self.id);
         let mut text = kind.map_or_else(|| title.to_owned(), |kind| format!("{kind}: {title}"));

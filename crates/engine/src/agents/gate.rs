@@ -21,7 +21,7 @@ pub trait Asker: Send + Sync {
     async fn ask(&self, question: &Question) -> Option<String>;
 
     /// Tells that a question was answered without asking.
-    fn told(&self, question: &Question, answer: &str);
+    fn answered(&self, question: &Question, answer: &str);
 }
 
 /// Nobody.
@@ -38,7 +38,7 @@ impl Asker for Nobody {
         None
     }
 
-    fn told(&self, _: &Question, _: &str) {}
+    fn answered(&self, _: &Question, _: &str) {}
 }
 
 pub(super) struct Gate {
@@ -96,7 +96,7 @@ impl Gate {
 
     fn answer(&self, question: &Question, yes: bool, by: &'static str) -> Option<Choice> {
         let option = option(&question.options, yes)?;
-        self.asker.told(question, &option.kind);
+        self.asker.answered(question, &option.kind);
         Some(Choice { option: option.id.clone(), kind: option.kind.clone(), by })
     }
 

@@ -3,7 +3,6 @@
 mod asked;
 pub(crate) mod choose;
 mod gate;
-mod held;
 mod meant;
 mod open;
 mod outcome;
@@ -15,6 +14,7 @@ mod send;
 mod talk;
 mod tell;
 mod turns;
+mod watermark;
 
 pub use asked::Asked;
 pub use choose::KIND_COMMAND;
@@ -29,4 +29,4 @@ pub use rules::{Consent, Holds, Rules};
 pub use runner::{Place, Runner, TurnRequest, WhenBusy};
 pub use send::{Answer, Progress};
 pub use talk::Talk;
-pub use tell::Told;
+pub use tell::Handover;

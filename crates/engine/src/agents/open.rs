@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rethread_domain::context::Limits;
-use rethread_domain::opening::{self, Holding, How, Opening, Policy, Settings, Tier, Ways};
+use rethread_domain::opening::{self, How, Opening, Policy, Settings, Tier, Watermark, Ways};
 use rethread_domain::{Conversation, Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
 
 use super::gate::{Asker, Gate};
-use super::held::remembered;
 use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
 use super::replay::Seen;
 use super::rules::{Holds, Rules};
 use super::tell::Held;
+use super::watermark::remembered;
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Logged as _, Result};
 
@@ -75,7 +75,7 @@ pub(super) struct Attached {
     /// Whether the agent can find the native session again.
     pub(super) is_resumable: bool,
     /// What the agent holds in the session that it had before, or what the user set there.
-    pub(super) kept: Holding,
+    pub(super) kept: Watermark,
     /// Whether the native session is new: the system prompt is still to be told.
     pub(super) is_new: bool,
     /// Whether the agent may have the request of the turn that was interrupted, which it is told again.
@@ -103,7 +103,7 @@ struct Opener<'a> {
     options: &'a OpenOptions,
     folder: PathBuf,
     desk: Arc<dyn Desk>,
-    holding: Option<Holding>,
+    watermark: Option<Watermark>,
     /// What the user had set, in that session or in one that is no more.
     settings: Settings,
     conversation: Option<Conversation>,
@@ -128,13 +128,13 @@ impl Opener<'_> {
     /// Whether what the agent's own session holds has to be looked at: a turn in it was interrupted, or somebody may
     /// have talked in it without us.
     async fn is_doubtful(&self, agent: &mut dyn Agent) -> bool {
-        let Some(holding) = &self.holding else { return false };
+        let Some(watermark) = &self.watermark else { return false };
         let abilities = agent.abilities();
         let has_choice = abilities.resume && abilities.load && self.options.policy != Policy::Off;
-        if !has_choice || holding.in_doubt.is_some() {
-            return holding.in_doubt.is_some();
+        if !has_choice || watermark.in_doubt.is_some() {
+            return watermark.in_doubt.is_some();
         }
-        !holding.is_as_we_left_it(agent.changed_at(&holding.native).await)
+        !watermark.is_as_we_left_it(agent.changed_at(&watermark.native).await)
     }
 
     /// The ways to try. Where one was rejected already, only a new session is left.
@@ -142,13 +142,13 @@ impl Opener<'_> {
         if rejected.is_some() {
             self.why = Some("session_gone");
             // A session that was told nothing, or was not held yet, is not the one that is.
-            self.is_gone = self.holding.as_ref().map(|holding| &*holding.native) == rejected;
+            self.is_gone = self.watermark.as_ref().map(|watermark| &*watermark.native) == rejected;
             return vec![Tier::New];
         }
         let is_doubtful = self.is_doubtful(agent).await;
         let abilities = agent.abilities();
         let ways = Ways {
-            is_held: self.holding.is_some(),
+            is_held: self.watermark.is_some(),
             can_resume: abilities.resume,
             can_load: abilities.load,
             is_doubtful,
@@ -172,8 +172,8 @@ impl Opener<'_> {
                 let why = self.why.unwrap_or(opening::UNABLE).to_owned();
                 return Err(Error::NotResumable { agent: self.options.agent.clone(), why });
             }
-            let holding = self.holding.as_ref();
-            match self.engine.try_tier(self.options, agent.as_mut(), tier, holding).await {
+            let watermark = self.watermark.as_ref();
+            match self.engine.try_tier(self.options, agent.as_mut(), tier, watermark).await {
                 Ok(Tried::Opened(opened, seen)) => {
                     return self.attached(agent, opened, tier, seen).await;
                 }
@@ -205,20 +205,20 @@ impl Opener<'_> {
         seen: Seen,
     ) -> Result<Attached> {
         let options = self.options;
-        let held = self.holding.as_ref().filter(|_| tier != Tier::New);
+        let held = self.watermark.as_ref().filter(|_| tier != Tier::New);
         let mut attached =
             Attached::new(options, agent, opened, tier, held, self.conversation.as_ref());
-        if let Some(holding) = held {
+        if let Some(watermark) = held {
             attached.held = seen.held;
-            let is_told = |request| !seen.is_certain && request > holding.upto;
-            attached.may_repeat = seen.repeats || holding.in_doubt.is_some_and(is_told);
+            let is_told = |request| !seen.is_certain && request > watermark.upto;
+            attached.may_repeat = seen.repeats || watermark.in_doubt.is_some_and(is_told);
         }
         attached.set(options, &self.settings).await?;
-        let is_forgotten = tier == Tier::New && self.is_gone && self.holding.is_some();
+        let is_forgotten = tier == Tier::New && self.is_gone && self.watermark.is_some();
         if is_forgotten {
             attached.facts.push(self.forgot());
-        } else if let Some(holding) = &self.holding {
-            attached.kept.clone_from(holding);
+        } else if let Some(watermark) = &self.watermark {
+            attached.kept.clone_from(watermark);
         }
         if attached.settings != self.settings || is_forgotten && !self.settings.is_empty() {
             attached.facts.push(remembered(&attached));
@@ -250,12 +250,12 @@ impl Opener<'_> {
             _ => return Vec::new(),
         };
         let mut facts = Vec::new();
-        if self.is_gone && is_final && self.holding.is_some() {
+        if self.is_gone && is_final && self.watermark.is_some() {
             facts.push(self.forgot());
             if !self.settings.is_empty() {
-                facts.push(Fact::Holds(Holding {
+                facts.push(Fact::Holds(Watermark {
                     settings: self.settings.clone(),
-                    ..Holding::nothing(&self.options.conversation, &self.options.agent)
+                    ..Watermark::nothing(&self.options.conversation, &self.options.agent)
                 }));
             }
         }
@@ -286,7 +286,7 @@ impl Engine {
         let begun = Instant::now();
         let session = self.store.session(options.session).await?;
         let known =
-            self.store.holding(options.session, &options.conversation, &options.agent).await?;
+            self.store.watermark(options.session, &options.conversation, &options.agent).await?;
         let mut opener = Opener {
             engine: self,
             options,
@@ -300,7 +300,7 @@ impl Engine {
                 asker: Arc::clone(&options.asker),
             }),
             settings: known.as_ref().map_or_else(Settings::default, |known| known.settings.clone()),
-            holding: known.filter(Holding::is_held),
+            watermark: known.filter(Watermark::is_held),
             conversation: self.conversation(options).await?,
             begun,
             why: None,
@@ -333,9 +333,9 @@ impl Engine {
         options: &OpenOptions,
         agent: &mut dyn Agent,
         tier: Tier,
-        holding: Option<&Holding>,
+        watermark: Option<&Watermark>,
     ) -> std::result::Result<Tried, Trouble> {
-        let native = holding.map_or("", |holding| holding.native.as_str());
+        let native = watermark.map_or("", |watermark| watermark.native.as_str());
         let door = match tier {
             Tier::Resume => Door::Resume(native),
             Tier::Load => Door::Load(native),
@@ -352,8 +352,8 @@ impl Engine {
                 return Ok(Tried::Failed { why: trouble.name(), is_gone });
             }
         };
-        let Some(holding) = holding.filter(|_| tier == Tier::Load) else {
-            let held = holding.map_or_else(Held::default, Held::of);
+        let Some(watermark) = watermark.filter(|_| tier == Tier::Load) else {
+            let held = watermark.map_or_else(Held::default, Held::of);
             return Ok(Tried::Opened(opened, Seen { held, ..Seen::default() }));
         };
         if opened.replayed.updates == 0 {
@@ -361,8 +361,8 @@ impl Engine {
         }
         let reuses_ids = agent.abilities().reuses_ids;
         // A store that cannot be read is met with again by the turn itself.
-        let seen = self.seen(options, holding, &opened.replayed.said, reuses_ids).await;
-        let assumed = || Some(Seen { held: Held::of(holding), ..Seen::default() });
+        let seen = self.seen(options, watermark, &opened.replayed.said, reuses_ids).await;
+        let assumed = || Some(Seen { held: Held::of(watermark), ..Seen::default() });
         match seen.unwrap_or_else(|_| assumed()) {
             Some(seen) => Ok(Tried::Opened(opened, seen)),
             None => Ok(Tried::Failed { why: opening::MIXED_UP, is_gone: true }),
@@ -383,10 +383,10 @@ impl Attached {
         agent: Box<dyn Agent>,
         opened: Opened,
         tier: Tier,
-        holding: Option<&Holding>,
+        watermark: Option<&Watermark>,
         conversation: Option<&Conversation>,
     ) -> Self {
-        let mut held = holding.map_or_else(Held::default, Held::of);
+        let mut held = watermark.map_or_else(Held::default, Held::of);
         if options.policy == Policy::Off
             && let Some(conversation) = conversation
         {
@@ -398,13 +398,13 @@ impl Attached {
             agent,
             native: opened.native,
             held,
-            is_resumable: holding.is_some(),
-            kept: Holding::nothing(&options.conversation, &options.agent),
+            is_resumable: watermark.is_some(),
+            kept: Watermark::nothing(&options.conversation, &options.agent),
             is_new: tier == Tier::New,
             may_repeat: false,
             settings: Settings::default(),
-            spent_usd: holding.and_then(|holding| holding.spent_usd),
-            left_at: holding.and_then(|holding| holding.left_at),
+            spent_usd: watermark.and_then(|watermark| watermark.spent_usd),
+            left_at: watermark.and_then(|watermark| watermark.left_at),
             opening: Opening {
                 conversation: options.conversation.clone(),
                 agent: options.agent.clone(),

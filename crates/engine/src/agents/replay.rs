@@ -1,7 +1,7 @@
 //! Whose conversation an agent's own session is, and what it holds of it, by what it replays.
 
 use rethread_domain::message::{Extras, NewMessage};
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::price::Price;
 use rethread_domain::replay::{self, Expected, Match, Request, Said};
 use rethread_domain::{Message, Role, Seq, SessionId};
@@ -33,24 +33,24 @@ impl Engine {
     pub(super) async fn seen(
         &self,
         options: &OpenOptions,
-        holding: &Holding,
+        watermark: &Watermark,
         said: &[Said],
         reuses_ids: bool,
     ) -> Result<Option<Seen>> {
-        let assumed = Seen { held: Held::of(holding), ..Seen::default() };
+        let assumed = Seen { held: Held::of(watermark), ..Seen::default() };
         let messages = self.newest(options.session, &options.conversation).await?;
-        let ours = requests(&messages, holding);
+        let ours = requests(&messages, watermark);
         let is_comparable = ours.iter().any(|request| !request.text.is_empty());
         if !is_comparable || !said.iter().any(|one| one.is_user) {
             return Ok(Some(assumed));
         }
-        let expected = Expected { in_doubt: holding.in_doubt, reuses_ids };
+        let expected = Expected { in_doubt: watermark.in_doubt, reuses_ids };
         let Some(found) = replay::compare(said, &ours, expected) else { return Ok(None) };
-        let upto = upto(&messages, &ours, holding, &found);
+        let upto = upto(&messages, &ours, watermark, &found);
         let held = assumed.held;
         let held = if upto == held.upto { held } else { held.moved(&messages, upto) };
-        let (held, repeats) = held.with_taken_in(&messages, &holding.native, found.newest);
-        let more = unrecorded(found.more, &messages, holding);
+        let (held, repeats) = held.with_taken_in(&messages, &watermark.native, found.newest);
+        let more = unrecorded(found.more, &messages, watermark);
         Ok(Some(Seen { held, more, is_certain: true, repeats }))
     }
 
@@ -103,8 +103,8 @@ impl Engine {
 
 /// What was said in the agent's own program. A request of ours can be there as well without being counted as held, where its
 /// turn failed: it is in the conversation already.
-fn unrecorded(more: Vec<Said>, messages: &[Message], holding: &Holding) -> Vec<Said> {
-    let ours = messages.iter().filter(|one| one.role == Role::User && one.seq > holding.upto);
+fn unrecorded(more: Vec<Said>, messages: &[Message], watermark: &Watermark) -> Vec<Said> {
+    let ours = messages.iter().filter(|one| one.role == Role::User && one.seq > watermark.upto);
     let ours: Vec<&str> = ours.map(|message| message.body.head().trim()).collect();
     let mut is_ours = false;
     more.into_iter()
@@ -122,14 +122,14 @@ fn is_taken_in(message: &Message, native: &str) -> bool {
 }
 
 /// The requests that the agent's own session should hold, with the beginnings of their answers.
-fn requests(messages: &[Message], holding: &Holding) -> Vec<Request> {
+fn requests(messages: &[Message], watermark: &Watermark) -> Vec<Request> {
     let is_held = |message: &Message| {
         let beyond =
-            holding.beyond.is_some_and(|(first, last)| (first..=last).contains(&message.seq));
-        message.seq <= holding.upto
+            watermark.beyond.is_some_and(|(first, last)| (first..=last).contains(&message.seq));
+        message.seq <= watermark.upto
             || beyond
-            || holding.in_doubt == Some(message.seq)
-            || is_taken_in(message, &holding.native)
+            || watermark.in_doubt == Some(message.seq)
+            || is_taken_in(message, &watermark.native)
     };
     let mut requests: Vec<Request> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -154,10 +154,10 @@ fn comparable(message: &Message) -> Option<String> {
 }
 
 /// Up to which message the session holds the conversation, by the newest request that it has.
-fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match) -> Seq {
+fn upto(messages: &[Message], ours: &[Request], watermark: &Watermark, found: &Match) -> Seq {
     let before = |seq: Seq| {
         let before = messages.iter().rev().find(|message| message.seq < seq);
-        before.map_or(0, |message| message.seq).min(holding.upto)
+        before.map_or(0, |message| message.seq).min(watermark.upto)
     };
     let is_compared =
         |seq: Seq| ours.iter().any(|request| request.seq == seq && !request.text.is_empty());
@@ -165,11 +165,11 @@ fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match
     if let Some(next) = next {
         return before(next.seq);
     }
-    match holding.in_doubt {
+    match watermark.in_doubt {
         Some(doubtful) if doubtful == found.newest => (),
-        Some(doubtful) if found.has_doubtful => return holding.upto.max(doubtful),
+        Some(doubtful) if found.has_doubtful => return watermark.upto.max(doubtful),
         Some(doubtful) if is_compared(doubtful) => return before(doubtful),
-        _ => return holding.upto,
+        _ => return watermark.upto,
     }
     // The request is there. Is what came of it until it was interrupted?
     let after = messages.iter().filter(|message| message.seq > found.newest);
@@ -187,8 +187,8 @@ fn upto(messages: &[Message], ours: &[Request], holding: &Holding, found: &Match
 }
 
 impl Held {
-    pub(super) fn of(holding: &Holding) -> Self {
-        Self { upto: holding.upto, beyond: holding.beyond, messages: holding.messages }
+    pub(super) fn of(watermark: &Watermark) -> Self {
+        Self { upto: watermark.upto, beyond: watermark.beyond, messages: watermark.messages }
     }
 
     /// The same with what was taken in from the session itself: the watermark does not know of it before the next turn.

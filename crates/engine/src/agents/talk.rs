@@ -1,9 +1,8 @@
 //! Talking to an agent in one conversation: every way to it leads through an open.
 
 use futures::channel::mpsc;
-use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage, Role};
-use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
+use rethread_domain::opening::{Opening, Settings, Underway, Watermark};
 use rethread_domain::price::Price;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, Seq, id};
@@ -11,12 +10,12 @@ use rethread_store::{Append, Drive};
 use tokio_util::sync::CancellationToken;
 
 use super::asked::{Asked, asked_to_leave};
-use super::held::{cost, holding, now_held, remembered};
 use super::open::{Attached, OpenOptions};
 use super::port::{Block, Ended, Trouble};
 use super::send::{Answer, Progress};
 use super::tell;
 use super::turns::Pump;
+use super::watermark::{cost, now_held, remembered, watermark};
 use crate::{Engine, Error, Result};
 
 /// Updates that wait to be written down; when there are more, the agent waits. Each takes a few MiB at most.
@@ -230,13 +229,13 @@ impl Talk {
         Ok(())
     }
 
-    fn underway(&self, request: Seq, holding: Option<Holding>) -> Underway {
+    fn underway(&self, request: Seq, watermark: Option<Watermark>) -> Underway {
         Underway {
             conversation: self.options.conversation.clone(),
             agent: self.options.agent.clone(),
             model: self.attached.as_ref().and_then(|attached| attached.settings.model.clone()),
             request,
-            holding,
+            watermark,
             keeps_request: self
                 .attached
                 .as_ref()
@@ -248,7 +247,7 @@ impl Talk {
     async fn ask(&mut self, prompt: &str) -> Result<Seq> {
         let Some(attached) = &self.attached else { return Err(Error::Interrupted) };
         let now = self.engine.clock.now();
-        let holding = attached.is_resumable.then(|| holding(attached));
+        let watermark = attached.is_resumable.then(|| watermark(attached));
         let mut request = NewMessage {
             id: self.options.request_id.clone(),
             role: Role::User,
@@ -262,7 +261,7 @@ impl Talk {
         let append = Append {
             facts: self.facts.clone(),
             at: Some(now),
-            begins: Some(self.underway(0, holding)),
+            begins: Some(self.underway(0, watermark)),
             ..Append::new(self.options.session, vec![request])
         };
         let written = self.engine.store.append(append).await?;
@@ -375,7 +374,7 @@ impl Talk {
         let cost_usd = cost(attached.spent_usd, turn.spent_usd());
         attached.spent_usd = turn.spent_usd().or(attached.spent_usd);
         let mut facts = std::mem::take(&mut self.facts);
-        facts.extend(retitled(&self.engine, &self.options, attached, &turn));
+        facts.extend(tell::retitled(&self.engine, &self.options, attached, &turn));
         let is_answered = turn.is_answered();
         let (opening, now) = (attached.opening.clone(), self.engine.clock.now());
         let came = (&end, ended.as_ref().err());
@@ -396,7 +395,7 @@ impl Talk {
         } else {
             let keeps =
                 attached.agent.abilities().keeps_request.filter(|keeps| !keeps || is_answered);
-            let assumed = attached.is_resumable.then(|| holding(attached));
+            let assumed = attached.is_resumable.then(|| watermark(attached));
             let left = self.engine.left_in_doubt(self.options.session, assumed, keeps, request);
             facts.extend(left.await?.map(Fact::Holds));
             None
@@ -424,14 +423,16 @@ impl Talk {
         }
         match ended {
             Ok(_) => Ok(answer),
-            Err(trouble) => {
-                // What its own session has of the turn, nobody knows: it is opened anew before the next request.
-                self.leave().await;
-                match trouble {
-                    Trouble::LimitReached { .. } => Ok(answer),
-                    trouble => Err(self.options.error(trouble)),
-                }
-            }
+            Err(trouble) => self.leave_after(trouble, answer).await,
+        }
+    }
+
+    /// What its own session has of a turn that failed, nobody knows: it is opened anew before the next request.
+    async fn leave_after(&mut self, trouble: Trouble, answer: Answer) -> Result<Answer> {
+        self.leave().await;
+        match trouble {
+            Trouble::LimitReached { .. } => Ok(answer),
+            trouble => Err(self.options.error(trouble)),
         }
     }
 
@@ -464,10 +465,10 @@ impl Talk {
     pub async fn end(mut self) -> Result<u64> {
         let session = self.options.session;
         let left = self.attached.as_ref().filter(|one| one.left_at.is_some() && self.messages > 0);
-        let left = left.map(|attached| attached.native.clone());
+        let left = left.map(watermark);
         self.leave().await;
-        if let Some(native) = left {
-            self.facts.extend(self.engine.left(&self.options, &native).await?);
+        if let Some(left) = left {
+            self.facts.extend(self.engine.left(session, left).await?);
         }
         if !self.facts.is_empty() {
             let now = Some(self.engine.clock.now());
@@ -493,19 +494,4 @@ fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, Trouble>) -
         Err(trouble) if is_alive && !trouble.is_fatal() => End::Failed(trouble.to_string()),
         Err(_) => End::Interrupted,
     }
-}
-
-/// The title that the agent gave. What was told anew has one already, and many agents would name it after the
-/// telling.
-fn retitled(
-    engine: &Engine,
-    options: &OpenOptions,
-    attached: &Attached,
-    turn: &Turn,
-) -> Option<Fact> {
-    let is_titled = attached.opening.how == How::Retold;
-    let title = turn.title().filter(|title| id::check_title(title).is_ok());
-    let prompt = options.system_prompt.as_deref();
-    let title = title.filter(|title| !is_titled && !tell::is_ours(title, prompt))?;
-    Some(Fact::Titled { title: engine.prepared_title(title), from: TitleFrom::Agent })
 }

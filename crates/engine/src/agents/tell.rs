@@ -1,10 +1,14 @@
 //! What an agent is told of a conversation before the next request.
 
 use rethread_domain::context::Limits;
+use rethread_domain::conversation::TitleFrom;
+use rethread_domain::opening::How;
 use rethread_domain::retell::{self, Frame, Story};
-use rethread_domain::{Seq, SessionId};
+use rethread_domain::turn::Turn;
+use rethread_domain::{Fact, Seq, SessionId, id};
 use rethread_store::{Appended, RecallRequest, Within};
 
+use super::open::{Attached, OpenOptions};
 use crate::{Engine, Result};
 
 /// What an agent's own session holds of a conversation.
@@ -36,7 +40,7 @@ impl Held {
 
 /// A stretch of a conversation, told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Handover {
     pub text: String,
     pub tokens: u32,
     /// How many messages there were to tell, and how many of them are shown.
@@ -77,7 +81,7 @@ impl Engine {
         before: Seq,
         limits: Limits,
         prompt: &str,
-    ) -> Result<Option<Told>> {
+    ) -> Result<Option<Handover>> {
         let within = Within {
             conversation: conversation.to_owned(),
             after: held.upto,
@@ -114,11 +118,26 @@ impl Engine {
             messages: recalled.messages,
         };
         let telling = retell::tell(&story, &limits);
-        Ok(Some(Told {
+        Ok(Some(Handover {
             tokens: telling.tokens,
             messages: recalled.messages,
             shown: telling.included.messages,
             text: telling.text,
         }))
     }
+}
+
+/// The title that the agent gave. What was told anew has one already, and many agents would name it after the
+/// telling.
+pub(super) fn retitled(
+    engine: &Engine,
+    options: &OpenOptions,
+    attached: &Attached,
+    turn: &Turn,
+) -> Option<Fact> {
+    let is_titled = attached.opening.how == How::Retold;
+    let title = turn.title().filter(|title| id::check_title(title).is_ok());
+    let prompt = options.system_prompt.as_deref();
+    let title = title.filter(|title| !is_titled && !is_ours(title, prompt))?;
+    Some(Fact::Titled { title: engine.prepared_title(title), from: TitleFrom::Agent })
 }

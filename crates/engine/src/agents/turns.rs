@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use jiff::Timestamp;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::held::cost;
+use super::watermark::cost;
 use crate::{Clock, Engine, Result};
 
 /// While an answer streams, it is written down, and then shown, so often.
@@ -160,10 +160,11 @@ impl Engine {
             turn.take(update, at);
             latest = at;
         }
-        let cost_usd = self.cost_until_cut_off(id, begun.what.holding.as_ref(), &turn).await?;
+        let cost_usd = self.cost_until_cut_off(id, begun.what.watermark.as_ref(), &turn).await?;
         let is_answered = turn.is_answered();
         let keeps = begun.what.keeps_request.filter(|keeps| !keeps || is_answered);
-        let holding = self.left_in_doubt(id, begun.what.holding, keeps, begun.what.request).await?;
+        let watermark =
+            self.left_in_doubt(id, begun.what.watermark, keeps, begun.what.request).await?;
         let speaker = Speaker {
             agent: &begun.what.agent,
             model: begun.what.model.as_deref(),
@@ -172,12 +173,12 @@ impl Engine {
         };
         let spent_usd = turn.spent_usd();
         let messages = self.prepared(turn.messages(&speaker, &End::Interrupted, latest));
-        let holding = holding.map(|holding| {
-            let spent_usd = spent_usd.or(holding.spent_usd);
-            Holding { spent_usd, ..holding }
+        let watermark = watermark.map(|watermark| {
+            let spent_usd = spent_usd.or(watermark.spent_usd);
+            Watermark { spent_usd, ..watermark }
         });
         let append = Append {
-            facts: holding.map(Fact::Holds).into_iter().collect(),
+            facts: watermark.map(Fact::Holds).into_iter().collect(),
             at: Some(latest),
             ends: Some(conversation.to_owned()),
             ..Append::new(id, messages)
@@ -192,11 +193,11 @@ impl Engine {
     async fn cost_until_cut_off(
         &self,
         id: SessionId,
-        holding: Option<&Holding>,
+        watermark: Option<&Watermark>,
         turn: &Turn,
     ) -> Result<Option<f64>> {
-        let before = holding.and_then(|holding| holding.spent_usd);
-        let is_known = holding.is_some() || self.session(id).await?.counters.cost_nano == 0;
+        let before = watermark.and_then(|watermark| watermark.spent_usd);
+        let is_known = watermark.is_some() || self.session(id).await?.counters.cost_nano == 0;
         Ok(cost(before, turn.spent_usd()).filter(|_| is_known))
     }
 }

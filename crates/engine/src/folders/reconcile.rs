@@ -68,12 +68,10 @@ impl Engine {
             && own.is_none()
             && !found.roots.contains(&card.id)
         {
-            followed.troubles.push(format!(
-                "{}: session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
-                path.display(),
-                card.id,
-                first.id
-            ));
+            followed.troubles.push(named(&format!(
+                "session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
+                card.id, first.id
+            )));
         }
         for session in sessions.iter().skip(1).filter(|one| one.status() == Status::Archived) {
             self.move_to(session.id, Status::Archived, session.last_active_at).await?;

@@ -181,11 +181,11 @@ fn shifted(fact: Fact, shift: impl Fn(Seq) -> Seq) -> Option<Fact> {
     match fact {
         Fact::Summarised { .. } => None,
         Fact::Purged { seq } => Some(Fact::Purged { seq: shift(seq) }),
-        Fact::Holds(mut holding) => {
-            holding.upto = shift(holding.upto);
-            holding.beyond = holding.beyond.map(|(from, to)| (shift(from), shift(to)));
-            holding.in_doubt = holding.in_doubt.map(shift);
-            Some(Fact::Holds(holding))
+        Fact::Holds(mut watermark) => {
+            watermark.upto = shift(watermark.upto);
+            watermark.beyond = watermark.beyond.map(|(from, to)| (shift(from), shift(to)));
+            watermark.in_doubt = watermark.in_doubt.map(shift);
+            Some(Fact::Holds(watermark))
         }
         other => Some(other),
     }

@@ -24,10 +24,13 @@ struct Shared {
     parts: Vec<(Range<u64>, Option<SessionId>)>,
 }
 
+/// The id of a line, and that of the line it came after.
+type Chained = (String, String);
+
 impl Shared {
     /// Every line belongs to the session of the line that it came after; what is no line, to that of the line before.
     fn read(locked: &Locked) -> Result<Self> {
-        let mut pieces: Vec<(Range<u64>, Option<(String, String)>)> = Vec::new();
+        let mut pieces: Vec<(Range<u64>, Option<Chained>)> = Vec::new();
         locked.read(0, &mut |item| {
             pieces.push(match item {
                 Item::Line { line, at, .. } => (at, Some((line.id, line.after))),

@@ -142,7 +142,7 @@ impl From<&Opening> for OpeningView {
             how: opening.how.to_string(),
             why: opening.why.clone(),
             ms: opening.ms,
-            text: opening.told(),
+            text: opening.describe(),
         }
     }
 }

@@ -322,8 +322,8 @@ impl Comparison {
 }
 
 /// What the second has and the first has not, by their ids.
-fn new<T>(before: &[T], after: &[T], told: impl Fn(&T) -> (&String, String)) -> Vec<String> {
-    let known: Vec<&String> = before.iter().map(|one| told(one).0).collect();
-    let all = after.iter().map(&told);
+fn new<T>(before: &[T], after: &[T], id_and_text: impl Fn(&T) -> (&String, String)) -> Vec<String> {
+    let known: Vec<&String> = before.iter().map(|one| id_and_text(one).0).collect();
+    let all = after.iter().map(&id_and_text);
     all.filter(|(id, _)| !known.contains(id)).map(|(_, text)| text).collect()
 }

@@ -282,7 +282,7 @@ impl From<&Question> for QuestionView {
         Self {
             about: about.to_owned(),
             task,
-            question: question.told(),
+            question: question.describe(),
             is_whole: true,
             answers: answers.iter().map(|&answer| answer.to_owned()).collect(),
         }
@@ -387,7 +387,7 @@ impl From<&EventRecord> for WorkflowEventView {
             no: record.no,
             at: record.at,
             kind: record.event.feed_kind().as_str().to_owned(),
-            text: record.event.told(),
+            text: record.event.describe(),
             task: task.cloned(),
             session_id: session.map(ToString::to_string),
         }

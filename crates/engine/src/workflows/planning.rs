@@ -63,6 +63,7 @@ impl Planning {
         };
         let session = self.engine.start(beginning).await?;
         let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
+        // Whoever drives is gone only when this is dropped, too.
         drop(self.reports.send(Report::Became(began)));
         let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
         Ok((session.id, Talk::open(&self.engine, options).await?))

@@ -79,7 +79,7 @@ impl Engine {
                 }
             }
             used.add(&taken(&self.session(*session).await?));
-            drop(self.settle_as(*session, Move::Pause).await);
+            self.settle_if_fit(*session, Move::Pause).await;
         }
         Ok(used)
     }

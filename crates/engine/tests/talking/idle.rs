@@ -31,7 +31,7 @@ async fn leave_turn(store: &dyn Store, session: SessionId) {
         agent: "anna".into(),
         model: None,
         request: 0,
-        holding: None,
+        watermark: None,
         keeps_request: None,
     };
     let append =

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
 mod histories;
-mod holding;
 mod idle;
 mod natively;
 mod opening;
@@ -13,4 +12,5 @@ mod summaries;
 mod telling;
 mod turns;
 mod watched;
+mod watermarks;
 mod world;

@@ -118,7 +118,7 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
                 let world = World::new(&home);
                 let agent = world.agent("anna", "resume load list");
                 world.turn(&agent, "fix the basket").await.unwrap();
-                let before = world.holding(&agent);
+                let before = world.watermark(&agent);
                 let stop = Outcome::Trouble(trouble.clone());
                 // Even where it had not been found a moment ago.
                 let (resume, load) = if at_load { (gone(), stop) } else { (stop, Outcome::Fine) };
@@ -126,7 +126,7 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
                 let opened = world.open(&agent).await;
                 let Err(Error::Agent { trouble: found, .. }) = opened else { panic!("{opened:?}") };
                 assert_eq!(found, trouble);
-                assert_eq!(world.holding(&agent), before);
+                assert_eq!(world.watermark(&agent), before);
                 let failed = world.openings().pop().unwrap();
                 assert_eq!(told(&failed), ("failed", Some(trouble.name())), "it is counted");
                 agent.state().doors = Doors::default();
@@ -151,7 +151,7 @@ fn rather_none_than_a_new_one_is_obeyed_and_forgets_nothing() {
         let opened = Talk::open(&world.engine, options).await;
         let Err(Error::NotResumable { why, .. }) = opened else { panic!("{opened:?}") };
         assert_eq!((why.as_str(), agent.state().alive), ("session_gone", 0));
-        assert!(world.holding(&agent).is_some());
+        assert!(world.watermark(&agent).is_some());
         let failed = world.openings().pop().unwrap();
         assert_eq!(told(&failed), ("failed", Some("session_gone")));
     });
@@ -319,7 +319,7 @@ fn what_the_user_set_outlives_a_turn_that_was_cut_off() {
             if before {
                 world.turn(&agent, "fix the basket").await.unwrap();
             }
-            let held = world.holding(&agent).map(|held| (held.native, held.upto));
+            let held = world.watermark(&agent).map(|held| (held.native, held.upto));
             if loses {
                 agent.state().natives.clear();
             }
@@ -328,7 +328,7 @@ fn what_the_user_set_outlives_a_turn_that_was_cut_off() {
             agent.plays([Script::saying(&["half"]).ending(End::Dies)]);
             assert!(talk.send("go on", &mut |_| ()).await.is_err());
             talk.end().await.unwrap();
-            let now = world.holding(&agent).unwrap();
+            let now = world.watermark(&agent).unwrap();
             if !loses && before {
                 assert_eq!(Some((now.native, now.upto)), held, "the watermark stays");
             }

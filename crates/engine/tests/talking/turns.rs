@@ -138,7 +138,7 @@ fn costs_are_what_a_turn_added() {
         agent.plays([script(0.1)]);
         world.turn(&agent, "go on").await.unwrap();
         assert_eq!(costs()[3..], [Some(0.25), Some(0.1)]);
-        let spent = world.holding(&agent).unwrap().spent_usd.unwrap();
+        let spent = world.watermark(&agent).unwrap().spent_usd.unwrap();
         assert!((spent - 0.1).abs() < 1e-9);
     });
 }
@@ -245,7 +245,7 @@ fn a_request_to_an_open_conversation_is_sent_by_whoever_has_it() {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         };
-        let (answer, ()) = futures::future::join(sending, driving).await;
+        let (answer, ()) = Box::pin(futures::future::join(sending, driving)).await;
         assert_eq!(answer.unwrap().answer, "yes");
         talk.end().await.unwrap();
         assert_eq!((agent.state().launches, world.texts().len()), (1, 2));

@@ -11,17 +11,17 @@ use jiff::Timestamp;
 use rethread_domain::access::{Token, TokenId};
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
-    Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, ListFilter, OpeningCount, Owner,
-    RecallRequest, Recalled, Record, Repaired, Reserved, Reserving, Result, Search, Sessions, Span,
-    Store, Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter,
-    WorkflowRow, Workflows,
+    Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, IdempotencyKeys, ListFilter,
+    OpeningCount, Owner, RecallRequest, Recalled, Record, Repaired, ReservedId, Result, Search,
+    Sessions, Span, Store, Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim,
+    WorkflowFilter, WorkflowRow, Workflows,
 };
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use tokio::sync::Notify;
@@ -172,7 +172,7 @@ watched! { Talks {
     fn stream(&self, id: SessionId, conversation: &str, updates: Vec<(Timestamp, Update)>) -> ();
     fn begun(&self, id: SessionId, conversation: &str) -> Option<Begun>;
     fn underway(&self) -> Vec<(SessionId, String)>;
-    fn holding(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Holding>;
+    fn watermark(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Watermark>;
     fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
     fn attached(&self, id: SessionId, after: std::ops::Range<Seq>) -> Vec<(u32, FactRecord)>;
     fn openings(&self, user: Option<&str>) -> Vec<OpeningCount>;
@@ -268,8 +268,8 @@ watched! { Tokens {
     fn touch_token(&self, id: &TokenId, at: Timestamp) -> ();
 } }
 
-watched! { Reserving {
-    fn reserve(&self, key: &str, request: &[u8], id: Uuid, at: Timestamp) -> Reserved;
+watched! { IdempotencyKeys {
+    fn reserve(&self, key: &str, request: &[u8], id: Uuid, at: Timestamp) -> ReservedId;
 } }
 
 watched! { Accounts {

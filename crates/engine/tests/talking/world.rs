@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use rethread_domain::context::Limits;
 use rethread_domain::message::Message;
-use rethread_domain::opening::{Holding, Opening, Policy, Settings};
+use rethread_domain::opening::{Opening, Policy, Settings, Watermark};
 use rethread_domain::session::Beginning;
 use rethread_domain::{Fact, SessionId};
 use rethread_engine::agents::{Abilities, Answer, Holds, Nobody, OpenOptions, Rules, Talk};
@@ -123,8 +123,8 @@ impl World {
         self.messages().iter().map(|one| one.body.whole().unwrap().to_owned()).collect()
     }
 
-    pub(crate) fn holding(&self, agent: &Scripted) -> Option<Holding> {
-        block_on(self.store.holding(self.session, MAIN, agent.name)).unwrap()
+    pub(crate) fn watermark(&self, agent: &Scripted) -> Option<Watermark> {
+        block_on(self.store.watermark(self.session, MAIN, agent.name)).unwrap()
     }
 
     pub(crate) fn facts(&self) -> Vec<Fact> {

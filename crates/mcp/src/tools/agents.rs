@@ -99,7 +99,6 @@ impl Given {
     }
 }
 
-#[expect(clippy::unused_async, reason = "all tools are called alike")]
 pub(super) async fn list(
     office: &Office,
     args: Result<NoArgs, Failure>,

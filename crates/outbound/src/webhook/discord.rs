@@ -19,7 +19,7 @@ pub(crate) fn body(notice: &Notice) -> Value {
     let reason = escaped(notice.reason.as_deref().unwrap_or_default(), LONGEST_REASON, escape);
     json!({
         // Words of ours only: what stands here is looked through for invitations and links.
-        "content": format!("{} ({})", notice.event.told(), notice.progress()),
+        "content": format!("{} ({})", notice.event.describe(), notice.progress()),
         "allowed_mentions": { "parse": [] },
         "embeds": [{
             "title": title,

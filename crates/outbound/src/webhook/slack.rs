@@ -14,7 +14,7 @@ const LONGEST_SECTION: usize = 2000;
 const LONGEST_FIELD: usize = 500;
 
 pub(crate) fn body(notice: &Notice) -> Value {
-    let told = notice.event.told();
+    let told = notice.event.describe();
     let text = format!("{told}: {} ({})", notice.title, notice.progress());
     let mut blocks = vec![
         json!({ "type": "header", "text": plain(told, LONGEST_HEADER) }),

@@ -1,8 +1,8 @@
 //! Who may: a credential for every request, from a program or a browser, and what its role allows.
 
 mod cookie;
-mod fence;
 pub(crate) mod login;
+mod origin_guard;
 mod routes;
 
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::extract::is_read;
 use crate::problem::Problem;
 use crate::state::App;
 
-pub(crate) use fence::{fenced, sealed};
+pub(crate) use origin_guard::{guard_origin, security_headers};
 pub(crate) use routes::{ADMIN, OPEN, READ, Routes, STREAM, Table, WRITE};
 
 /// Whoever asks.

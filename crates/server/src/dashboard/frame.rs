@@ -79,8 +79,8 @@ impl Frame {
 
     /// The same, with a notice of what was just done.
     #[must_use]
-    pub(crate) fn told(self, code: Option<&str>) -> Self {
-        Self { told: code.and_then(told), ..self }
+    pub(crate) fn notice(self, code: Option<&str>) -> Self {
+        Self { told: code.and_then(notice_text), ..self }
     }
 
     /// The same, kept up to date by the script. Ask for the newest event before anything is read, so that nothing falls
@@ -152,7 +152,7 @@ const TOLD: &[(&str, &str)] = &[
     ("started", "Started."),
 ];
 
-fn told(code: &str) -> Option<&'static str> {
+fn notice_text(code: &str) -> Option<&'static str> {
     TOLD.iter().find(|(known, _)| *known == code).map(|(_, words)| *words)
 }
 

@@ -2,7 +2,6 @@
 
 mod agents;
 mod assets;
-mod flows;
 mod frame;
 mod login;
 mod markdown;
@@ -12,6 +11,7 @@ mod sessions;
 mod trouble;
 mod usage;
 mod words;
+mod workflows;
 
 use crate::access::Routes;
 
@@ -25,5 +25,5 @@ pub(crate) fn router() -> Routes {
         .merge(sessions::router())
         .merge(agents::router())
         .merge(usage::router())
-        .merge(flows::router())
+        .merge(workflows::router())
 }

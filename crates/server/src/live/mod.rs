@@ -41,7 +41,7 @@ fn beat() -> Interval {
 
 /// An event with the text that every client is sent.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Broadcast {
     pub(crate) no: u64,
     /// Whose it is; nobody knows that of a line that is damaged.
     user: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct Told {
     pub(crate) text: String,
 }
 
-impl Told {
+impl Broadcast {
     fn of(event: &FeedEvent) -> Arc<Self> {
         let text = serde_json::to_string(&EventView::of(event)).unwrap_or_default();
         Arc::new(Self {
@@ -64,7 +64,7 @@ impl Told {
 /// The ring.
 #[derive(Debug)]
 pub(crate) struct Live {
-    ring: broadcast::Sender<Arc<Told>>,
+    ring: broadcast::Sender<Arc<Broadcast>>,
 }
 
 impl Live {
@@ -100,7 +100,7 @@ impl Shared {
             let page = self.engine.feed(upto, None, PAGE).await.ok()?;
             for event in &page.events {
                 // Nobody may be there.
-                drop(self.live.ring.send(Told::of(event)));
+                drop(self.live.ring.send(Broadcast::of(event)));
             }
             if page.upto == upto {
                 return Some(upto);
@@ -116,7 +116,7 @@ impl Shared {
 pub(crate) struct Follower {
     app: App,
     caller: Caller,
-    ring: broadcast::Receiver<Arc<Told>>,
+    ring: broadcast::Receiver<Arc<Broadcast>>,
     /// Everything up to here was given.
     after: u64,
     /// What was read from the log, to be given next.
@@ -179,10 +179,10 @@ impl Follower {
     }
 
     /// The next event that the caller may see.
-    pub(crate) async fn next(&mut self) -> Result<Arc<Told>, Problem> {
+    pub(crate) async fn next(&mut self) -> Result<Arc<Broadcast>, Problem> {
         loop {
             if let Some(event) = self.read.next() {
-                return Ok(Told::of(&event));
+                return Ok(Broadcast::of(&event));
             }
             if !self.is_live {
                 self.read_log().await?;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::time::Interval;
 
-use super::{Follower, Told, beat};
+use super::{Broadcast, Follower, beat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -22,7 +22,7 @@ struct State {
     beat: Interval,
 }
 
-fn frame(told: &Arc<Told>) -> Bytes {
+fn frame(told: &Arc<Broadcast>) -> Bytes {
     format!("id: {}\nevent: {}\ndata: {}\n\n", told.no, told.kind, told.text).into()
 }
 

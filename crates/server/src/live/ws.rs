@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 
-use super::{Follower, Told, beat};
+use super::{Broadcast, Follower, beat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -74,7 +74,7 @@ async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: Web
     write(&app, &mut socket, Message::Close(Some(frame))).await;
 }
 
-async fn send(app: &App, socket: &mut WebSocket, told: &Told) -> bool {
+async fn send(app: &App, socket: &mut WebSocket, told: &Broadcast) -> bool {
     write(app, socket, Message::Text(told.text.as_str().into())).await
 }
 

@@ -331,7 +331,7 @@ async fn fork(
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Told {
+pub(crate) struct ContextParams {
     /// The finished text never has more
     #[param(minimum = 1, maximum = 1_000_000)]
     tokens: Option<u32>,
@@ -346,13 +346,13 @@ pub(crate) struct Told {
 }
 
 /// The context that goes back in
-#[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), Told),
+#[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), ContextParams),
     responses((status = 200, body = Context)))]
 async fn context(
     State(app): State<App>,
     caller: Caller,
     At(id): At<String>,
-    Params(told): Params<Told>,
+    Params(told): Params<ContextParams>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let mut limits = app.settings.context;

@@ -6,7 +6,7 @@ use rethread_domain::turn::Update;
 use rethread_redact::Redactor;
 use serde_json::Value;
 
-use super::held;
+use super::lock;
 
 /// How much text is held back at most until it is sure.
 const MOST_HELD: usize = 16 << 10;
@@ -18,7 +18,7 @@ pub(super) struct Lines(Mutex<Option<Update>>);
 impl Lines {
     /// Takes what is said next; gives what can be passed on now, masked.
     pub(super) fn take(&self, redactor: &Redactor, update: &Update) -> Vec<Value> {
-        let mut waiting = held(&self.0);
+        let mut waiting = lock(&self.0);
         let (mut ready, mut next) = (Vec::new(), update.clone());
         if let Some(mut before) = waiting.take() {
             if before.join(update) {
@@ -35,7 +35,7 @@ impl Lines {
 
     /// What was held back, when nothing follows it.
     pub(super) fn rest(&self, redactor: &Redactor) -> Option<Value> {
-        held(&self.0).take().map(|rest| masked(redactor, &rest))
+        lock(&self.0).take().map(|rest| masked(redactor, &rest))
     }
 }
 

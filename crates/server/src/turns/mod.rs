@@ -25,8 +25,8 @@ pub(crate) use turn::{Stands, Turn};
 /// How many that have ended are remembered, for those who ask late.
 const REMEMBERED: usize = 100;
 
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Default)]
@@ -64,19 +64,19 @@ impl Turns {
     }
 
     pub(crate) fn find(&self, id: Uuid) -> Option<Arc<Turn>> {
-        held(&self.known).turns.get(&id).cloned()
+        lock(&self.known).turns.get(&id).cloned()
     }
 
     /// Those of a session that run now.
     pub(crate) fn running_in(&self, session: SessionId) -> Vec<Arc<Turn>> {
-        let known = held(&self.known);
+        let known = lock(&self.known);
         let own = known.turns.values().filter(|turn| turn.session == session);
         own.filter(|turn| !turn.is_over()).cloned().collect()
     }
 
     /// The one of a session that ended last.
     pub(crate) fn last_in(&self, session: SessionId) -> Option<Arc<Turn>> {
-        let known = held(&self.known);
+        let known = lock(&self.known);
         let is_ours = |turn: &&Arc<Turn>| turn.session == session;
         // One that is over may not be counted as ended yet.
         let mut own = known.turns.values().filter(is_ours);
@@ -89,7 +89,7 @@ impl Turns {
     pub(crate) fn begin(self: &Arc<Self>, request: Request) -> Result<Arc<Turn>, Problem> {
         let turn = Turn::new(&request);
         {
-            let mut known = held(&self.known);
+            let mut known = lock(&self.known);
             if let Some(known) = known.turns.get(&request.id) {
                 return Ok(Arc::clone(known));
             }
@@ -115,7 +115,7 @@ impl Turns {
     }
 
     fn ended(&self, id: Uuid) {
-        let mut known = held(&self.known);
+        let mut known = lock(&self.known);
         known.ended.push_back(id);
         if known.ended.len() > REMEMBERED
             && let Some(oldest) = known.ended.pop_front()
@@ -128,7 +128,7 @@ impl Turns {
     /// Ends what runs, and waits until it is saved and its sessions are paused.
     pub(crate) async fn stop(&self) {
         let running: Vec<Arc<Turn>> = {
-            let mut known = held(&self.known);
+            let mut known = lock(&self.known);
             known.is_stopping = true;
             known.turns.values().filter(|turn| !turn.is_over()).cloned().collect()
         };
@@ -142,7 +142,7 @@ impl Turns {
 
     /// Pauses the session of a turn that ended because the server does.
     async fn rest(&self, engine: &Engine, session: SessionId) {
-        if held(&self.known).is_stopping {
+        if lock(&self.known).is_stopping {
             engine.settle_if_fit(session, Move::Pause).await;
         }
     }

@@ -9,7 +9,7 @@ use rethread_engine::agents::{Asker, Question};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::held;
+use super::lock;
 use super::steps::Steps;
 use crate::problem::Problem;
 use crate::views::QuestionView;
@@ -46,12 +46,12 @@ impl Questions {
 
     /// Those that stand, the oldest first.
     pub(crate) fn open(&self) -> Vec<QuestionView> {
-        held(&self.asked).open.values().map(|open| open.view.clone()).collect()
+        lock(&self.asked).open.values().map(|open| open.view.clone()).collect()
     }
 
     /// Answers one, once.
     pub(crate) fn answer(&self, question: u32, option: u32) -> Result<(), Problem> {
-        let mut asked = held(&self.asked);
+        let mut asked = lock(&self.asked);
         if !(1..=asked.count).contains(&question) {
             return Err(Problem::new("question_not_found", "the turn has not asked this"));
         }
@@ -72,7 +72,7 @@ impl Questions {
 
     /// Nobody waits for an answer any more.
     pub(super) fn end(&self) {
-        let mut asked = held(&self.asked);
+        let mut asked = lock(&self.asked);
         asked.is_over = true;
         for question in std::mem::take(&mut asked.open).into_keys() {
             self.settled(question);
@@ -86,7 +86,7 @@ impl Questions {
     /// Puts a question to whoever follows; `None` where the turn is over.
     fn put(&self, question: &Question) -> Option<(u32, oneshot::Receiver<String>)> {
         let (answer, answered) = oneshot::channel();
-        let mut asked = held(&self.asked);
+        let mut asked = lock(&self.asked);
         if asked.is_over {
             return None;
         }
@@ -109,7 +109,7 @@ struct Standing<'a>(&'a Questions, u32);
 
 impl Drop for Standing<'_> {
     fn drop(&mut self) {
-        if held(&self.0.asked).open.remove(&self.1).is_some() {
+        if lock(&self.0.asked).open.remove(&self.1).is_some() {
             self.0.settled(self.1);
         }
     }
@@ -128,5 +128,5 @@ impl Asker for Questions {
         answered.await.ok()
     }
 
-    fn told(&self, _: &Question, _: &str) {}
+    fn answered(&self, _: &Question, _: &str) {}
 }

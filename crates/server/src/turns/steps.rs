@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::held;
+use super::lock;
 
 /// How much of what an agent says is kept for those who follow; the log has all of it.
 const MOST_BYTES: usize = 1 << 20;
@@ -13,13 +13,13 @@ const MOST_BYTES: usize = 1 << 20;
 /// Each step is a text to be sent.
 #[derive(Debug)]
 pub(super) struct Steps {
-    told: Mutex<Told>,
+    told: Mutex<Progress>,
     /// How many there are, and whether it is over.
     progress: watch::Sender<(usize, bool)>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Progress {
     texts: Vec<Arc<str>>,
     bytes: usize,
 }
@@ -31,7 +31,7 @@ impl Steps {
 
     /// Adds one, unless there is too much already.
     pub(super) fn push(&self, what: &Value) {
-        let mut told = held(&self.told);
+        let mut told = lock(&self.told);
         if told.bytes > MOST_BYTES {
             return;
         }
@@ -45,10 +45,10 @@ impl Steps {
 
     /// Adds one that everybody has to see, however much there is.
     pub(super) fn push_always(&self, what: &Value) {
-        self.add(&mut held(&self.told), what.to_string());
+        self.add(&mut lock(&self.told), what.to_string());
     }
 
-    fn add(&self, told: &mut Told, text: String) {
+    fn add(&self, told: &mut Progress, text: String) {
         told.texts.push(text.into());
         let count = told.texts.len();
         self.progress.send_modify(|progress| progress.0 = count);
@@ -68,7 +68,7 @@ impl Steps {
         // The sender is ours: it does not close.
         let seen = progress.wait_for(|(count, is_over)| *count > from || *is_over).await;
         let is_over = seen.is_ok_and(|seen| seen.1);
-        let texts = held(&self.told).texts.iter().skip(from).cloned().collect();
+        let texts = lock(&self.told).texts.iter().skip(from).cloned().collect();
         (texts, is_over)
     }
 }

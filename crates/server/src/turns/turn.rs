@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::lines::Lines;
 use super::questions::Questions;
 use super::steps::Steps;
-use super::{Request, held};
+use super::{Request, lock};
 use crate::problem::Problem;
 
 /// How much of an answer is kept for those who ask late.
@@ -80,11 +80,11 @@ impl Turn {
 
     /// What was to be said, where it is over and was not recorded.
     pub(crate) fn unsaid(&self) -> Option<String> {
-        held(&self.unsaid).clone()
+        lock(&self.unsaid).clone()
     }
 
     pub(crate) fn stands(&self) -> Stands {
-        held(&self.stands).clone()
+        lock(&self.stands).clone()
     }
 
     pub(crate) fn cancel(&self) {
@@ -109,9 +109,9 @@ impl Turn {
             self.steps.push(&rest);
         }
         if outcome.is_err() && !is_recorded(request).await {
-            *held(&self.unsaid) = Some(request.turn.prompt.clone());
+            *lock(&self.unsaid) = Some(request.turn.prompt.clone());
         }
-        *held(&self.stands) = Stands::of(outcome, self.cancelled.is_cancelled());
+        *lock(&self.stands) = Stands::of(outcome, self.cancelled.is_cancelled());
         self.steps.end();
     }
 

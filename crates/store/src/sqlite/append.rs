@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use rethread_domain::feed::Kind;
 use rethread_domain::message::NewMessage;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::{Conversation, Fact, Seq, Session, Status};
 use rusqlite::Connection;
 
@@ -66,10 +66,10 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     {
         talks::begin(connection, &row, conversation, what, at)?;
     }
-    if let Some(holding) = append.holds {
+    if let Some(watermark) = append.holds {
         let added = answers.iter().filter(|answer| answer.is_new).map(|answer| answer.seq).min();
-        let own = conversations.get(&holding.conversation);
-        if let Some(held) = held(connection, &row, own, holding, request, added)? {
+        let own = conversations.get(&watermark.conversation);
+        if let Some(held) = watermark_of(connection, &row, own, watermark, request, added)? {
             facts::add(connection, &mut row, &Fact::Holds(held), at)?;
         }
     }
@@ -168,17 +168,17 @@ fn admit(
 
 /// The watermark stands at the newest message of the conversation, unless others said something between the request
 /// and its answer: that is still to be told.
-fn held(
+fn watermark_of(
     connection: &Connection,
     row: &SessionRow,
     own: Option<&Conversation>,
-    mut holding: Holding,
+    mut watermark: Watermark,
     request: Option<Seq>,
     added: Option<Seq>,
-) -> Result<Option<Holding>> {
+) -> Result<Option<Watermark>> {
     let own = match own {
         Some(own) => Some(own.clone()),
-        None => known(connection, row.no, &holding.conversation)?,
+        None => known(connection, row.no, &watermark.conversation)?,
     };
     let Some(own) = own else { return Ok(None) };
     let request = request.unwrap_or(own.last_seq);
@@ -195,10 +195,10 @@ fn held(
         }
         seq = scope.before(connection, &message, own.n)?;
     }
-    holding.messages = own.messages.saturating_sub(missed);
-    (holding.upto, holding.beyond) =
+    watermark.messages = own.messages.saturating_sub(missed);
+    (watermark.upto, watermark.beyond) =
         if missed == 0 { (own.last_seq, None) } else { (request, answer) };
-    Ok(Some(holding))
+    Ok(Some(watermark))
 }
 
 fn plan(connection: &Connection, row: &SessionRow, messages: &[NewMessage]) -> Result<Vec<Plan>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rethread_domain::message::{Body, DAMAGED, Extras};
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Conversation, Fact, Message, Role, Seq, Session, SessionId};
@@ -222,12 +222,12 @@ pub(super) fn conversations(
 }
 
 /// Up to where agents hold the conversations of a session, as its log says.
-pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Holding>> {
+pub(super) fn watermarks(connection: &Connection, session: i64) -> Result<Vec<Watermark>> {
     let mut held = BTreeMap::new();
     for record in facts::facts(connection, session)? {
         match record.fact {
-            Fact::Holds(holding) => {
-                held.insert((holding.conversation.clone(), holding.agent.clone()), holding);
+            Fact::Holds(watermark) => {
+                held.insert((watermark.conversation.clone(), watermark.agent.clone()), watermark);
             }
             Fact::Forgot { conversation, agent } => {
                 held.remove(&(conversation, agent));

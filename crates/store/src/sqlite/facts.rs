@@ -1,6 +1,6 @@
 //! Facts: starting a session, changing it, forking it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::Kind;
 use rethread_domain::message::{DAMAGED, NewMessage};
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
 use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -125,8 +125,9 @@ pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>>
     Ok(numbered(connection, no)?.into_iter().map(|(_, record)| record).collect())
 }
 
-/// The facts of a session with their numbers. They have no gaps: in place of one that is not there is a mark. A number
-/// that is damaged may be any, so there are no more marks than facts: reading costs by what is there.
+/// The facts of a session with their numbers. They have no gaps: in place of one that is not there is a mark. The number
+/// of a damaged one may be any, and it may be of another session: whole ones keep their places, and there are no more
+/// marks than facts, so that reading costs by what is there.
 pub(super) fn numbered(connection: &Connection, no: i64) -> Result<Vec<(u32, FactRecord)>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("select {FACT}, sum from fact where session = ?1 order by n"));
@@ -134,13 +135,24 @@ pub(super) fn numbered(connection: &Connection, no: i64) -> Result<Vec<(u32, Fac
     let found = read(statement.query([no])?)?;
     let mut marks = found.len();
     let mut facts: Vec<(u32, FactRecord)> = Vec::with_capacity(found.len());
-    for (n, record) in found {
+    let (damaged, mut whole): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(_, record)| is_damaged(&record.fact));
+    let mut damaged: BTreeSet<u32> = damaged.into_iter().map(|(n, _)| n).collect();
+    let mark = |facts: &mut Vec<(u32, FactRecord)>, n| {
+        facts.push((n, unread(facts.last().map(|(_, record)| record))));
+    };
+    whole.sort_by_key(|(n, _)| *n);
+    for (n, record) in whole {
         let next = facts.last().map_or(1, |(n, _)| n.saturating_add(1));
         for lost in (next..n).take(marks) {
-            facts.push((lost, unread(facts.last().map(|(_, record)| record))));
+            damaged.remove(&lost);
+            mark(&mut facts, lost);
             marks -= 1;
         }
         facts.push((n, record));
+    }
+    for n in damaged {
+        mark(&mut facts, n);
     }
     Ok(facts)
 }
@@ -194,7 +206,7 @@ fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
     let mut facts: Vec<(u32, FactRecord)> = Vec::new();
     while let Some(row) = found.next()? {
         let known = if sums::is_intact(row, FACT_COLUMNS) { read_one(row) } else { None };
-        let next = facts.last().map_or(1, |(n, _)| n + 1);
+        let next = facts.last().map_or(1, |(n, _)| n.saturating_add(1));
         facts.push(known.unwrap_or_else(|| {
             (row.get(1).unwrap_or(next), unread(facts.last().map(|(_, record)| record)))
         }));
@@ -334,7 +346,7 @@ pub(super) struct Fold {
     pub(super) conversations: BTreeMap<u32, Conversation>,
     pub(super) runs: BTreeMap<String, u32>,
     /// By conversation and agent.
-    pub(super) holdings: BTreeMap<(String, String), Holding>,
+    pub(super) watermarks: BTreeMap<(String, String), Watermark>,
     /// Whether a part of the log cannot be read: then the rest does not amount to what the rows say.
     pub(super) is_damaged: bool,
 }
@@ -345,7 +357,7 @@ impl Fold {
             session,
             conversations: BTreeMap::new(),
             runs: BTreeMap::new(),
-            holdings: BTreeMap::new(),
+            watermarks: BTreeMap::new(),
             is_damaged: false,
         }
     }
@@ -410,12 +422,12 @@ impl Fold {
                     conversation.summarise(summary);
                 }
             }
-            Fact::Holds(holding) => {
-                let key = (holding.conversation.clone(), holding.agent.clone());
-                self.holdings.insert(key, holding.clone());
+            Fact::Holds(watermark) => {
+                let key = (watermark.conversation.clone(), watermark.agent.clone());
+                self.watermarks.insert(key, watermark.clone());
             }
             Fact::Forgot { conversation, agent } => {
-                self.holdings.remove(&(conversation.clone(), agent.clone()));
+                self.watermarks.remove(&(conversation.clone(), agent.clone()));
             }
             _ => (),
         }

@@ -12,6 +12,7 @@ mod facts;
 mod feed;
 mod folders;
 mod gone;
+mod idempotency;
 mod index;
 mod mend;
 mod openings;
@@ -20,7 +21,6 @@ mod rebuild;
 mod recall;
 mod records;
 mod repair;
-mod reserved;
 mod rows;
 mod schema;
 mod scope;
@@ -43,7 +43,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::context::AgentUse;
 use rethread_domain::id::SessionRef;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::search::Found;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
@@ -257,21 +257,21 @@ impl Talks for SqliteStore {
         self.read(talks::underway)
     }
 
-    async fn holding(
+    async fn watermark(
         &self,
         id: SessionId,
         conversation: &str,
         agent: &str,
-    ) -> Result<Option<Holding>> {
-        self.read(|connection| talks::holding(connection, id, conversation, agent))
+    ) -> Result<Option<Watermark>> {
+        self.read(|connection| talks::watermark(connection, id, conversation, agent))
     }
 
     async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>> {
         self.read(|connection| {
             let session = rows::session_by_id(connection, id)?.no;
-            let all = talks::holdings(connection, session)?;
-            let own = all.into_iter().filter(|holding| holding.conversation == conversation);
-            Ok(own.max_by_key(|holding| holding.upto).map(|holding| holding.agent))
+            let all = talks::watermarks(connection, session)?;
+            let own = all.into_iter().filter(|watermark| watermark.conversation == conversation);
+            Ok(own.max_by_key(|watermark| watermark.upto).map(|watermark| watermark.agent))
         })
     }
 

@@ -1,10 +1,10 @@
-//! Everything that is derived, made anew from the log or compared with it.
+//! The projections of the log: everything that is derived, made anew from it or compared with it.
 
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use rethread_domain::feed::Kind;
-use rethread_domain::opening::Holding;
+use rethread_domain::opening::Watermark;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Fact, Seq, Session, retell};
 use rusqlite::Connection;
@@ -79,8 +79,8 @@ pub(super) fn drift(connection: &Connection, row: &SessionRow) -> Result<Option<
     if conversations != facts::conversations(connection, row.no)? {
         return Ok(Some(format!("session {id}: its conversations differ from its log")));
     }
-    let holdings: Vec<Holding> = fold.holdings.into_values().collect();
-    if holdings != talks::holdings(connection, row.no)? {
+    let watermarks: Vec<Watermark> = fold.watermarks.into_values().collect();
+    if watermarks != talks::watermarks(connection, row.no)? {
         return Ok(Some(format!("session {id}: what agents hold of it differs from its log")));
     }
     if usage::of_log(connection, row.no, row.session.agent.as_deref())?
@@ -103,8 +103,8 @@ pub(super) fn session(connection: &Connection, row: &SessionRow) -> Result<Sessi
         rows::write_conversation(connection, row.no, conversation)?;
     }
     connection.execute("delete from holding where session = ?1", [row.no])?;
-    for holding in fold.holdings.values() {
-        talks::hold(connection, row.no, holding)?;
+    for watermark in fold.watermarks.values() {
+        talks::hold(connection, row.no, watermark)?;
     }
     for (agent, runs) in &fold.runs {
         append::count_run(connection, row.no, agent, *runs)?;

@@ -138,10 +138,8 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
 }
 
 fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
-    let id: SessionId = parse(row, 1)?;
     let tools: Option<String> = row.get(9)?;
-    let forked_from: Option<String> = row.get(18)?;
-    let origin = match forked_from {
+    let origin = match row.get::<_, Option<String>>(18)? {
         None => None,
         Some(text) => Some(Origin {
             session: text.parse().map_err(|_| damaged(18, text.clone()))?,
@@ -157,7 +155,7 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
         epoch: row.get(34)?,
         damaged: false,
         session: Session {
-            id,
+            id: parse(row, 1)?,
             user: row.get(2)?,
             project: row.get(3)?,
             kind: row.get(4)?,
@@ -191,7 +189,7 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             prices: HeadPrices {
                 head: Some(row.get(35)?),
                 title: Some(row.get(36)?),
-                summary: Some(numbers(row, 37)?),
+                summary: numbers(row, 37)?,
             },
         },
     })
@@ -211,8 +209,8 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn numbers(row: &Row<'_>, index: usize) -> SqlResult<Vec<u32>> {
-    Ok(row.get_ref(index)?.as_blob_or_null()?.map(decode_numbers).unwrap_or_default())
+fn numbers(row: &Row<'_>, index: usize) -> SqlResult<Option<Vec<u32>>> {
+    Ok(Some(row.get_ref(index)?.as_blob_or_null()?.map(decode_numbers).unwrap_or_default()))
 }
 
 /// Writes the row of a session anew, all but what only the index and claims change.
@@ -369,7 +367,7 @@ fn read_conversation(row: &Row<'_>) -> SqlResult<Conversation> {
         prices: LabelPrices {
             name: Some(row.get(11)?),
             heading: Some(row.get(12)?),
-            summary: Some(numbers(row, 13)?),
+            summary: numbers(row, 13)?,
         },
     })
 }

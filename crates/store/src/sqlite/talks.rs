@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use rethread_domain::opening::{Holding, Underway};
+use rethread_domain::opening::{Underway, Watermark};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
@@ -40,9 +40,9 @@ pub(super) fn begin(
     at: Timestamp,
 ) -> Result<()> {
     what.request = conversation.last_seq;
-    if let Some(holding) = &mut what.holding {
-        (holding.upto, holding.messages) = (conversation.last_seq, conversation.messages);
-        holding.beyond = None;
+    if let Some(watermark) = &mut what.watermark {
+        (watermark.upto, watermark.messages) = (conversation.last_seq, conversation.messages);
+        watermark.beyond = None;
     }
     end(connection, row.no, &conversation.name)?;
     connection
@@ -176,10 +176,10 @@ pub(super) fn underway(connection: &Connection) -> Result<Vec<(SessionId, String
     found.into_iter().map(known).collect()
 }
 
-/// Keeps the table of holdings as the facts say.
+/// Keeps the table of watermarks as the facts say.
 pub(super) fn note(connection: &Connection, session: i64, fact: &Fact) -> Result<()> {
     match fact {
-        Fact::Holds(holding) => hold(connection, session, holding),
+        Fact::Holds(watermark) => hold(connection, session, watermark),
         Fact::Forgot { conversation, agent } => {
             connection
                 .prepare_cached(
@@ -192,31 +192,31 @@ pub(super) fn note(connection: &Connection, session: i64, fact: &Fact) -> Result
     }
 }
 
-pub(super) fn hold(connection: &Connection, session: i64, holding: &Holding) -> Result<()> {
+pub(super) fn hold(connection: &Connection, session: i64, watermark: &Watermark) -> Result<()> {
     connection
         .prepare_cached(
             "insert or replace into holding (session, conversation, agent, what)
              values (?1, ?2, ?3, ?4)",
         )?
-        .execute((session, &holding.conversation, &holding.agent, to_json(holding)?))?;
+        .execute((session, &watermark.conversation, &watermark.agent, to_json(watermark)?))?;
     Ok(())
 }
 
-pub(super) fn holding(
+pub(super) fn watermark(
     connection: &Connection,
     id: SessionId,
     conversation: &str,
     agent: &str,
-) -> Result<Option<Holding>> {
+) -> Result<Option<Watermark>> {
     let session = match rows::session_by_id(connection, id) {
         Err(Error::NotFound(_)) => return Ok(None),
         found => found?.no,
     };
-    let mut all = holdings(connection, session)?.into_iter();
-    Ok(all.find(|holding| holding.conversation == conversation && holding.agent == agent))
+    let mut all = watermarks(connection, session)?.into_iter();
+    Ok(all.find(|watermark| watermark.conversation == conversation && watermark.agent == agent))
 }
 
-pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Holding>> {
+pub(super) fn watermarks(connection: &Connection, session: i64) -> Result<Vec<Watermark>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         let is_intact = sums::intact("holding");
         format!(
@@ -229,8 +229,8 @@ pub(super) fn holdings(connection: &Connection, session: i64) -> Result<Vec<Hold
     while let Some(row) = found.next()? {
         let known = row.get_ref(0)?.as_str().ok().and_then(|what| from_json(what).ok());
         match known.filter(|_| row.get(1) == Ok(true)) {
-            Some(holding) => all.push(holding),
-            None => return damage::holdings(connection, session),
+            Some(watermark) => all.push(watermark),
+            None => return damage::watermarks(connection, session),
         }
     }
     Ok(all)

@@ -76,7 +76,7 @@ fn fullness(context: &Value) -> Option<f64> {
 
 /// What is counted of all that comes with a message.
 #[derive(Debug, Default, Deserialize)]
-struct Told {
+struct Reported {
     agent: Option<String>,
     usage: Option<Usage>,
     context: Option<Value>,
@@ -173,7 +173,7 @@ pub(super) fn of_log(connection: &Connection, session: i64, agent: Option<&str>)
     let mut days = Days::new();
     while let Some(row) = found.next()? {
         let day = row.get::<_, i64>(0)?.div_euclid(DAY_MICROS);
-        let told = told(text(row, 2)?, text(row, 3)?);
+        let told = reported(text(row, 2)?, text(row, 3)?);
         let sum = Sum::of(row.get(1)?, told.usage.as_ref(), told.context.as_ref());
         let agent = agent_of(told.agent.as_deref(), agent).to_owned();
         days.entry((day, agent)).or_default().add(&sum);
@@ -186,7 +186,7 @@ fn text<'a>(row: &'a Row<'_>, index: usize) -> rusqlite::Result<Option<&'a str>>
 }
 
 /// Reads what is kept with a message. What cannot be read counts for nothing: reading the message tells of it.
-fn told(kept: Option<&str>, body: Option<&str>) -> Told {
+fn reported(kept: Option<&str>, body: Option<&str>) -> Reported {
     let json = kept.and_then(|kept| extras::decode(kept, body.unwrap_or_default()));
     json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }

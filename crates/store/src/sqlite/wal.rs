@@ -157,23 +157,24 @@ pub(super) fn look(store: &Path) -> Result<Option<String>> {
     else {
         return Ok(None);
     };
-    let salt: String = damage.salt.iter().map(|byte| format!("{byte:02x}")).collect();
-    let aside = beside(store, &format!("{ASIDE}{salt}"));
+    let salt = u64::from_be_bytes(damage.salt);
+    let aside = beside(store, &format!("{ASIDE}{salt:016x}"));
     if !aside.exists() {
         keep(&log, &aside).map_err(|error| {
             Error::Damaged(format!(
                 "{}: {}; it could not be copied to {} before it is recovered ({error}), so the store is not opened",
                 log.display(),
-                damage.told(),
+                damage.describe(),
                 aside.display()
             ))
         })?;
     }
-    Ok(Some(told(&damage, &aside)))
+    Ok(Some(warning(&damage, &aside)))
 }
 
 fn keep(log: &Path, aside: &Path) -> std::io::Result<()> {
     let half = beside(aside, ".part");
+    // Mostly there is none; else the next step says so.
     drop(fs::remove_file(&half));
     connection::new_file(&half)?;
     fs::copy(log, &half)?;
@@ -182,7 +183,7 @@ fn keep(log: &Path, aside: &Path) -> std::io::Result<()> {
 }
 
 impl Damage {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let place = match self.frame {
             0 => "its beginning is damaged".to_owned(),
             frame => format!("frame {frame} is damaged"),
@@ -195,11 +196,11 @@ impl Damage {
     }
 }
 
-fn told(damage: &Damage, aside: &Path) -> String {
+fn warning(damage: &Damage, aside: &Path) -> String {
     format!(
         "the log file that a crash left was damaged: {}. It is kept as {}; a backup or the sessions' folders may have what \
          is missing",
-        damage.told(),
+        damage.describe(),
         aside.display()
     )
 }
@@ -225,7 +226,7 @@ pub(super) fn kept(store: &Path) -> Vec<String> {
     let page = page_size(store);
     let say = |file: &PathBuf| match examine_file(file, page) {
         Ok(Some(damage)) => {
-            format!("{}; remove that file when it is no longer needed", told(&damage, file))
+            format!("{}; remove that file when it is no longer needed", warning(&damage, file))
         }
         _ => format!(
             "a damaged log file is kept as {}; remove it when it is no longer needed",

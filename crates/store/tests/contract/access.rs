@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use futures::executor::block_on;
 use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Role, Token, TokenId};
-use rethread_store::{Error, Reserved, Store, StoreUrl, open};
+use rethread_store::{Error, ReservedId, Store, StoreUrl, open};
 use rethread_testkit::{TestStore, at};
 use uuid::Uuid;
 
@@ -175,19 +175,19 @@ fn a_key_stands_for_one_request_for_seven_days() {
         let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
         let reserve = async |request: &[u8], id, at| store.reserve("key", request, id, at).await;
         let new = reserve(b"a", first, at(0)).await.unwrap();
-        assert_eq!(new, Reserved { id: first, is_new: true });
-        let again = Reserved { id: first, is_new: false };
+        assert_eq!(new, ReservedId { id: first, is_new: true });
+        let again = ReservedId { id: first, is_new: false };
         assert_eq!(reserve(b"a", second, days(7)).await.unwrap(), again);
         assert!(matches!(reserve(b"b", second, at(1)).await, Err(Error::KeyReused)));
         assert_eq!(reserve(b"a", second, at(1)).await.unwrap(), again);
         let other = store.reserve("other", b"b", second, at(1)).await.unwrap();
-        assert_eq!(other, Reserved { id: second, is_new: true });
+        assert_eq!(other, ReservedId { id: second, is_new: true });
         let third = Uuid::now_v7();
         let later = reserve(b"b", third, days(8)).await.unwrap();
-        assert_eq!(later, Reserved { id: third, is_new: true });
+        assert_eq!(later, ReservedId { id: third, is_new: true });
         let reopened = store.open_again().await;
         let kept = reopened.reserve("key", b"b", first, days(8)).await.unwrap();
-        assert_eq!(kept, Reserved { id: third, is_new: false });
+        assert_eq!(kept, ReservedId { id: third, is_new: false });
     });
 }
 

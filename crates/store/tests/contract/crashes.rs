@@ -52,7 +52,7 @@ async fn expect_old_or_new(store: &TestStore, id: SessionId) {
     assert_eq!(texts, said.take(texts.len()).collect::<Vec<_>>());
     let count = u32::try_from(texts.len()).unwrap();
     let begun = store.begun(id, "main").await.unwrap();
-    let held = store.holding(id, "main", "codex").await.unwrap();
+    let held = store.watermark(id, "main", "codex").await.unwrap();
     let answered = count - count % 2;
     assert_eq!(held.map_or(0, |held| held.upto), answered);
     assert_eq!(begun.is_some(), count > answered);

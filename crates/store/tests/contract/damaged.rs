@@ -144,7 +144,7 @@ fn rows_that_sum_up_are_as_the_log_says_where_they_are_damaged() {
         store.add(id, vec![NewMessage { extras, ..assistant("A run") }]).await.unwrap();
         store.index_all().await;
         let before = whole(store, id).await;
-        let held = store.holding(id, "main", "codex").await.unwrap();
+        let held = store.watermark(id, "main", "codex").await.unwrap();
         for (table, change) in [
             ("session", "title = 'other'"),
             ("session", "last_seq = 2"),
@@ -160,7 +160,7 @@ fn rows_that_sum_up_are_as_the_log_says_where_they_are_damaged() {
             let found = records(store).await;
             assert_eq!((found.len(), found[0].kind.as_str()), (1, table), "{what}");
             assert_eq!(whole(store, id).await, before, "{what}");
-            assert_eq!(store.holding(id, "main", "codex").await.unwrap(), held, "{what}");
+            assert_eq!(store.watermark(id, "main", "codex").await.unwrap(), held, "{what}");
             let repaired = store.repair(None, at(90)).await.unwrap();
             assert_eq!(repaired.rebuilt.len(), 1, "{what}");
             assert_eq!(whole(store, id).await, before, "{what}: repaired");

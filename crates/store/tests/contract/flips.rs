@@ -100,7 +100,7 @@ async fn shown_of_sessions(store: &Arc<dyn Store>, known: &Known, all: &mut Show
         all.insert(format!("session {n}"), told(store.session(*id).await));
         all.insert(format!("conversations {n}"), told(store.conversations(*id).await));
         all.insert(format!("agents {n}"), told(store.agents(*id).await));
-        all.insert(format!("holding {n}"), told(store.holding(*id, "main", "codex").await));
+        all.insert(format!("holding {n}"), told(store.watermark(*id, "main", "codex").await));
         all.insert(format!("begun {n}"), told(store.begun(*id, "main").await));
         for prompt in [None, Some("what about the basket?")] {
             let context = try_context(store, *id, prompt).await;

@@ -2,7 +2,7 @@
 
 use rethread_domain::context::Limits;
 use rethread_domain::message::NewMessage;
-use rethread_domain::opening::{Holding, How, Opening, Settings, Underway};
+use rethread_domain::opening::{How, Opening, Settings, Underway, Watermark};
 use rethread_domain::session::FactRecord;
 use rethread_domain::turn::{Tool, Update};
 use rethread_domain::{Fact, SessionId, Status};
@@ -17,8 +17,8 @@ pub(crate) fn within(conversation: &str, message: NewMessage) -> NewMessage {
 }
 
 /// What codex holds; number and count are to be filled in.
-pub(crate) fn holding(conversation: &str, native: &str) -> Holding {
-    Holding {
+pub(crate) fn watermark(conversation: &str, native: &str) -> Watermark {
+    Watermark {
         conversation: conversation.to_owned(),
         agent: "codex".to_owned(),
         native: native.to_owned(),
@@ -32,20 +32,20 @@ pub(crate) fn holding(conversation: &str, native: &str) -> Holding {
     }
 }
 
-fn underway(conversation: &str, holding: Option<Holding>) -> Underway {
+fn underway(conversation: &str, watermark: Option<Watermark>) -> Underway {
     Underway {
         conversation: conversation.to_owned(),
         agent: "codex".to_owned(),
         model: Some("large".to_owned()),
         request: 0,
-        holding,
+        watermark,
         keeps_request: None,
     }
 }
 
 /// An append that begins a turn.
 pub(crate) fn beginning(id: SessionId, conversation: &str, request: &str) -> Append {
-    let begins = Some(underway(conversation, Some(holding(conversation, "n1"))));
+    let begins = Some(underway(conversation, Some(watermark(conversation, "n1"))));
     let request = within(conversation, user(request));
     Append { at: Some(at(1)), begins, ..Append::new(id, vec![request]) }
 }
@@ -55,7 +55,7 @@ pub(crate) fn ending(id: SessionId, conversation: &str, answer: &str) -> Append 
     Append {
         at: Some(at(5)),
         ends: Some(conversation.to_owned()),
-        holds: Some(holding(conversation, "n1")),
+        holds: Some(watermark(conversation, "n1")),
         ..Append::new(id, vec![within(conversation, assistant(answer))])
     }
 }
@@ -69,8 +69,8 @@ fn is_lost(id: SessionId, answer: &Result<impl Sized>) -> bool {
 }
 
 async fn held(store: &TestStore, id: SessionId, conversation: &str) -> Option<(u32, u32)> {
-    let holding = store.holding(id, conversation, "codex").await.unwrap()?;
-    Some((holding.upto, holding.messages))
+    let watermark = store.watermark(id, conversation, "codex").await.unwrap()?;
+    Some((watermark.upto, watermark.messages))
 }
 
 async fn begun(store: &TestStore, id: SessionId, conversation: &str) -> Option<Begun> {
@@ -91,7 +91,7 @@ fn a_turn_begins_streams_and_ends() {
         store.stream(id, "main", updates[1..].to_vec()).await.unwrap();
         for store in [store.open_again().await, store.open_again().await] {
             let found = store.begun(id, "main").await.unwrap().unwrap();
-            let filled_in = Holding { upto: 3, messages: 2, ..holding("main", "n1") };
+            let filled_in = Watermark { upto: 3, messages: 2, ..watermark("main", "n1") };
             let expected = Underway { request: 3, ..underway("main", Some(filled_in)) };
             assert_eq!((found.at, found.what, &found.updates[..]), (at(1), expected, &updates[..]));
             assert_eq!(store.underway().await.unwrap(), [(id, "main".to_owned())]);
@@ -101,8 +101,8 @@ fn a_turn_begins_streams_and_ends() {
         store.append(ending(id, "main", "I did.")).await.unwrap();
         assert!(begun(store, id, "main").await.is_none());
         assert_eq!(store.underway().await.unwrap(), []);
-        let expected = Holding { upto: 4, messages: 3, ..holding("main", "n1") };
-        assert_eq!(store.holding(id, "main", "codex").await.unwrap(), Some(expected));
+        let expected = Watermark { upto: 4, messages: 3, ..watermark("main", "n1") };
+        assert_eq!(store.watermark(id, "main", "codex").await.unwrap(), Some(expected));
         assert_eq!(store.texts(id).await, ["before", "beside", "Fix it.", "I did."]);
         store.expect_sound().await;
     });
@@ -124,11 +124,11 @@ fn a_turn_can_begin_once_more_with_the_same_request() {
         };
         assert_eq!(store.append(again("main")).await.unwrap(), []);
         let found = begun(store, id, "main").await.unwrap();
-        assert_eq!((found.at, found.what.request, found.what.holding), (at(1), 1, None));
+        assert_eq!((found.at, found.what.request, found.what.watermark), (at(1), 1, None));
         assert_eq!(found.updates, []);
         let facts = store.facts(id).await.unwrap();
         assert_eq!(facts.last().unwrap().fact, forgot);
-        assert!(begun(store, id, "other").await.unwrap().what.holding.is_some());
+        assert!(begun(store, id, "other").await.unwrap().what.watermark.is_some());
         assert!(is_lost(id, &store.append(again("nowhere")).await));
         assert_eq!(store.facts(id).await.unwrap(), facts);
         store.append(ending(id, "main", "Fixed.")).await.unwrap();
@@ -211,7 +211,7 @@ fn the_watermark_leaves_out_what_others_said_while_the_turn_ran() {
         store.add(id, vec![within("other", user("beside"))]).await.unwrap();
         store.append(ending(id, "main", "Gone.")).await.unwrap();
         let mark = async || {
-            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            let held = store.watermark(id, "main", "codex").await.unwrap().unwrap();
             (held.upto, held.beyond, held.messages)
         };
         assert_eq!(mark().await, (3, None, 2), "another conversation is no matter");
@@ -266,12 +266,12 @@ fn the_watermark_counts_the_messages_of_its_conversation_only() {
             }
         }
         // All that an agent has been told is one fact, with no message of its own.
-        let told = Append { holds: Some(holding("b", "n2")), ..Append::new(id, Vec::new()) };
+        let told = Append { holds: Some(watermark("b", "n2")), ..Append::new(id, Vec::new()) };
         store.append(told).await.unwrap();
-        let expected = Holding { upto: 24, messages: 6, ..holding("b", "n2") };
-        assert_eq!(store.holding(id, "b", "codex").await.unwrap(), Some(expected));
-        assert_eq!(store.holding(id, "b", "claude").await.unwrap(), None);
-        assert_eq!(store.holding(id, "d", "codex").await.unwrap(), None);
+        let expected = Watermark { upto: 24, messages: 6, ..watermark("b", "n2") };
+        assert_eq!(store.watermark(id, "b", "codex").await.unwrap(), Some(expected));
+        assert_eq!(store.watermark(id, "b", "claude").await.unwrap(), None);
+        assert_eq!(store.watermark(id, "d", "codex").await.unwrap(), None);
         store.expect_sound().await;
     });
 }
@@ -305,17 +305,18 @@ fn what_agents_hold_is_the_same_after_a_rebuild_a_purge_and_elsewhere_but_not_in
             store.append(beginning(id, name, "Go.")).await.unwrap();
             store.append(ending(id, name, "Gone.")).await.unwrap();
         }
-        let fact = Fact::Holds(Holding { agent: "claude".into(), upto: 3, ..holding("a", "c") });
+        let fact =
+            Fact::Holds(Watermark { agent: "claude".into(), upto: 3, ..watermark("a", "c") });
         store.note(id, fact).await;
         let all = async |store: &TestStore, id| {
             let mut found = Vec::new();
             for (name, agent) in [("a", "codex"), ("b", "codex"), ("a", "claude")] {
-                found.push(store.holding(id, name, agent).await.unwrap());
+                found.push(store.watermark(id, name, agent).await.unwrap());
             }
             found
         };
         let before = all(store, id).await;
-        let marks = |found: &[Option<Holding>]| -> Vec<Option<u32>> {
+        let marks = |found: &[Option<Watermark>]| -> Vec<Option<u32>> {
             found.iter().map(|one| one.as_ref().map(|one| one.upto)).collect()
         };
         assert_eq!(marks(&before), [Some(6), Some(4), Some(3)]);
@@ -392,7 +393,7 @@ fn an_erased_session_leaves_no_turn_and_nothing_that_was_streamed_or_held() {
         let (id, other) = (store.begin().await, store.begin().await);
         for session in [id, other] {
             store.append(beginning(session, "a", "Go.")).await.unwrap();
-            let holds = Some(holding("a", if session == id { word } else { "n1" }));
+            let holds = Some(watermark("a", if session == id { word } else { "n1" }));
             store.append(Append { holds, ..ending(session, "a", "Gone.") }).await.unwrap();
             store.append(beginning(session, "b", "Go.")).await.unwrap();
         }
@@ -401,7 +402,7 @@ fn an_erased_session_leaves_no_turn_and_nothing_that_was_streamed_or_held() {
         assert!(store.holds(word));
         store.erase(id).await.unwrap();
         assert_eq!(store.underway().await.unwrap(), [(other, "b".to_owned())]);
-        assert_eq!(store.holding(id, "a", "codex").await.unwrap(), None);
+        assert_eq!(store.watermark(id, "a", "codex").await.unwrap(), None);
         assert_eq!(held(store, other, "a").await, Some((2, 2)));
         store.compact().await.unwrap();
         assert!(!store.holds(word));
@@ -420,7 +421,7 @@ fn costs_of_any_length_are_held_as_they_are() {
                     * 10_f64.powi(i32::try_from(n % 12).unwrap() - 8),
             );
             let agent = format!("agent-{n}");
-            let holds = Some(Holding { agent, spent_usd, ..holding("main", "n") });
+            let holds = Some(Watermark { agent, spent_usd, ..watermark("main", "n") });
             store.append(Append { holds, ..Append::new(id, Vec::new()) }).await.unwrap();
         }
         store.rebuild().await.unwrap();

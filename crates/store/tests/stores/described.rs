@@ -39,9 +39,10 @@ async fn sessions(store: &dyn Store) -> Value {
             ]);
             hash.update(said.to_string().as_bytes());
         }
-        let mut holdings = Vec::new();
+        let mut watermarks = Vec::new();
         for conversation in &conversations {
-            holdings.extend(store.holding(session.id, &conversation.name, "codex").await.unwrap());
+            watermarks
+                .extend(store.watermark(session.id, &conversation.name, "codex").await.unwrap());
         }
         let facts = serde_json::to_string(&store.facts(session.id).await.unwrap()).unwrap();
         found.push(json!({
@@ -60,7 +61,7 @@ async fn sessions(store: &dyn Store) -> Value {
                 .iter()
                 .map(|one| json!([one.name, one.messages, one.summary.is_some()]))
                 .collect::<Vec<_>>(),
-            "holdings": holdings,
+            "holdings": watermarks,
             "content": hash.finalize().to_hex().to_string(),
             "facts": blake3::hash(facts.as_bytes()).to_hex().to_string(),
         }));

@@ -91,7 +91,7 @@ fn every_version_is_talked_on_in() {
             let id: SessionId = TALKING.parse().unwrap();
             assert_eq!(store.underway().await.unwrap(), [(id, "main".to_owned())]);
             let begun = store.begun(id, "main").await.unwrap().unwrap();
-            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            let held = store.watermark(id, "main", "codex").await.unwrap().unwrap();
             assert_eq!((held.upto, begun.what.request), (2, 3));
             let now = Update::Text { text: " On it.".to_owned() };
             store.stream(id, "main", vec![(begun.at, now)]).await.unwrap();
@@ -99,11 +99,11 @@ fn every_version_is_talked_on_in() {
             assert_eq!(more.updates.len(), begun.updates.len() + 1);
             let ends = Append {
                 ends: Some("main".to_owned()),
-                holds: begun.what.holding,
+                holds: begun.what.watermark,
                 ..Append::new(id, vec![assistant("I look. On it.")])
             };
             assert_eq!(store.append(ends).await.unwrap()[0].seq, 4);
-            let held = store.holding(id, "main", "codex").await.unwrap().unwrap();
+            let held = store.watermark(id, "main", "codex").await.unwrap().unwrap();
             assert_eq!((held.upto, held.messages), (4, 4));
             let health = store.check().await.unwrap();
             assert_eq!((health.damage, health.drift), (vec![], vec![]));

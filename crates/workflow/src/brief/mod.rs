@@ -180,6 +180,6 @@ fn check(spec: &TaskSpec) -> String {
 }
 
 /// Put together in the order of reading, within the budget.
-fn told(pieces: Vec<Piece>, limits: BriefLimits) -> String {
+fn render(pieces: Vec<Piece>, limits: BriefLimits) -> String {
     Page::new(pieces).fit(limits.tokens)
 }

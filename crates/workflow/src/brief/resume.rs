@@ -18,7 +18,7 @@ const COMMENTS: usize = 3;
 /// Everything that a fresh agent has to know to go on from a snapshot. `workflow_sessions` is how many runs there are,
 /// this one included.
 pub fn resume_context(snapshot: &Snapshot, workflow_sessions: u32, limits: BriefLimits) -> String {
-    super::told(pieces(snapshot, workflow_sessions), limits)
+    super::render(pieces(snapshot, workflow_sessions), limits)
 }
 
 pub(super) fn pieces(snapshot: &Snapshot, sessions: u32) -> Vec<Piece> {
@@ -116,7 +116,7 @@ fn errors(all: &[ErrorRecord]) -> Vec<Piece> {
     let open_form = |most: usize, chars: usize| {
         let mut out = HEADING.to_owned();
         let left = open.len().saturating_sub(most);
-        open[left..].iter().for_each(|error| out.push_str(&told(error, chars)));
+        open[left..].iter().for_each(|error| out.push_str(&line_of(error, chars)));
         if left > 0 {
             out.push_str(&format!("... and {left} more unresolved (get_errors has them)\n\n"));
         }
@@ -127,7 +127,7 @@ fn errors(all: &[ErrorRecord]) -> Vec<Piece> {
     let closed_form = |most: usize, chars: usize| {
         let mut out = String::new();
         let left = closed.len().saturating_sub(most);
-        closed[left..].iter().for_each(|error| out.push_str(&told(error, chars)));
+        closed[left..].iter().for_each(|error| out.push_str(&line_of(error, chars)));
         if left > 0 {
             out.push_str(&format!("... and {left} more resolved (get_errors has them)\n\n"));
         }
@@ -141,7 +141,7 @@ fn errors(all: &[ErrorRecord]) -> Vec<Piece> {
     ]
 }
 
-fn told(error: &ErrorRecord, chars: usize) -> String {
+fn line_of(error: &ErrorRecord, chars: usize) -> String {
     let lead = match error.resolution {
         Resolution::Unresolved => "UNRESOLVED".to_owned(),
         resolution => resolution.as_str().to_owned(),

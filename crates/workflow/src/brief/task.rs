@@ -37,7 +37,7 @@ pub fn task_brief(
         pieces.extend(before(task, was_cut || task.was_interrupted));
     }
     pieces.push(Piece::fixed(page::ANSWER, ANSWER));
-    super::told(pieces, limits)
+    super::render(pieces, limits)
 }
 
 const ANSWER: &str = "## Your answer\n\nWork only on this task. When it is done, answer with a short summary: what you changed; each choice that affects how the work is done, in a sentence that begins with \"Decided:\" and says why; errors that are left; what is left to do.\n";

@@ -6,7 +6,7 @@ fn plan(text: &str) -> Plan {
     parse(text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
 }
 
-fn told(text: &str) -> Vec<String> {
+fn problems(text: &str) -> Vec<String> {
     parse(text).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
@@ -83,7 +83,7 @@ fn a_line_that_holds_the_text_apart_is_not_taken_out() {
 #[test]
 fn all_problems_are_told_with_their_lines() {
     let text = "# P\n## Task a: x\n- depends on: b, ghost\n- state: maybe\n## Task b: y\n- depends on: a\n- expect: blue\n## Task a: z\n## Task c d: w\n## Task e:\n- depends on: e\n- verify: two words\n- [ ] no\n## Other\n- [x] f: g\n  - state: failed\n";
-    let told = told(text);
+    let told = problems(text);
     let expected = [
         "line 2: task a depends on ghost, which is no task of this plan",
         "line 2: tasks depend on each other in a circle: a → b → a",
@@ -104,11 +104,11 @@ fn all_problems_are_told_with_their_lines() {
 
 #[test]
 fn what_is_no_plan_is_said() {
-    assert!(told("").first().is_some_and(|told| told.contains("no tasks")));
-    assert!(told("# Only\n## Task list\ntext\n")[0].contains("no tasks"));
-    assert!(told("## Task 7\nText.\n")[0].contains("no title"));
-    assert!(told(&"x".repeat(LONGEST + 1))[0].contains("bytes"));
-    assert!(told(&"- [ ] x\n".repeat(MOST_TASKS + 1))[0].contains("10001 tasks"));
+    assert!(problems("").first().is_some_and(|told| told.contains("no tasks")));
+    assert!(problems("# Only\n## Task list\ntext\n")[0].contains("no tasks"));
+    assert!(problems("## Task 7\nText.\n")[0].contains("no title"));
+    assert!(problems(&"x".repeat(LONGEST + 1))[0].contains("bytes"));
+    assert!(problems(&"- [ ] x\n".repeat(MOST_TASKS + 1))[0].contains("10001 tasks"));
     assert!(parse(&"- [ ] x\n".repeat(MOST_TASKS)).is_ok());
 }
 
@@ -122,7 +122,7 @@ fn a_long_chain_and_a_long_circle_are_no_trouble() {
             .concat()
     };
     assert_eq!(plan(&chain("none")).tasks.len(), MOST_TASKS);
-    let told = told(&chain("t9999"));
+    let told = problems(&chain("t9999"));
     assert!(told.len() == 1 && told[0].contains("t0 → t9999 → t9998"), "{told:?}");
     assert!(told[0].ends_with("… → t0"), "{told:?}");
 }
@@ -238,11 +238,11 @@ fn a_misspelt_field_is_told_with_its_line_and_what_was_meant() {
     ] {
         let shown = name.trim_matches('*');
         let wrong = format!("task a: there is no field {shown:?}: did you mean `{meant}`?");
-        let section = told(&format!("# P\n\n## Task a: x\n- agent: codex\n- {name}: y\n"));
+        let section = problems(&format!("# P\n\n## Task a: x\n- agent: codex\n- {name}: y\n"));
         assert_eq!(section, [format!("line 5: {wrong}")]);
-        let nested = told(&format!("- [ ] a: x\n  - {name}: y\n"));
+        let nested = problems(&format!("- [ ] a: x\n  - {name}: y\n"));
         assert_eq!(nested, [format!("line 2: {wrong}")]);
-        let inline = told(&format!("- [ ] a: x (agent: codex; {name}: y)\n"));
+        let inline = problems(&format!("- [ ] a: x (agent: codex; {name}: y)\n"));
         assert_eq!(inline, [format!("line 1: {wrong}")]);
     }
     // Whatever else is in a list belongs to the text.

@@ -245,12 +245,12 @@ impl Play {
         let answer = self.real.decide(&command);
         self.story.push(format!("{command:?} -> {answer:?}"));
         let is_accepted = self.model.take(&command);
-        assert_eq!(answer.is_ok(), is_accepted, "{}", self.told());
+        assert_eq!(answer.is_ok(), is_accepted, "{}", self.describe());
         for event in answer.unwrap_or_default() {
             self.live(event);
         }
-        assert_eq!(Model::of(&self.real), self.model, "{}", self.told());
-        assert_eq!(self.real.due(), self.model.due(), "{}", self.told());
+        assert_eq!(Model::of(&self.real), self.model, "{}", self.describe());
+        assert_eq!(self.real.due(), self.model.due(), "{}", self.describe());
         self.is_not_stuck();
     }
 
@@ -261,8 +261,8 @@ impl Play {
             Event::TaskBegan { task, attempt, .. } => self.may_begin(&before, task, *attempt),
             Event::TaskEnded(ended) => {
                 let key = (ended.task.clone(), ended.attempt);
-                assert!(self.begun.contains(&key), "never begun: {}", self.told());
-                assert!(self.ended.insert(key), "ended twice: {}", self.told());
+                assert!(self.begun.contains(&key), "never begun: {}", self.describe());
+                assert!(self.ended.insert(key), "ended twice: {}", self.describe());
                 if ended.outcome == Outcome::Completed {
                     self.completed.insert(ended.task.clone());
                 }
@@ -281,13 +281,13 @@ impl Play {
         let at = at(self.records.len() + 1);
         self.real.apply(&event, at);
         let (was, is) = (before.status(), self.real.status());
-        assert!(was == is || was.may_become(is), "{was} became {is}: {}", self.told());
+        assert!(was == is || was.may_become(is), "{was} became {is}: {}", self.describe());
         if was != is {
             self.moves.insert((was.as_str(), is.as_str()));
         }
         let is_resumed = matches!(event, Event::Resumed { .. });
         let more = self.real.sessions - before.sessions;
-        assert_eq!(more, u32::from(is_resumed), "{}", self.told());
+        assert_eq!(more, u32::from(is_resumed), "{}", self.describe());
         if is_resumed {
             let cut_short = self.real.tasks.iter().filter(|task| task.was_interrupted);
             self.first = cut_short.map(|task| task.spec.id.clone()).collect();
@@ -296,27 +296,27 @@ impl Play {
                 next.is_none_or(|next| self.first.is_empty() || self.first.contains(&next));
             // One whose needs were changed by hand may have to wait.
             let waits = self.real.ready().iter().all(|task| !task.was_interrupted);
-            assert!(is_first || waits, "not the interrupted one: {}", self.told());
+            assert!(is_first || waits, "not the interrupted one: {}", self.describe());
         }
         let no = u32::try_from(self.records.len() + 1).unwrap();
         self.records.push(EventRecord { no, at, event });
     }
 
     fn may_begin(&mut self, before: &Workflow, task: &str, attempt: u32) {
-        assert_eq!(before.status(), Status::InProgress, "{}", self.told());
-        assert!(before.pausing().is_none() && before.questions.is_empty(), "{}", self.told());
-        assert!(!self.completed.contains(task), "completed and begun again: {}", self.told());
+        assert_eq!(before.status(), Status::InProgress, "{}", self.describe());
+        assert!(before.pausing().is_none() && before.questions.is_empty(), "{}", self.describe());
+        assert!(!self.completed.contains(task), "completed and begun again: {}", self.describe());
         let is_new = self.begun.insert((task.to_owned(), attempt));
-        assert!(is_new, "an attempt begun twice: {}", self.told());
+        assert!(is_new, "an attempt begun twice: {}", self.describe());
     }
 
     fn is_not_stuck(&self) {
         let real = &self.real;
         let rests = matches!(real.status(), Status::Pending | Status::Blocked | Status::Paused);
         let goes_on = real.is_running() || !real.due().is_empty();
-        assert!(rests || real.status().is_final() || goes_on, "stuck: {}", self.told());
+        assert!(rests || real.status().is_final() || goes_on, "stuck: {}", self.describe());
         if real.status() == Status::Blocked {
-            assert!(real.waits_for().is_some(), "blocked for nothing: {}", self.told());
+            assert!(real.waits_for().is_some(), "blocked for nothing: {}", self.describe());
         }
     }
 
@@ -324,12 +324,12 @@ impl Play {
     fn is_kept(&self) {
         let text = serde_json::to_string(&self.records).unwrap();
         let read: Vec<EventRecord> = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, self.records, "{}", self.told());
+        assert_eq!(read, self.records, "{}", self.describe());
         let folded = Workflow::fold(self.real.id, &read);
-        assert_eq!(folded.as_ref(), Some(&self.real), "{}", self.told());
+        assert_eq!(folded.as_ref(), Some(&self.real), "{}", self.describe());
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         format!("seed {}\n{}\n{:#?}", self.seed, self.story.join("\n"), self.model)
     }
 }

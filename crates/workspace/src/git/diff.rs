@@ -22,7 +22,7 @@ pub fn diff(project: &Path, since: &str, most_bytes: usize) -> Option<String> {
     let now = place.commit().ok()??;
     let counts = ask(&mut tree(&place, &["--numstat", "-z"], since, &now)).ok();
     let counts = counts.filter(Answer::success)?;
-    let mut text = told(&counts.out, since);
+    let mut text = summary_of(&counts.out, since);
     let uncommitted = Names::of(&Uncommitted::of(&place).ok()?.all());
     if !uncommitted.is_empty() {
         text.push_str(&format!("\n{} uncommitted:\n", files(uncommitted.count())));
@@ -57,7 +57,7 @@ fn tree(place: &Place, form: &[&str], since: &str, now: &str) -> Command {
 }
 
 /// Reads `added\tremoved\tpath\0…`; a binary file has `-` for both counts.
-fn told(counts: &[u8], since: &str) -> String {
+fn summary_of(counts: &[u8], since: &str) -> String {
     let records: Vec<&[u8]> = counts.split(|byte| *byte == 0).filter(|it| !it.is_empty()).collect();
     let mut text = format!("{} changed since {}:\n", files(records.len()), &since[..12]);
     for record in records.iter().take(MOST_NAMES) {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn counts_are_read() {
-        let text = told(b"3\t0\ta b\0-\t-\tx\ny\0", &"a".repeat(40));
+        let text = summary_of(b"3\t0\ta b\0-\t-\tx\ny\0", &"a".repeat(40));
         assert_eq!(text, "2 files changed since aaaaaaaaaaaa:\n  +3 -0 a b\n  binary x?y\n");
     }
 }

@@ -311,12 +311,12 @@ async fn load(server: &Server, sessions: Vec<SessionId>, seconds: u64) -> Result
     let worked = (server.worked()? - worked) / begun.elapsed().as_secs_f64();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let tally = std::mem::take(&mut *tally.lock().unwrap_or_else(PoisonError::into_inner));
-    told(&tally, &memory);
+    print_summary(&tally, &memory);
     say(&format!("the server used {:.0} % of one core", worked * 100.0));
     events(followers, &tally, server.child.id()).await
 }
 
-fn told(tally: &Tally, memory: &[f64]) {
+fn print_summary(tally: &Tally, memory: &[f64]) {
     let all: Vec<Duration> = tally.times.values().flatten().copied().collect();
     say(&format!("{} requests, {} errors: {}", all.len(), tally.errors.len(), spread(&all)));
     for error in tally.errors.iter().take(5) {

@@ -8,7 +8,7 @@ use rethread_engine::views::MoveView;
 use rethread_engine::workflows::consent_of;
 use rethread_workflow::{Command, Status, Trigger, Workflow, WorkflowId};
 
-use super::{Which, detached, drive, told};
+use super::{Which, detached, drive, render};
 use crate::cli::App;
 use crate::output;
 
@@ -50,7 +50,7 @@ fn say(app: &App, workflow: &Workflow) {
     if app.json {
         output::json(&MoveView::of(workflow));
     } else {
-        output::data(&told::rests(workflow));
+        output::data(&render::rests(workflow));
     }
 }
 
@@ -175,7 +175,7 @@ impl Then {
         let workflow = app.engine.workflow(id).await?;
         if workflow.status() != Status::Blocked {
             let workflow = app.engine.ask_workflow(id, &command).await?;
-            told::whole(app, &workflow).await?;
+            render::whole(app, &workflow).await?;
             return Ok(ExitCode::SUCCESS);
         }
         workflow.decide(&command).map_err(rethread_engine::Error::from)?;

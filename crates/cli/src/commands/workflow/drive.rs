@@ -10,7 +10,7 @@ use rethread_engine::program::Fault;
 use rethread_engine::workflows::{Report, Resuming, budgets};
 use rethread_workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 
-use super::told;
+use super::render;
 use super::view::View;
 use crate::chat::Person;
 use crate::cli::App;
@@ -39,6 +39,7 @@ pub(crate) struct Args {
 }
 
 /// What a workflow may take in total.
+#[expect(clippy::struct_field_names, reason = "they are the names of the options")]
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct Budget {
     /// Pause before a task with which the whole workflow would take more tokens than this
@@ -123,7 +124,7 @@ pub(crate) async fn drive(
         let workflow = Box::pin(run(app, id, first.take())).await?;
         match (workflow.status(), workflow.pause().and_then(|pause| pause.until)) {
             (Status::Paused, Some(until)) if waits => {
-                told::waiting(app, &workflow, until);
+                render::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
                     return finish(app, &app.engine.workflow(id).await?).await;
                 }
@@ -194,7 +195,7 @@ async fn ask_to_pause(app: &App, id: WorkflowId, now: bool) {
 }
 
 async fn finish(app: &App, workflow: &Workflow) -> anyhow::Result<ExitCode> {
-    told::whole(app, workflow).await?;
+    render::whole(app, workflow).await?;
     Ok(match workflow.status() {
         Status::Completed | Status::Paused | Status::InProgress | Status::Pending => {
             ExitCode::SUCCESS

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::{Seq, SessionId};
@@ -10,10 +11,12 @@ use rethread_store::Span;
 use rethread_workflow::{Event, EventRecord, Status, Workflow, WorkflowId};
 use serde_json::json;
 
-use super::{Which, told};
+use super::{Which, render};
 use crate::cli::App;
 use crate::output::{self, time};
 
+/// How long a look at what agents say waits at most.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// From so many bytes on a line is shown before it is whole.
 const LONG_LINE: usize = 80;
 /// Messages that are read at once.
@@ -52,7 +55,7 @@ impl Args {
                 return Ok(ExitCode::SUCCESS);
             }
             log.saying(&workflow).await?;
-            changes.next().await;
+            changes.within(LOOK_EVERY).await;
         }
     }
 }
@@ -97,7 +100,7 @@ impl Log<'_> {
     fn event(&self, record: &EventRecord) {
         if self.app.json {
             output::json_line(record);
-        } else if let Some(line) = told::event(&record.event) {
+        } else if let Some(line) = render::event(&record.event) {
             output::data(&format!("{} {line}\n", time::minute(record.at)));
         }
     }

@@ -4,10 +4,10 @@ mod answer;
 mod drive;
 mod logs;
 mod recover;
+mod render;
 mod resume;
 mod see;
 mod start;
-mod told;
 mod view;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rethread_engine::Error;
 use rethread_workflow::WorkflowId;
 
-use super::{drive, told};
+use super::{drive, render};
 use crate::cli::App;
 use crate::output;
 
@@ -37,7 +37,9 @@ impl Args {
             }
             output::json(&views);
         } else {
-            found.iter().for_each(|workflow| output::data(&told::rests(workflow)));
+            for workflow in &found {
+                output::data(&render::rests(workflow));
+            }
         }
         let mut any = !found.is_empty();
         if self.resume || app.config.workflow.resumes_after_crash() {

@@ -57,7 +57,7 @@ impl Args {
         };
         let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
         if !app.json {
-            output::note(format_args!("{}", told(&resumption, app)));
+            output::note(format_args!("{}", summary_of(&resumption, app)));
         }
         if !(self.yes || is_agreed(&resumption, app)?) {
             resumption.check(false)?;
@@ -85,7 +85,7 @@ fn is_agreed(resumption: &Resumption, app: &App) -> anyhow::Result<bool> {
     confirm("Go back?")
 }
 
-fn told(resumption: &Resumption, app: &App) -> String {
+fn summary_of(resumption: &Resumption, app: &App) -> String {
     let Resumption { snapshot, workflow, .. } = resumption;
     let ago = time::ago(snapshot.created_at, app.engine.clock().now());
     let mut text = format!(

@@ -10,7 +10,7 @@ use rethread_store::WorkflowFilter;
 use rethread_workflow::{self as workflow, BriefLimits, Snapshot, WorkflowId, brief};
 use serde::Serialize;
 
-use super::{Which, told};
+use super::{Which, render};
 use crate::cli::App;
 use crate::commands::positive;
 use crate::output::{self, table, time};
@@ -82,7 +82,7 @@ impl Status {
             output::json(&Stands { workflow, snapshots });
         } else {
             let is_driven = app.engine.is_workflow_driven(id).await?;
-            output::data(&told::status(&workflow, is_driven, app));
+            output::data(&render::status(&workflow, is_driven, app));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -133,7 +133,7 @@ impl Show {
         } else {
             let mut rows = app.engine.workflow(id).await?.snapshots;
             rows.retain(|row| row.id == snapshot.id);
-            output::data(&told::snapshot(&snapshot, &rows, app));
+            output::data(&render::snapshot(&snapshot, &rows, app));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -155,7 +155,7 @@ impl Snapshots {
         } else if snapshots.is_empty() {
             output::note(format_args!("No snapshots yet: one is taken at every pause."));
         } else {
-            output::data(&told::snapshots(&snapshots, app));
+            output::data(&render::snapshots(&snapshots, app));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -180,7 +180,7 @@ impl Diff {
         if app.json {
             output::json(&comparison);
         } else {
-            output::data(&told::comparison(&from, &to, &comparison));
+            output::data(&render::comparison(&from, &to, &comparison));
         }
         Ok(ExitCode::SUCCESS)
     }

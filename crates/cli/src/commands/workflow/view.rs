@@ -7,7 +7,7 @@ use rethread_domain::turn::Update;
 use rethread_engine::workflows::Report;
 use rethread_workflow::{Event, Outcome, TaskState, Workflow};
 
-use super::told;
+use super::render;
 use crate::output;
 
 const BAR: usize = 20;
@@ -34,7 +34,7 @@ impl View {
         match report {
             Report::Event(record) => {
                 self.count(&record.event);
-                if let Some(line) = told::event(&record.event) {
+                if let Some(line) = render::event(&record.event) {
                     self.line(&line);
                 }
             }

@@ -30,7 +30,7 @@ fn a_question_is_answered_on_the_page_with_the_keyboard() {
     browser.until_says("#said", "ref asks");
     let check = || {
         let shown = browser.text("#questions .whole");
-        assert_eq!(shown, HOSTILE.replace('\u{202e}', "\u{241b}202e;"), "{}", browser.told());
+        assert_eq!(shown, HOSTILE.replace('\u{202e}', "\u{241b}202e;"), "{}", browser.describe());
         assert_eq!(browser.count("#questions img, #questions b"), 0);
         assert!(browser.run("return window.pwned === undefined").as_bool().unwrap());
     };

@@ -15,7 +15,7 @@ fn the_first_visit_leads_to_the_list_and_the_link_works_once() {
     let browser = &visit.browser;
     visit.go("/");
     visit.until_at("/login");
-    assert!(browser.has("#code"), "{}", browser.told());
+    assert!(browser.has("#code"), "{}", browser.describe());
     assert!(!browser.shown().contains(TITLE));
 
     let link = visit.link();

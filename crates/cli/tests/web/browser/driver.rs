@@ -319,7 +319,7 @@ impl Browser {
     }
 
     /// What the page says of itself, for a test that fails.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         format!("{}\n{}", self.url(), self.shown())
     }
 }

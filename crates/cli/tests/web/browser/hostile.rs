@@ -108,7 +108,11 @@ fn no_message_runs() {
         look(&visit, &format!("/sessions/{id}"));
         if role == "user" {
             visit.browser.click("#summary > summary");
-            assert!(visit.browser.text("#summary").contains("__pwned"), "{}", visit.browser.told());
+            assert!(
+                visit.browser.text("#summary").contains("__pwned"),
+                "{}",
+                visit.browser.describe()
+            );
         }
     }
 }

@@ -5,7 +5,6 @@ pub(crate) mod world;
 
 mod asked;
 mod door;
-mod flows;
 mod hostile;
 mod hostile_parts;
 mod live;
@@ -16,6 +15,7 @@ mod sessions;
 mod strangers;
 mod tabs;
 mod walk;
+mod workflow_pages;
 mod workflows;
 
 use crate::site::Site;

@@ -84,7 +84,7 @@ fn a_workflow_is_read_paused_and_resumed_without_a_script() {
     browser.write("#plain-reason", "too late");
     browser.click("noscript form button[type=submit]");
     browser.until_says(".notice.bad", "Not done");
-    assert!(browser.text("#board").contains("Paused: lunch"), "{}", browser.told());
+    assert!(browser.text("#board").contains("Paused: lunch"), "{}", browser.describe());
 
     browser.click("#resume button");
     browser.until_says("[role=status]", "It goes on.");
@@ -99,6 +99,6 @@ fn a_workflow_is_read_paused_and_resumed_without_a_script() {
     world::touch(env, "go2");
     world::until("it is paused", || (world::status(env, &id) == "paused").then_some(()));
     visit.go(&format!("/workflows/{id}"));
-    assert!(browser.text("#board").contains("the train leaves"), "{}", browser.told());
+    assert!(browser.text("#board").contains("the train leaves"), "{}", browser.describe());
     assert_eq!(browser.count("#timeline > li"), 2);
 }

@@ -66,7 +66,7 @@ fn who_spoke_last_is_offered_and_who_is_not_installed_is_not() {
     let browser = &visit.browser;
     let to = || browser.run("return document.getElementById('to').value");
     assert_eq!(to(), "ref", "the first that is installed");
-    assert!(browser.has("#to option[value=gone]:disabled"), "{}", browser.told());
+    assert!(browser.has("#to option[value=gone]:disabled"), "{}", browser.describe());
     assert!(browser.text("#to option[value=gone]").contains("(not installed)"));
     assert!(browser.text("#resume").ends_with(" --with ref"), "{}", browser.text("#resume"));
     assert!(browser.text("#head .facts").contains("gone"));
@@ -104,7 +104,11 @@ fn what_was_refused_stays_in_the_box_without_a_script() {
     visit.site.env.run(["archive", &id]).succeeded();
     send(&visit, "Do not lose </textarea> this.");
     browser.until_says("#closed", "archived");
-    assert!(browser.text("#draft").contains("Do not lose </textarea> this."), "{}", browser.told());
+    assert!(
+        browser.text("#draft").contains("Do not lose </textarea> this."),
+        "{}",
+        browser.describe()
+    );
 }
 
 #[test]
@@ -163,12 +167,12 @@ fn what_came_to_nothing_says_so_until_the_next_turn() {
     browser.until_says("#said", "cancelled");
     send(&visit, "die");
     browser.until_says(".over.failed .badge", "failed");
-    assert_eq!(browser.count(".over"), 1, "{}", browser.told());
+    assert_eq!(browser.count(".over"), 1, "{}", browser.describe());
     assert!(browser.has(".over [role=alert]"));
     send(&visit, "say: Good evening.");
     browser.until_says("li.said.assistant", "Good evening.");
     browser.until_says("#said", "The answer is there");
-    assert!(!browser.has(".over"), "{}", browser.told());
+    assert!(!browser.has(".over"), "{}", browser.describe());
 }
 
 #[test]
@@ -190,8 +194,8 @@ fn a_long_session_says_where_one_is_and_leads_to_its_end() {
     let browser = &visit.browser;
     visit.go(&format!("/sessions/{id}"));
     assert_eq!(browser.text("#part"), "961–1,010 of 1,010");
-    assert!(browser.text("#head .facts").contains("use not reported"), "{}", browser.told());
-    assert!(!browser.text("#head .facts").contains("$0"), "{}", browser.told());
+    assert!(browser.text("#head .facts").contains("use not reported"), "{}", browser.describe());
+    assert!(!browser.text("#head .facts").contains("$0"), "{}", browser.describe());
     browser.click("#newest");
     let seen = "const at = document.getElementById('m1010').getBoundingClientRect(); \
                 return at.top >= 0 && at.top < innerHeight";
@@ -210,9 +214,9 @@ fn an_empty_store_names_an_agent_that_is_there() {
     let visit = Visit::to(Site::new());
     let browser = &visit.browser;
     visit.go("/");
-    assert!(browser.text("#install").contains("install"), "{}", browser.told());
-    assert!(browser.shown().contains("rethread tour"), "{}", browser.told());
-    assert!(browser.shown().contains("rethread mcp install"), "{}", browser.told());
+    assert!(browser.text("#install").contains("install"), "{}", browser.describe());
+    assert!(browser.shown().contains("rethread tour"), "{}", browser.describe());
+    assert!(browser.shown().contains("rethread mcp install"), "{}", browser.describe());
     drop(visit);
     let env = TestEnv::new();
     env.agent("ref", &[]);

@@ -110,12 +110,12 @@ fn a_message_is_sent_and_the_answer_streams_in() {
     browser.write("#prompt", "do: say: Half of it.\ndo: wait for: go\ndo: say: The rest.");
     browser.click("#send button[type=submit]");
     browser.until_says(".turn .stream", "Half of it.");
-    assert!(!browser.text(".turn .stream").contains("The rest."), "{}", browser.told());
+    assert!(!browser.text(".turn .stream").contains("The rest."), "{}", browser.describe());
     assert_eq!(browser.run("return document.getElementById('prompt').value"), "");
     std::fs::write(env.path("project/go"), "").unwrap();
     browser.until_says("li.said.assistant", "The rest.");
     browser.until_gone(".turn");
-    assert_eq!(browser.count("li.said.assistant"), 1, "{}", browser.told());
+    assert_eq!(browser.count("li.said.assistant"), 1, "{}", browser.describe());
     assert_eq!(browser.count("li.opened"), 1, "how it was opened is told");
     let said = env.messages(&id);
     assert_eq!(said.len(), 3);
@@ -204,7 +204,7 @@ fn a_session_is_forked_at_an_earlier_message() {
     browser.write("#fork-at", "2");
     browser.click("#fork button");
     browser.until_says("[role=status]", "Forked");
-    assert_eq!(browser.count("li.said"), 2, "{}", browser.told());
-    assert!(browser.text("dl.facts").contains("at message 2"), "{}", browser.told());
+    assert_eq!(browser.count("li.said"), 2, "{}", browser.describe());
+    assert!(browser.text("dl.facts").contains("at message 2"), "{}", browser.describe());
     assert!(!browser.url().contains(&id), "{}", browser.url());
 }

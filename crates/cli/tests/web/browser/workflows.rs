@@ -46,7 +46,7 @@ fn dashboard_pause_resume_flow() {
     let visit = Visit::to(Site::within(env, &[]));
     let (browser, env) = (&visit.browser, &visit.site.env);
     visit.go("/workflows");
-    assert!(browser.text("#results").contains("0 of 3 tasks"), "{}", browser.told());
+    assert!(browser.text("#results").contains("0 of 3 tasks"), "{}", browser.describe());
     browser.click("#results .row-top > a");
     visit.until_at(&format!("/workflows/{id}"));
     browser.until_says("#live", "Live");
@@ -61,7 +61,7 @@ fn dashboard_pause_resume_flow() {
     let command = format!("rethread workflow resume {}", &id[24..32]);
     assert_eq!(browser.text("#resume-command"), command);
     browser.until_has("button[data-copy=resume-command]:not([hidden])");
-    assert!(browser.text("#board").contains("1 of 3 tasks done"), "{}", browser.told());
+    assert!(browser.text("#board").contains("1 of 3 tasks done"), "{}", browser.describe());
     let first = cards(&visit).remove(0);
     for part in ["Session 1", "pause", "just now", "1 of 3", "lunch"] {
         assert!(first.to_lowercase().contains(&part.to_lowercase()), "{part}: {first}");
@@ -77,21 +77,21 @@ fn dashboard_pause_resume_flow() {
     let all = cards(&visit);
     assert_eq!(all.len(), 2);
     assert!(all[1].contains("Session 2") && all[1].contains("2 of 3"), "{}", all[1]);
-    assert!(browser.text("#log").contains("lunch"), "{}", browser.told());
+    assert!(browser.text("#log").contains("lunch"), "{}", browser.describe());
 
     compare(&visit, &id);
     visit.go(&format!("/workflows/{id}"));
     browser.click("#resume button");
     browser.until_says("#board", "3 of 3 tasks done");
     browser.until_says("#status", "completed");
-    assert!(!browser.has("#pause") && !browser.has("#resume"), "{}", browser.told());
-    assert!(!browser.has("#resume-command"), "{}", browser.told());
+    assert!(!browser.has("#pause") && !browser.has("#resume"), "{}", browser.describe());
+    assert!(!browser.has("#resume-command"), "{}", browser.describe());
     until_untold(&visit);
     // Nor when the page is loaded anew.
     for told in ["resumed", "pausing", "paused"] {
         visit.go(&format!("/workflows/{id}?told={told}"));
         browser.until_says("#status", "completed");
-        assert!(!browser.has("main > .notice.good"), "{told}: {}", browser.told());
+        assert!(!browser.has("main > .notice.good"), "{told}: {}", browser.describe());
     }
 }
 

@@ -6,7 +6,7 @@ use super::steps::{Ending, Expected};
 use crate::world::{is_interrupted, told};
 use rethread_domain::Role;
 use rethread_domain::message::Message;
-use rethread_domain::opening::{Holding, How};
+use rethread_domain::opening::{How, Watermark};
 use rethread_domain::turn::Update;
 use rethread_engine::agents::Talk;
 use std::collections::BTreeSet;
@@ -37,19 +37,19 @@ impl History {
         (conversation, agent): (usize, usize),
         expected: &Expected,
         talk: Option<&Talk>,
-        held_before: Option<Holding>,
+        held_before: Option<Watermark>,
     ) {
         match expected.end {
             Ending::Stopped(_) if talk.is_some_and(is_untold) => {
                 let is_lost = matches!(expected.opened, Some((_, Some("session_gone"))));
-                let held = self.holding(conversation, agent);
+                let held = self.watermark(conversation, agent);
                 let is_kept = held == held_before || is_lost && held.is_none();
                 assert!(is_kept, "it holds nothing: {held:?}, {held_before:?}");
             }
             Ending::Stopped(_) => self.check_holding(conversation, agent),
             Ending::NotOpened { forgets, .. } => {
-                let native = |held: Option<Holding>| held.map(|holding| holding.native);
-                let held = native(self.holding(conversation, agent));
+                let native = |held: Option<Watermark>| held.map(|watermark| watermark.native);
+                let held = native(self.watermark(conversation, agent));
                 let expected = native(held_before).filter(|_| !forgets);
                 assert_eq!(held, expected, "what was rejected is forgotten, and nothing else");
                 assert_eq!(told(self.world.openings().last().unwrap()).0, "failed");
@@ -59,22 +59,23 @@ impl History {
     }
 
     fn check_holding(&self, conversation: usize, agent: usize) {
-        let holding = self.holding(conversation, agent).expect("it holds the conversation");
+        let watermark = self.watermark(conversation, agent).expect("it holds the conversation");
         let own = self.conversation(conversation).unwrap();
         let is_held = |seq: u32| {
-            seq <= holding.upto || holding.beyond.is_some_and(|(a, b)| (a..=b).contains(&seq))
+            seq <= watermark.upto || watermark.beyond.is_some_and(|(a, b)| (a..=b).contains(&seq))
         };
         let (held, missed): (Vec<Message>, Vec<Message>) =
             self.log(conversation).into_iter().partition(|message| is_held(message.seq));
-        assert_eq!(held.len(), holding.messages as usize);
+        assert_eq!(held.len(), watermark.messages as usize);
         // All of it, but for what others said while the turn ran.
         let is_late = |mark: &String| self.meanwhile.contains(mark);
         assert!(missed.iter().flat_map(message_marks).all(|mark| is_late(&mark)), "{missed:?}");
         assert_eq!(
-            holding.beyond.is_some(),
-            holding.upto < own.last_seq && missed.last().is_some_and(|one| one.seq < own.last_seq)
+            watermark.beyond.is_some(),
+            watermark.upto < own.last_seq
+                && missed.last().is_some_and(|one| one.seq < own.last_seq)
         );
-        assert_eq!(holding.native, self.agents[agent].last_prompt().native);
+        assert_eq!(watermark.native, self.agents[agent].last_prompt().native);
     }
 
     /// What an own session of the agent knows when a request has arrived is the conversation, whole and in order.
@@ -94,7 +95,7 @@ impl History {
         &mut self,
         conversation: usize,
         expected: &Expected,
-        held_before: Option<&Holding>,
+        held_before: Option<&Watermark>,
     ) {
         let log: Vec<String> = self.log(conversation).iter().flat_map(message_marks).collect();
         let count = |mark: &String| log.iter().filter(|one| *one == mark).count();

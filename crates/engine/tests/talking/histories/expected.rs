@@ -15,7 +15,7 @@ impl History {
         policy: Policy,
     ) -> Result<(&'static str, Option<&'static str>), (&'static str, bool)> {
         let (conversation, agent) = (turn.conversation, turn.agent);
-        let holding = self.holding(conversation, agent);
+        let watermark = self.watermark(conversation, agent);
         let own = self.conversation(conversation);
         let is_said = own.as_ref().is_some_and(|own| own.messages > 0);
         let (mut why, mut is_rejected) = (None, false);
@@ -24,24 +24,24 @@ impl History {
         }
         if policy == Policy::Off {
             why = Some("policy");
-        } else if let Some(holding) = holding {
+        } else if let Some(watermark) = watermark {
             let can = &self.agents[agent].abilities;
-            let is_known = self.agents[agent].state().natives.contains_key(&holding.native);
+            let is_known = self.agents[agent].state().natives.contains_key(&watermark.native);
             let mut ways = [
                 ("resumed", can.resume, &turn.doors.resume),
                 ("loaded", can.load, &turn.doors.load),
             ];
             let begun = self.begun(conversation).map(|begun| begun.what);
             let is_left = begun.is_some_and(|begun| {
-                let native = begun.holding.map(|holding| holding.native);
-                native.as_ref() == Some(&holding.native) && begun.keeps_request != Some(false)
+                let native = begun.watermark.map(|watermark| watermark.native);
+                native.as_ref() == Some(&watermark.native) && begun.keeps_request != Some(false)
             });
             let state = self.agents[agent].state();
-            let native = state.natives.get(&holding.native);
-            let is_as_left = can.list && holding.left_at.is_some();
+            let native = state.natives.get(&watermark.native);
+            let is_as_left = can.list && watermark.left_at.is_some();
             let is_as_left = is_as_left && native.is_some_and(|native| !native.is_changed);
             drop(state);
-            if is_left || holding.in_doubt.is_some() || !is_as_left {
+            if is_left || watermark.in_doubt.is_some() || !is_as_left {
                 // What it holds is looked at.
                 ways.reverse();
             }

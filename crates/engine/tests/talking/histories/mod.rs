@@ -20,7 +20,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rethread_domain::message::Message;
-use rethread_domain::opening::{Holding, Policy};
+use rethread_domain::opening::{Policy, Watermark};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Role};
 use rethread_engine::Error;
@@ -28,7 +28,6 @@ use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 use rethread_store::{Append, Begun};
 use rethread_testkit::message;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 /// More of them, for a long run: `HISTORIES=100000 cargo test …`.
@@ -103,10 +102,10 @@ impl History {
         all.into_iter().find(|one| one.name == CONVERSATIONS[conversation])
     }
 
-    fn holding(&self, conversation: usize, agent: usize) -> Option<Holding> {
+    fn watermark(&self, conversation: usize, agent: usize) -> Option<Watermark> {
         let name = self.agents[agent].name;
         let store = &self.world.store;
-        block_on(store.holding(self.world.session, CONVERSATIONS[conversation], name)).unwrap()
+        block_on(store.watermark(self.world.session, CONVERSATIONS[conversation], name)).unwrap()
     }
 
     fn begun(&self, conversation: usize) -> Option<Begun> {
@@ -129,8 +128,8 @@ impl History {
                 own.for_each(|open| open.is_left = true);
             }
             Step::Loses { conversation, agent } => {
-                if let Some(holding) = self.holding(conversation, agent) {
-                    self.agents[agent].state().natives.remove(&holding.native);
+                if let Some(watermark) = self.watermark(conversation, agent) {
+                    self.agents[agent].state().natives.remove(&watermark.native);
                 }
             }
             Step::Natively { conversation, agent } => self.natively(conversation, agent),
@@ -149,13 +148,15 @@ impl History {
     /// Somebody talks in the agent's own program, while we do not.
     fn natively(&mut self, conversation: usize, agent: usize) {
         let is_open = self.open.get(&conversation).is_some_and(|open| open.agent == agent);
-        let Some(holding) = self.holding(conversation, agent).filter(|_| !is_open) else { return };
+        let Some(watermark) = self.watermark(conversation, agent).filter(|_| !is_open) else {
+            return;
+        };
         let said = [self.mark(), self.mark()];
         let [request, answer] = said.each_ref().map(|mark| format!("{mark} said natively"));
-        self.agents[agent].told_natively(&holding.native, &request, &answer);
+        self.agents[agent].told_natively(&watermark.native, &request, &answer);
         // Where it stands among what others said meanwhile, nobody can tell.
         self.meanwhile.extend(said.clone());
-        self.natively.entry(holding.native).or_default().extend(said);
+        self.natively.entry(watermark.native).or_default().extend(said);
     }
 
     /// What somebody else says.
@@ -203,7 +204,7 @@ impl History {
             let Some(begun) = self.begun(conversation) else { continue };
             let is_answered = begun.updates.iter().any(|(_, update)| update.is_answer());
             let keeps = begun.what.keeps_request == Some(true) && is_answered;
-            let held = begun.what.holding.filter(|_| keeps).map(|holding| holding.native);
+            let held = begun.what.watermark.filter(|_| keeps).map(|watermark| watermark.native);
             let agent = self.agents.iter().find(|agent| agent.name == begun.what.agent).unwrap();
             let mut state = agent.state();
             let Some(last) = state.prompts.last().map(|prompted| prompted.native.clone()) else {
@@ -270,7 +271,7 @@ impl History {
         self.prepare(&turn, policy);
         let who = self.agents[agent].clone();
         let expected = self.expect(&turn, policy, open.as_ref());
-        let held_before = self.holding(conversation, agent);
+        let held_before = self.watermark(conversation, agent);
         let request = self.mark();
         let named = CONVERSATIONS[conversation].to_owned();
         let options = OpenOptions { conversation: named, policy, ..self.world.options(&who) };
@@ -329,8 +330,8 @@ async fn live(home: &Home, abilities: [&'static str; 2], steps: Vec<Step>) {
 #[test]
 #[expect(clippy::print_stderr, reason = "a failure is told with its seed")]
 fn each_own_session_of_an_agent_knows_each_record_once_and_in_order() {
-    // Others in each run, unless a seed is given: `RETHREAD_SEED=… cargo test …`.
-    let seed = given("RETHREAD_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    // Other histories: `RETHREAD_SEED=… cargo test …`.
+    let seed = given("RETHREAD_SEED").unwrap_or(1);
     eprintln!("RETHREAD_SEED={seed}");
     let seed = format!("{seed:0>32}");
     std::thread::scope(|scope| {

@@ -311,7 +311,7 @@ pub(super) async fn page(
     if !asked.agent.is_empty() && !agents.contains(&asked.agent) {
         agents.push(asked.agent.clone());
     }
-    let frame = Frame::new("Sessions", Nav::Sessions, &caller).told(asked.told.as_deref());
+    let frame = Frame::new("Sessions", Nav::Sessions, &caller).notice(asked.told.as_deref());
     frame::page(&List {
         frame: frame.live(after),
         fragment: format!("/search/results?{}", asked.query(&asked.cursor)),

@@ -269,7 +269,7 @@ pub(super) async fn with(
     let choices = speakers.choices(draft.agent.as_deref());
     let is_any = choices.iter().any(|choice| choice.is_installed);
     frame::page(&Show {
-        frame: frame.told(asked.told.as_deref()).live(after),
+        frame: frame.notice(asked.told.as_deref()).live(after),
         upto: talk.newer.is_none().then_some(last),
         fragment: format!("/sessions/{id}/talk{query}"),
         newest: (last > 0).then(|| format!("{place}#m{last}")),

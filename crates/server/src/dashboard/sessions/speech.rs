@@ -116,7 +116,7 @@ pub(super) fn openings(attached: Vec<(u32, FactRecord)>, now: Timestamp) -> Vec<
             no,
             after: record.after,
             how: opening.how.as_str(),
-            words: opening.told(),
+            words: opening.describe(),
             conversation: label(&opening.conversation),
             at: Moment::of(record.at, now),
             ms: opening.ms,

@@ -1,7 +1,7 @@
 //! Who runs a workflow: an open file's lock, named by the epoch, and a lease by the store's own clock.
 //!
-//! Who dies loses the lock at once. Who is alive but stalled loses the lease: the next epoch has a lock of its own,
-//! and writes of the epoch before are refused.
+//! Who dies loses the lock at once. Who is alive but stalled loses the lease: the next fencing epoch has a lock of its
+//! own, and writes of the epoch before are refused.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,0 +1,87 @@
+//! The runs of a workflow, a card each: from its beginning or a resume up to a pause or its end.
+
+use jiff::Timestamp;
+use rethread_workflow::{SnapshotSum, Status, TaskState, Workflow};
+
+use super::describe::{self, plain};
+use crate::dashboard::words::{self, Moment};
+use crate::problem::Problem;
+use crate::routes::snapshots::row;
+use crate::state::App;
+
+/// How many are shown at once.
+const MOST: usize = 24;
+
+/// One run.
+pub(super) struct Run {
+    pub(super) number: u32,
+    pub(super) at: Moment,
+    pub(super) trigger: String,
+    pub(super) reason: String,
+    pub(super) done: u32,
+    pub(super) total: u32,
+    pub(super) used: String,
+    /// The snapshot that it ended with, whole and short.
+    pub(super) snapshot: Option<(String, String)>,
+}
+
+impl Run {
+    fn of(app: &App, snapshot: &SnapshotSum, now: Timestamp) -> Result<Self, Problem> {
+        let row = row(app, snapshot)?;
+        Ok(Self {
+            number: row.session_number,
+            at: Moment::of(row.created_at, now),
+            trigger: plain(&row.trigger),
+            reason: row.reason,
+            done: row.tasks_completed,
+            total: snapshot.tasks,
+            used: format!("{} tokens", words::short(snapshot.tokens)),
+            snapshot: Some((row.id.clone(), describe::short(&row.id))),
+        })
+    }
+
+    /// The one that has no snapshot: it goes on, or the workflow ended in it.
+    fn last(workflow: &Workflow, now: Timestamp) -> Self {
+        let total = u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX);
+        Self {
+            number: workflow.sessions,
+            at: Moment::of(workflow.run.began, now),
+            trigger: plain(workflow.status().as_str()),
+            reason: String::new(),
+            done: workflow.count(TaskState::Completed),
+            total,
+            used: format!("{} tokens", words::short(workflow.run.used.tokens)),
+            snapshot: None,
+        }
+    }
+}
+
+/// Some of them, the latest first.
+pub(super) struct Runs {
+    pub(super) some: Vec<Run>,
+    /// Whether there are newer ones.
+    pub(super) is_older: bool,
+    /// Only those before this one are older than these.
+    pub(super) older: Option<u32>,
+}
+
+impl Runs {
+    /// The latest, or those before one.
+    pub(super) fn of(app: &App, workflow: &Workflow, before: Option<u32>) -> Result<Self, Problem> {
+        let now = app.engine.clock().now();
+        let upto = before.unwrap_or(u32::MAX);
+        let ended = workflow.snapshots.last().map_or(0, |snapshot| snapshot.session_number);
+        let has_more = workflow.sessions > ended && workflow.status() != Status::Pending;
+        let last = (has_more && workflow.sessions < upto).then(|| Run::last(workflow, now));
+        let mut some: Vec<Run> = last.into_iter().collect();
+        let mut fitting =
+            workflow.snapshots.iter().rev().filter(|one| one.session_number < upto).peekable();
+        while some.len() < MOST
+            && let Some(snapshot) = fitting.next()
+        {
+            some.push(Run::of(app, snapshot, now)?);
+        }
+        let older = fitting.peek().and_then(|_| some.last()).map(|last| last.number);
+        Ok(Self { some, is_older: before.is_some(), older })
+    }
+}
