@@ -196,7 +196,7 @@ AGENTS = {agent.name: agent for agent in [
                "CLINE_API_BASE_URL": "{url}/v1"},
           files={".cline/data/settings/providers.json": CLINE}),
     Agent("kilo", [f"npm:@kilocode/cli-{HERE}@7.7.9"], [f"node_modules/@kilocode/cli-{HERE}/bin/kilo", "acp"],
-          mode="plan", has_model="stub/stub-model",
+          mode="plan", has_model="kilo/amazon/nova-lite-v1",      # of the 390 it has: an error names the first twelve
           env={"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_TELEMETRY_LEVEL": "off"},
           files={".config/kilo/kilo.json": OPENCODE}),
 ]}
