@@ -45,7 +45,9 @@ impl Engine {
             name.as_deref().map_or(Ok(()), |name| id::check_agent(what, name))?;
         }
         beginning.title.as_deref().map_or(Ok(()), id::check_title)?;
-        Ok(self.store.start(id, beginning, self.clock.now()).await?)
+        let session = self.store.start(id, beginning, self.clock.now()).await?;
+        self.await_home(&session).await?;
+        Ok(session)
     }
 
     /// The one session that a shortened id means.

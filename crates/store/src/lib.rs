@@ -260,6 +260,13 @@ pub trait Folders: Send + Sync + 'static {
     /// All that live in a workspace.
     async fn homes(&self, root: &str) -> Result<Vec<Housed>>;
 
+    /// Remembers that a session is to live in a workspace as soon as something is said in it: whoever was killed before
+    /// its folder was made is made up for.
+    async fn await_home(&self, id: SessionId, root: &str) -> Result<()>;
+
+    /// The sessions of a workspace that were to have a folder by now, and have none.
+    async fn without_home(&self, root: &str) -> Result<Vec<SessionId>>;
+
     async fn set_home(&self, id: SessionId, home: Home) -> Result<()>;
 
     /// Gives a session a home, unless it has one; gives the one it has then.

@@ -114,7 +114,7 @@ pub struct Grant {
 }
 
 /// The folder that a session lives in, and how far it follows the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Home {
     /// The workspace.
     pub root: String,

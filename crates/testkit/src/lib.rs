@@ -5,12 +5,14 @@
 pub mod http;
 mod messages;
 mod program;
+mod seed;
 mod store;
 mod texts;
 mod until;
 
 pub use messages::{assistant, at, beginning, message, tool, user};
 pub use program::TestProgram;
+pub use seed::seed;
 pub use store::{TestStore, context, try_context};
 pub use texts::Texts;
 pub use until::until;

@@ -3,7 +3,7 @@
 //! The encoding is defined by merging: of all neighbours that are a token together, those of the lowest rank are merged
 //! first, until none are left. Doing just that takes a queue, and time that grows faster than the text. Here is used
 //! that a row of tokens is the encoding exactly if each two neighbours are the encoding of their own bytes: so tokens
-//! are tried from left to right, the longest first, and where none [fits](fits) its neighbour, a step back is taken. A
+//! are tried from left to right, the longest first, and where none [`fits`] its neighbour, a step back is taken. A
 //! place where it could not go on is not entered again.
 
 use crate::hash::{self, CHUNK};

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
+use rethread_testkit::seed;
 use serde_json::Value;
 
 use crate::crash::Chance;
@@ -129,11 +130,10 @@ impl Moment {
 #[test]
 #[expect(clippy::print_stderr, reason = "a failure is told with its seed")]
 fn after_three_hundred_kills_every_folder_equals_its_log() {
-    let seed = 0x5eed_f01d_u64 ^ u64::from(std::process::id()) << 32;
-    // Kept by hand when it fails: put it above in place of the number of the process.
-    eprintln!("seed {seed:#x}");
+    let seed = seed();
     let messages: usize = thread::scope(|scope| {
-        let part = |part| scope.spawn(move || kill_some(seed + part, kills() / AT_ONCE));
+        let part =
+            |part| scope.spawn(move || kill_some(seed.wrapping_add(part), kills() / AT_ONCE));
         let parts: Vec<_> = (0..AT_ONCE).map(part).collect();
         parts.into_iter().map(|part| part.join().unwrap()).sum()
     });

@@ -68,6 +68,13 @@ impl Engine {
                 followed.troubles.push(format!("{}: {error}", one.path));
             }
         }
+        for id in self.store.without_home(&root).await? {
+            // Whoever recorded it was killed before its folder was made.
+            match self.follow(id).await {
+                Ok(made) => followed.add(made),
+                Err(error) => followed.troubles.push(format!("{}: {error}", id.short())),
+            }
+        }
         Ok(followed)
     }
 
@@ -391,4 +398,48 @@ fn facts(
     let at = set(&card.status_set).unwrap_or(ended);
     facts.push(FactRecord { after: last, at, fact: Fact::Moved { to } });
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rethread_domain::session::Beginning;
+    use rethread_testkit::{TestStore, beginning, user};
+
+    use super::*;
+    use crate::Clock;
+
+    #[tokio::test]
+    async fn whoever_is_killed_before_the_folder_is_made_is_made_up_for() {
+        let store = TestStore::sqlite().await;
+        let root = store.beside("project");
+        std::fs::create_dir(&root).unwrap();
+        let workspace = Arc::new(Workspace::init(&root, None).unwrap().workspace);
+        let engine =
+            Engine::new(store.open_again().await, Clock::Wall).with_workspace(Some(workspace));
+        let about = |title: &str| Beginning {
+            project: root.display().to_string(),
+            title: Some(title.into()),
+            ..beginning()
+        };
+        let before = store.begin_as(about("Before this was a workspace")).await;
+        store.add(before, vec![user("not for the repository")]).await.unwrap();
+        let silent = engine.start(about("Nothing was said")).await.unwrap().id;
+        let killed = engine.start(about("Killed")).await.unwrap().id;
+        // Straight into the store: nobody follows with a folder.
+        store.add(killed, vec![user("one")]).await.unwrap();
+        assert_eq!(engine.folder_of(killed).await.unwrap(), None);
+
+        let followed = engine.gather("anna").await.unwrap();
+        assert_eq!(followed, Followed::default());
+        let folder = engine.folder_of(killed).await.unwrap().unwrap();
+        let log = std::fs::read_to_string(folder.join(".session/messages.jsonl")).unwrap();
+        assert_eq!((log.lines().count(), log.contains("\"one\"")), (1, true), "{log}");
+        assert!(folder.display().to_string().contains("killed-"), "{}", folder.display());
+        for none in [before, silent] {
+            assert_eq!(engine.folder_of(none).await.unwrap(), None);
+        }
+        store.expect_sound().await;
+    }
 }

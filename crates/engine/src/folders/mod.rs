@@ -164,9 +164,8 @@ impl Engine {
         if home.is_some() {
             return Ok(home);
         }
-        let Some(workspace) = &self.workspace else { return Ok(None) };
-        let is_inside = Path::new(&session.project).starts_with(workspace.root());
-        if !is_inside || session.last_seq == 0 || session.deleted_at.is_some() {
+        let Some(workspace) = self.workspace_around(session) else { return Ok(None) };
+        if session.last_seq == 0 || session.deleted_at.is_some() {
             return Ok(None);
         }
         let date = session.started_at.to_zoned(TimeZone::system()).date().to_string();
@@ -182,6 +181,19 @@ impl Engine {
             workspace.discard(&path)?;
         }
         Ok(Some(placed))
+    }
+
+    /// Remembers that a new session is to have a folder, if it is about something in the workspace.
+    pub(crate) async fn await_home(&self, session: &Session) -> Result<()> {
+        if let Some(workspace) = self.workspace_around(session) {
+            self.store.await_home(session.id, &workspace.root().to_string_lossy()).await?;
+        }
+        Ok(())
+    }
+
+    fn workspace_around(&self, session: &Session) -> Option<&Workspace> {
+        let workspace = self.workspace.as_deref()?;
+        Path::new(&session.project).starts_with(workspace.root()).then_some(workspace)
     }
 
     fn workspace_of(&self, home: &Home) -> Result<Arc<Workspace>> {

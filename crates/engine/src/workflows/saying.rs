@@ -38,7 +38,12 @@ impl Engine {
             for (at, update) in begun.updates {
                 turn.take(update, at);
             }
-            let (text, _) = self.redactor.redact_begun(&turn.text());
+            let said = turn.text();
+            let (mut text, upto) = self.redactor.redact_begun(&said);
+            // The line break after what is decided is no part of a secret, and tells that its line has ended.
+            if said[upto..].starts_with('\n') {
+                text.push('\n');
+            }
             if !text.is_empty() {
                 return Ok(Some(text));
             }

@@ -225,6 +225,8 @@ watched! { Claims {
 watched! { Folders {
     fn home(&self, id: SessionId) -> Option<Home>;
     fn homes(&self, root: &str) -> Vec<Housed>;
+    fn await_home(&self, id: SessionId, root: &str) -> ();
+    fn without_home(&self, root: &str) -> Vec<SessionId>;
     fn set_home(&self, id: SessionId, home: Home) -> ();
     fn place(&self, id: SessionId, home: Home) -> Home;
     fn bury(&self, ids: Vec<String>, at: Timestamp) -> ();

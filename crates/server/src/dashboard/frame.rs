@@ -40,8 +40,8 @@ pub(crate) struct Frame {
     pub(crate) who: Option<Visitor>,
     /// Whether forms that change something are shown.
     pub(crate) may_write: bool,
-    /// What was just done, in words: see [`told`].
-    pub(crate) told: Option<&'static str>,
+    /// What was just done, in words: see [`notice_text`].
+    pub(crate) notice: Option<&'static str>,
     /// The newest event when the page was made: the script goes on from there. See [`Frame::live`].
     pub(crate) after: Option<u64>,
     /// What the tabs of one login share: they follow events together.
@@ -57,7 +57,7 @@ impl Frame {
             nav,
             who,
             may_write: caller.may_write(),
-            told: None,
+            notice: None,
             after: None,
             login: caller.token.id.to_string(),
         }
@@ -71,7 +71,7 @@ impl Frame {
             nav: Nav::None,
             who,
             may_write: false,
-            told: None,
+            notice: None,
             after: None,
             login: String::new(),
         }
@@ -80,7 +80,7 @@ impl Frame {
     /// The same, with a notice of what was just done.
     #[must_use]
     pub(crate) fn notice(self, code: Option<&str>) -> Self {
-        Self { told: code.and_then(notice_text), ..self }
+        Self { notice: code.and_then(notice_text), ..self }
     }
 
     /// The same, kept up to date by the script. Ask for the newest event before anything is read, so that nothing falls

@@ -11,6 +11,7 @@ use crate::Folders;
 use crate::error::{Error, Result};
 use crate::types::{Home, Housed};
 
+/// A session without a path is one that is to have a folder as soon as something is said in it.
 const COLUMNS: &str = "root, path, seq, last_id, folder.facts, told, log, card";
 
 #[async_trait]
@@ -23,7 +24,7 @@ impl Folders for SqliteStore {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "select {COLUMNS}, id, last_seq, session.facts, deleted_at is not null from folder join session on session.no = folder.session
-                 where root = ?1 order by folder.session"
+                 where root = ?1 and path <> '' order by folder.session"
             ))?;
             let mut found = statement.query([root])?;
             let mut homes = Vec::new();
@@ -39,6 +40,23 @@ impl Folders for SqliteStore {
                 });
             }
             Ok(homes)
+        })
+    }
+
+    async fn await_home(&self, id: SessionId, root: &str) -> Result<()> {
+        let home = Home { root: root.to_owned(), last_id: id.to_string(), ..Home::default() };
+        self.place(id, home).await.map(drop)
+    }
+
+    async fn without_home(&self, root: &str) -> Result<Vec<SessionId>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "select id from folder join session on session.no = folder.session
+                 where root = ?1 and path = '' and last_seq > 0 and deleted_at is null order by folder.session",
+            )?;
+            let ids = statement.query_map([root], |row| row.get::<_, String>(0))?;
+            // One whose id is damaged is named by `doctor`.
+            Ok(ids.filter_map(|id| id.ok()?.parse().ok()).collect())
         })
     }
 
@@ -89,7 +107,7 @@ impl Folders for SqliteStore {
 fn find(connection: &Connection, id: SessionId) -> Result<Option<Home>> {
     let found = connection
         .prepare_cached(&format!(
-            "select {COLUMNS} from folder where session = (select no from session where id = ?1) and {}",
+            "select {COLUMNS} from folder where session = (select no from session where id = ?1) and path <> '' and {}",
             sums::insist("folder", "where the folder of a session is")
         ))?
         .query_row([id.to_string()], read)

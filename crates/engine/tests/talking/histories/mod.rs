@@ -26,7 +26,7 @@ use rethread_domain::{Conversation, Role};
 use rethread_engine::Error;
 use rethread_engine::agents::{OpenOptions, Talk, Trouble};
 use rethread_store::{Append, Begun};
-use rethread_testkit::message;
+use rethread_testkit::{message, seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
@@ -328,11 +328,8 @@ async fn live(home: &Home, abilities: [&'static str; 2], steps: Vec<Step>) {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a failure is told with its seed")]
 fn each_own_session_of_an_agent_knows_each_record_once_and_in_order() {
-    // Other histories: `RETHREAD_SEED=… cargo test …`.
-    let seed = given("RETHREAD_SEED").unwrap_or(1);
-    eprintln!("RETHREAD_SEED={seed}");
+    let seed = seed();
     let seed = format!("{seed:0>32}");
     std::thread::scope(|scope| {
         for part in 0..AT_ONCE {
