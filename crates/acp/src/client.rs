@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::schema::ProtocolVersion;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
     CancelNotification, ClientCapabilities, ContentBlock, EmbeddedResource,
     EmbeddedResourceResource, EnvVariable, FileSystemCapabilities, Implementation,
     InitializeRequest, LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest,

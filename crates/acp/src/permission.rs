@@ -1,6 +1,6 @@
 //! An agent asks whether it may use a tool.
 
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::v1::{
     RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
 };
 use rethread_domain::consent::{self, Request};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
+use agent_client_protocol_schema::v1::{ReadTextFileRequest, WriteTextFileRequest};
 use rethread_domain::consent::Intent;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::v1::schema::CreateTerminalRequest;
+use agent_client_protocol_schema::v1::CreateTerminalRequest;
 use rethread_domain::consent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};

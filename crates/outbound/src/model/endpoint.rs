@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::model::presentable::presentable;
 use crate::model::{Answer, Error, Request, Settings};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LARGEST_ANSWER: usize = 1024 * 1024;
 /// How much of a refusal is read: enough for any message.
 const LARGEST_REFUSAL: usize = 64 * 1024;
@@ -133,18 +132,10 @@ impl Endpoint {
 }
 
 fn client(url: &Url, timeout: Duration) -> reqwest::Result<Client> {
-    let builder = || -> ClientBuilder {
-        Client::builder()
-            .user_agent(concat!("rethread/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(timeout)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-    };
-    let built = builder().build();
+    let built = crate::http::client(timeout).build();
     if built.is_err() && url.scheme() == "http" {
         // A machine without root certificates, as many containers are: a local model needs none.
-        return builder().tls_certs_only([]).build();
+        return crate::http::client(timeout).tls_certs_only([]).build();
     }
     built
 }

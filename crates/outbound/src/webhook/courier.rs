@@ -13,7 +13,6 @@ use crate::webhook::signature::signature;
 use crate::webhook::text::cut;
 use crate::webhook::{Backoff, Error, Format, Hook, Notice, discord, slack};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer texts are cut: a notice is no archive.
 const LONGEST: usize = 4000;
 
@@ -165,16 +164,8 @@ fn body(format: Format, notice: &Notice) -> String {
 }
 
 fn client(timeout: Duration) -> reqwest::Result<Client> {
-    let builder = || -> ClientBuilder {
-        Client::builder()
-            .user_agent(concat!("rethread/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(timeout)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            // Notices are far between: a connection that was kept would be dead.
-            .pool_max_idle_per_host(0)
-    };
+    // Notices are far between: a connection that was kept would be dead.
+    let builder = || crate::http::client(timeout).pool_max_idle_per_host(0);
     // A machine without root certificates, as many containers are: a receiver on it needs none.
     builder().build().or_else(|_| builder().tls_certs_only([]).build())
 }
