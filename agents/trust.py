@@ -234,7 +234,7 @@ class Trust(checks.Scenario):
                 if prompt in request.last and request.tools:
                     self.expect(request.text.count(note) == 1, f"what was said natively reached the model {request.text.count(note)} times")
         said = [line for line in self.exported(talk) if line.get("type") == "message"]
-        taken = [place for place, line in enumerate(said) if note in str(line.get("content"))]
+        taken = [place for place, line in enumerate(said) if line.get("role") == "user" and note in str(line.get("content"))]
         self.expect(len(taken) == 1, f"what was said natively is {len(taken)} times in the record")
         asked = [place for place, line in enumerate(said) if prompt in str(line.get("content"))]
         self.expect(taken and asked and taken[0] < asked[0], "what was said natively does not stand before what was said after it")
@@ -262,7 +262,7 @@ class Trust(checks.Scenario):
             return self.cannot("an echo never fails; the same agent with the stub model does")
         for name, settings, prompt, words in (
                 ("an error of the model", {"fail_rate": 1.0, "fail_status": self.agent.fails_with}, f"Note {checks.tag()}: hello.", None),
-                ("an answer without a word", {}, f"Please {checks.tag()}.\nnothing: at all", r"nothing|empty|no.answer|without (an answer|a word)")):
+                ("an answer without a word", {}, f"Please {checks.tag()}.\nnothing: at all", r"nothing|empty|no.answer|no usable|without (an answer|a word)")):
             if words and self.agent.insists:
                 self.cannot("it asks its model for minutes when that says nothing")
                 continue
