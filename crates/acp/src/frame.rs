@@ -185,14 +185,23 @@ pub(crate) fn tree(raw: &str) -> Value {
 
 /// A tree of a text of at most so many bytes.
 pub(crate) fn tree_within(raw: &str, most: usize) -> Value {
+    whole_tree(raw, most).unwrap_or_else(|| cut(raw))
+}
+
+/// All of it as a tree; `None` where it is too large or too deep, or no text can hold what is in it.
+fn whole_tree(raw: &str, most: usize) -> Option<Value> {
+    let value = Some(raw).filter(|raw| raw.len() <= most);
+    let value: Value = serde_json::from_str(value?).ok()?;
     // The finished tree is measured: a text in it may have been taken for a part that was not parsed yet.
-    if raw.len() <= most
-        && let Ok(value) = serde_json::from_str(raw)
-        && !nests_deeper(&value, DEEPEST_TREE)
-    {
-        return value;
+    (!nests_deeper(&value, DEEPEST_TREE)).then_some(value)
+}
+
+/// The arguments of a tool, and whether that is all of them. What is cut is never taken for a command.
+pub(crate) fn arguments(raw: &str) -> (Value, bool) {
+    match whole_tree(raw, LARGEST_TREE) {
+        Some(value) => (value, true),
+        None => (Value::Array(vec![cut(raw)]), false),
     }
-    cut(raw)
 }
 
 fn cut(raw: &str) -> Value {
@@ -270,6 +279,11 @@ mod tests {
             assert!(tree(&hidden).is_string(), "{hidden}");
         }
         assert!(tree_within("[1,2]", 4).is_string());
+        assert_eq!(arguments(r#"{"command":"ls"}"#), (serde_json::json!({"command": "ls"}), true));
+        for unread in [r#"{"command":"ls \ud83d"}"#, &nested(DEEPEST_TREE + 1)] {
+            let (shown, is_whole) = arguments(unread);
+            assert!(shown.is_array() && !is_whole, "{unread}");
+        }
     }
 
     #[test]

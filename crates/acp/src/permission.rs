@@ -68,7 +68,8 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     };
     let Call { input, locations, content, is_cut, .. } = &known;
     let is_cut = *is_cut && asked.get("rawInput").is_none();
-    let input = part("rawInput", input).map_or(Value::Null, |raw| frame::tree(&raw));
+    let input = part("rawInput", input);
+    let (input, is_read) = input.map_or((Value::Null, true), |raw| frame::arguments(&raw));
     let (changes, mut places) = changes(&part("content", content).unwrap_or_default());
     places.extend(paths(&part("locations", locations).unwrap_or_default()));
     let roots = shared.server.roots();
@@ -79,7 +80,8 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let mut intent = consent::read(&request);
     shared.server.note(&mut intent);
     // Of a change to a file, the path is enough; of a command, nothing may be missing.
-    let is_whole = (is_titled || intent.is_pinned())
+    let is_whole = is_read
+        && (is_titled || intent.is_pinned())
         && !(is_cut && matches!(intent.kind.as_str(), "execute" | "other"));
     Question { tool, intent, is_whole, unlasting: None, options: options(params) }
 }

@@ -70,7 +70,7 @@ impl Terminals {
             let line = ["-c".to_owned(), asked.command];
             (shell(&environment)?, line.map(OsString::from).to_vec())
         } else {
-            let program = find(OsStr::new(&asked.command), &folder, &environment)?;
+            let program = find(OsStr::new(asked.command.trim_ascii()), &folder, &environment)?;
             (program, asked.args.into_iter().map(OsString::from).collect())
         };
         let recipe = Recipe {

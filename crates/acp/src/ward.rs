@@ -1,4 +1,5 @@
-//! Files that decide what is run or who may come in: those of the repository itself, the store and what lies beside it.
+//! Files that decide what is run or who may come in: those of the repository itself, our settings, the store and what
+//! lies beside it.
 //! To write them, or to read what is ours, needs an answer for just that file.
 
 use std::fs::File;
@@ -9,7 +10,8 @@ use rethread_domain::consent::Intent;
 
 const REPOSITORY: &str =
     "it belongs to the repository itself: what is written there may be run by git";
-const OURS: &str = "it belongs to Rethread: it holds what was said, or who may come in";
+const OURS: &str =
+    "it belongs to Rethread: it holds what was said, what is run, or who may come in";
 
 /// What is warded, beside every `.git`.
 #[derive(Debug, Clone, Default)]

@@ -104,7 +104,7 @@ impl App {
         let entry = Entry { servers, ..entry };
         let StoreUrl::Sqlite(store) = &self.url;
         Ok(AcpLauncher {
-            warded: vec![config::data_folder()?, std::path::absolute(store)?],
+            warded: vec![config::data_folder()?, config::folder()?, std::path::absolute(store)?],
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
             environment,

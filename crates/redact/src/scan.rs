@@ -1,7 +1,8 @@
 //! One pass over a text for everything that a secret can be recognised by.
 
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
@@ -37,9 +38,35 @@ pub(super) enum Trigger {
     Command(Program),
 }
 
+/// A table of all transitions takes milliseconds to build, and pays once this many bytes were looked through.
+const WORTH_A_TABLE: usize = 1 << 16;
+
 struct Automaton {
+    patterns: Vec<String>,
     triggers: Vec<Trigger>,
-    automaton: Option<AhoCorasick>,
+    /// Quick to build, for programs that look at little.
+    small: Option<AhoCorasick>,
+    /// Quick to run.
+    table: OnceLock<Option<AhoCorasick>>,
+    /// Bytes that were looked through so far.
+    seen: AtomicUsize,
+}
+
+impl Automaton {
+    fn build(patterns: &[String], kind: AhoCorasickKind) -> Option<AhoCorasick> {
+        let builder = &mut AhoCorasick::builder();
+        builder.match_kind(MatchKind::Standard).kind(Some(kind)).build(patterns).ok()
+    }
+
+    fn for_text(&self, text: &str) -> Option<&AhoCorasick> {
+        let before = self.seen.fetch_add(text.len(), Ordering::Relaxed);
+        if before.saturating_add(text.len()) < WORTH_A_TABLE {
+            return self.small.as_ref();
+        }
+        // The sum may wrap around: the table stays.
+        let table = || Self::build(&self.patterns, AhoCorasickKind::DFA);
+        self.table.get_or_init(table).as_ref()
+    }
 }
 
 static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
@@ -62,19 +89,21 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
             patterns.push((first.to_ascii_uppercase() + rest, Trigger::Name));
         }
     }
-    let (texts, triggers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-    let automaton = AhoCorasick::builder()
-        .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(&texts);
-    Automaton { triggers, automaton: automaton.ok() }
+    let (patterns, triggers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+    Automaton {
+        small: Automaton::build(&patterns, AhoCorasickKind::NoncontiguousNFA),
+        table: OnceLock::new(),
+        seen: AtomicUsize::new(0),
+        patterns,
+        triggers,
+    }
 });
 
 /// Everything that a secret can be recognised by, in the order of its ends.
 pub(super) fn hits(text: &str, mut look: impl FnMut(Trigger, Range<usize>)) {
-    let Automaton { triggers, automaton } = &*AUTOMATON;
-    let found = automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text));
-    found.for_each(|hit| look(triggers[hit.pattern().as_usize()], hit.range()));
+    let automaton = AUTOMATON.for_text(text).into_iter();
+    let found = automaton.flat_map(|automaton| automaton.find_overlapping_iter(text));
+    found.for_each(|hit| look(AUTOMATON.triggers[hit.pattern().as_usize()], hit.range()));
 }
 
 /// What vendor rules and names find.

@@ -189,7 +189,7 @@ impl Config {
         self.hooks()?;
         self.consent(None)?;
         self.policy(None)?;
-        self.agents()?;
+        self.changed_agents()?;
         for (name, tool) in &self.tools {
             anyhow::ensure!(!tool.command.is_empty(), "tools.{name}.command is empty");
         }
@@ -199,6 +199,11 @@ impl Config {
     /// Every agent there is, by name.
     pub(crate) fn agents(&self) -> anyhow::Result<BTreeMap<String, Entry>> {
         Ok(rethread_acp::entries(&self.agents)?)
+    }
+
+    /// The same, if the settings say anything of agents; what is built in is read only when an agent is needed.
+    fn changed_agents(&self) -> anyhow::Result<BTreeMap<String, Entry>> {
+        if self.agents.is_empty() { Ok(BTreeMap::new()) } else { self.agents() }
     }
 
     pub(crate) fn consent(&self, asked: Option<&str>) -> anyhow::Result<Consent> {
@@ -388,7 +393,12 @@ pub(crate) fn client_folders() -> anyhow::Result<(PathBuf, PathBuf)> {
 
 /// Where the user's settings are.
 pub(crate) fn path() -> anyhow::Result<PathBuf> {
-    Ok(base()?.config_dir().join("rethread").join("config.toml"))
+    Ok(folder()?.join("config.toml"))
+}
+
+/// What the settings lie in.
+pub(crate) fn folder() -> anyhow::Result<PathBuf> {
+    Ok(base()?.config_dir().join("rethread"))
 }
 
 /// How much is noted in the log, where somebody says so.

@@ -19,7 +19,7 @@ const HARMLESS: &[&str] = &[
 pub(super) fn redactor(config: &Config) -> Redactor {
     let from_environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let agents = config.agents().unwrap_or_default();
+    let agents = config.changed_agents().unwrap_or_default();
     let from_agents = agents.into_values().flat_map(|entry| entry.env);
     let from_tools = config.tools.values().flat_map(|tool| tool.env.clone());
     let all = from_environment.chain(from_agents).chain(from_tools);

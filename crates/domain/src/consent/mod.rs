@@ -172,6 +172,19 @@ impl Intent {
         self.url.clone().unwrap_or_else(|| self.title.clone())
     }
 
+    /// Whether a command is to be run with variables that the agent chose.
+    pub fn sets_variables(&self) -> bool {
+        let is_set = |value: &Value| match value {
+            Value::Null => false,
+            Value::Object(all) => !all.is_empty(),
+            Value::Array(all) => !all.is_empty(),
+            _ => true,
+        };
+        ["env", "environment", "env_vars"]
+            .iter()
+            .any(|name| self.rest.get(*name).is_some_and(is_set))
+    }
+
     /// Whether the headline is more than the agent's own words.
     pub fn is_pinned(&self) -> bool {
         self.command.is_some() || !self.paths.is_empty() || self.url.is_some()

@@ -46,6 +46,8 @@ const PATHS: &[&str] = &[
 const URLS: &[&str] = &["url", "uri"];
 /// Shells whose `-c` takes a line.
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
+/// Where they lie. A program of the same name elsewhere may do anything.
+const SHELL_FOLDERS: &[&str] = &["", "/bin/", "/usr/bin/"];
 
 /// What an agent sent when it asked.
 #[derive(Debug, Clone, Copy)]
@@ -137,12 +139,12 @@ fn in_place(line: &str, roots: &[&str]) -> String {
         let spellings = [(*root).to_owned(), format!("'{root}'"), format!("\"{root}\"")];
         spellings.iter().find_map(|root| line.strip_prefix(&format!("cd {root} && ")))
     });
-    rest.unwrap_or(line).trim().to_owned()
+    rest.unwrap_or(line).trim_ascii().to_owned()
 }
 
 fn command(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::String(text) => Some(text.trim_ascii().to_owned()).filter(|text| !text.is_empty()),
         Value::Array(_) => {
             let words = texts(value)?;
             let (program, args) = words.split_first()?;
@@ -165,23 +167,28 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 
 /// A program with its arguments as a shell would read it. What is a line for a shell already is that line.
 pub fn line(program: &str, args: &[String]) -> String {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    if let ([flag, line], true) = (args, SHELLS.contains(&name))
+    if let ([flag, line], true) = (args, is_shell(program))
         && matches!(flag.as_str(), "-c" | "-lc")
     {
-        return line.trim().to_owned();
+        return line.trim_ascii().to_owned();
     }
     if args.is_empty() {
         // A whole line, with some agents.
-        return program.trim().to_owned();
+        return program.trim_ascii().to_owned();
     }
     let words = std::iter::once(program).chain(args.iter().map(String::as_str));
     words.map(word).collect::<Vec<_>>().join(" ")
 }
 
+fn is_shell(program: &str) -> bool {
+    let name = program.rfind('/').map_or(0, |slash| slash + 1);
+    let (folder, name) = program.split_at(name);
+    SHELLS.contains(&name) && SHELL_FOLDERS.contains(&folder)
+}
+
 /// Whether a command without arguments is a line for a shell, and not the name of a program.
 pub fn is_line(command: &str) -> bool {
-    !is_plain(command.trim())
+    !is_plain(command.trim_ascii())
 }
 
 fn is_plain(word: &str) -> bool {

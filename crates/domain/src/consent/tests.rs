@@ -233,4 +233,11 @@ fn words_become_a_line_that_means_the_same() {
     assert_eq!(line("/bin/sh", &["-c", " ls -l "]), "ls -l");
     assert_eq!(line("sh", &["-c", "ls", "x"]), "sh -c ls x");
     assert_eq!(line("my sh", &["-c", "ls"]), "'my sh' -c ls");
+    assert_eq!(line("/usr/bin/bash", &["-lc", "ls"]), "ls");
+    // A program of the project may be called as a shell is.
+    assert_eq!(line("./tools/sh", &["-c", "ls"]), "./tools/sh -c ls");
+    assert_eq!(line("/tmp/bash", &["-lc", "ls"]), "/tmp/bash -lc ls");
+    // No blank to a shell, and so a part of the name.
+    assert_eq!(line("\u{a0}/usr/bin/ls", &[]), "\u{a0}/usr/bin/ls");
+    assert!(super::is_line("\u{a0}/usr/bin/ls") && !super::is_line(" /usr/bin/ls\n"));
 }

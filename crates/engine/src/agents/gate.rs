@@ -118,6 +118,10 @@ impl Gate {
 #[async_trait]
 impl Desk for Gate {
     async fn permit(&self, question: &Question) -> Option<Choice> {
+        if !question.is_whole && !self.rules.allow_everything() {
+            // Neither a rule nor an earlier answer can be about what nobody has read.
+            return self.answer(question, false, "policy");
+        }
         if let Some(yes) = self.rules.decide(&question.intent) {
             return self.answer(question, yes, "policy");
         }
@@ -156,8 +160,10 @@ impl Desk for Gate {
 #[cfg(test)]
 mod tests {
     use rethread_domain::consent::Intent;
+    use rethread_testkit::TestStore;
 
     use super::*;
+    use crate::agents::rules::Consent;
 
     fn opts(kinds: &[&str]) -> Vec<Opt> {
         let opt = |kind: &&str| Opt {
@@ -181,6 +187,54 @@ mod tests {
         assert!(is_readable(&asked(MOST_ASKED - 4 - "the agent calls it".len())));
         assert!(!is_readable(&asked(MOST_ASKED + 1)));
         assert!(!is_readable(&Question { is_whole: false, ..asked(1) }));
+    }
+
+    /// Says yes to everything.
+    struct Anybody;
+
+    #[async_trait]
+    impl Asker for Anybody {
+        fn is_there(&self) -> bool {
+            true
+        }
+
+        async fn ask(&self, question: &Question) -> Option<String> {
+            let yes = |option: &&Opt| option.kind == "allow_always";
+            question.options.iter().find(yes).map(|option| option.id.clone())
+        }
+
+        fn answered(&self, _: &Question, _: &str) {}
+    }
+
+    #[tokio::test]
+    async fn what_nobody_has_read_is_covered_by_no_rule_and_no_earlier_answer() {
+        let store = TestStore::sqlite().await;
+        let engine = Engine::new(store.open_again().await, crate::Clock::Wall);
+        let gate = |rules: Rules| Gate {
+            engine: engine.clone(),
+            user: "anna".into(),
+            project: "/shop".into(),
+            agent: "a".into(),
+            rules,
+            asker: Arc::new(Anybody),
+        };
+        let asked = question(Some("make test"), &["allow_once", "allow_always", "reject_once"]);
+        let unread = Question { is_whole: false, ..asked.clone() };
+        let kind = async |rules: Rules, question: &Question| {
+            gate(rules).permit(question).await.map(|choice| choice.kind)
+        };
+        assert_eq!(kind(Rules::default(), &asked).await.as_deref(), Some("allow_always"));
+        let allowed = Rules { allowed: vec!["make".into()], ..Rules::default() };
+        let all = Rules { consent: Consent::Allow, ..Rules::default() };
+        let most = Rules { disallowed: vec!["rm".into()], ..all.clone() };
+        for (rules, expected) in [
+            (Rules::default(), "reject_once"),
+            (allowed, "reject_once"),
+            (most, "reject_once"),
+            (all, "allow_once"),
+        ] {
+            assert_eq!(kind(rules.clone(), &unread).await.as_deref(), Some(expected), "{rules:?}");
+        }
     }
 
     #[test]

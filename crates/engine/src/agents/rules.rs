@@ -85,6 +85,11 @@ impl Rules {
             || (self.only_allowed && !is_listed(&self.allowed, goes_on))
     }
 
+    /// Whether nothing is refused or asked about, but for what guards the project.
+    pub(super) fn allow_everything(&self) -> bool {
+        self.consent == Consent::Allow && self.disallowed.is_empty() && !self.only_allowed
+    }
+
     /// What the rules say of an intent, before anybody is asked.
     pub(super) fn decide(&self, intent: &Intent) -> Option<bool> {
         if self.disallow(intent) || self.consent == Consent::Deny {
@@ -138,8 +143,9 @@ impl Rules {
 fn names(tool: &str, intent: &Intent) -> bool {
     let fits = |text: &str| begins(text, tool).is_some_and(|rest| !goes_on(tool, rest));
     if let Some(command) = &intent.command {
-        return begins(command, tool)
-            .is_some_and(|rest| !goes_on(tool, rest) && is_one_command(rest));
+        // With other variables (`PATH`, `LD_PRELOAD`) the same words run something else.
+        return !intent.sets_variables()
+            && begins(command, tool).is_some_and(|rest| only_adds_arguments(tool, rest));
     }
     if !intent.paths.is_empty() {
         let is_plain = |path: &str| !path.split('/').any(|name| name == "..");
@@ -151,9 +157,13 @@ fn names(tool: &str, intent: &Intent) -> bool {
     }
 }
 
-/// Whether what follows the words of a rule only adds arguments: to allow `ls` is not to allow `ls; rm x`.
-fn is_one_command(rest: &str) -> bool {
-    !rest.contains([';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'])
+/// Whether what follows the words of a rule only adds arguments: to allow `ls` is not to allow `ls; rm x`, nor the
+/// program `ls/x`.
+fn only_adds_arguments(tool: &str, rest: &str) -> bool {
+    let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
+    let ends_in_word = tool.ends_with(|c: char| c.is_alphanumeric() || "_-.".contains(c));
+    let more = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
+    (is_apart || !ends_in_word) && !rest.contains(more)
 }
 
 fn is_kind(tool: &str, kind: &str) -> bool {
@@ -183,6 +193,8 @@ fn goes_on(tool: &str, rest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn command(line: &str) -> Intent {
@@ -287,9 +299,17 @@ mod tests {
             ("cargo test > a", None),
             ("cargo test\nrm x", None),
             ("ls | wc", Some(true)),
+            // Programs in a folder that is called as the rule is.
+            ("cargo test/evil", None),
+            ("cargo test=evil", None),
         ] {
             assert_eq!(rules.decide(&command(line)), expected, "{line}");
         }
+        let mut with = command("cargo test");
+        with.rest.insert("env".into(), json!({"PATH": "./evil"}));
+        assert_eq!(rules.decide(&with), None);
+        with.rest.insert("env".into(), json!({}));
+        assert_eq!(rules.decide(&with), Some(true));
     }
 
     #[test]

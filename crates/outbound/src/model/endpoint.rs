@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::http::retry_after;
 use reqwest::header::HeaderMap;
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response, Url};
+use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use crate::model::presentable::presentable;

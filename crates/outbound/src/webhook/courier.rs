@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::http::retry_after;
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response};
+use reqwest::{Client, Response};
 
 use crate::webhook::signature::signature;
 use crate::webhook::text::cut;

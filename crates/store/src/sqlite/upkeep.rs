@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::Kind;
 use rethread_domain::message::Extras;
 use rethread_domain::{Fact, Seq, SessionId};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
@@ -23,6 +25,9 @@ use crate::types::{Dump, Health, Usage};
 
 /// What a title becomes that was made from a purged message, where nothing else gives one.
 const UNTITLED: &str = "untitled";
+/// How long others who write are waited for before a store is replaced.
+const PATIENCE: Duration = Duration::from_mins(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Removes the text of a message from the log, from what was made of it, and from the index.
 pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
@@ -295,13 +300,7 @@ pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
 fn copy_into(source: &Connection, to: &Path) -> Result<()> {
     connection::create(to)?;
     let mut target = Connection::open(to)?;
-    // All pages in one step: one state of the store, whoever writes meanwhile.
-    rusqlite::backup::Backup::new(source, &mut target)?.run_to_completion(
-        i32::MAX,
-        std::time::Duration::ZERO,
-        None,
-    )?;
-    Ok(())
+    finish(&Backup::new(source, &mut target)?)
 }
 
 /// Puts a copy back in place of a store; gives where what was there is kept.
@@ -317,40 +316,82 @@ pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Option<Pa
     if let Some(first) = damage.first() {
         return Err(Error::Damaged(format!("{}: {first}", from.display())));
     }
-    let kept = if connection::check_file(to)? { Some(keep_aside(to, at)?) } else { None };
-    connection::create(to)?;
-    let mut target = connection::writer(to)?;
-    rusqlite::backup::Backup::new(&source, &mut target)?.run_to_completion(
-        i32::MAX,
-        std::time::Duration::ZERO,
-        None,
-    )?;
-    drop(target);
-    schema::migrate(to, schema::STEPS)?;
-    Ok(kept)
-}
-
-/// Keeps what is in place of a store: a copy, or the files themselves where they cannot be read.
-fn keep_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
-    let aside = reserve_aside(store, at)?;
-    let copied = connection::reader(store).and_then(|reader| copy(&reader, &aside));
-    match copied {
-        Err(Error::NotAStore { .. } | Error::Damaged(_) | Error::Failed(_)) => {
-            for suffix in ["", "-wal", "-shm"] {
-                let file = beside(store, suffix);
-                if file.exists() {
-                    fs::rename(&file, beside(&aside, suffix))?;
-                }
-            }
-            Ok(aside)
+    if !connection::check_file(to)? {
+        put(&source, to)?;
+        return Ok(None);
+    }
+    let aside = reserve_aside(to, at)?;
+    match exchange(&source, to, &aside) {
+        Ok(true) => schema::migrate(to, schema::STEPS)?,
+        Ok(false) => {
+            move_aside(to, &aside)?;
+            put(&source, to)?;
         }
         Err(error) => {
             // What went wrong before is told.
             drop(fs::remove_file(&aside));
-            Err(error)
+            return Err(error);
         }
-        Ok(()) => Ok(aside),
     }
+    Ok(Some(aside))
+}
+
+/// Makes a store of a copy, where there is none.
+fn put(source: &Connection, to: &Path) -> Result<()> {
+    connection::create(to)?;
+    let mut target = connection::writer(to)?;
+    finish(&Backup::new(source, &mut target)?)?;
+    drop(target);
+    schema::migrate(to, schema::STEPS)
+}
+
+/// Keeps a copy of a store and puts another in its place. Nobody writes in between: whatever was acknowledged is in the
+/// copy, and whoever comes later finds the other store. `false` where what is there cannot be read.
+fn exchange(source: &Connection, to: &Path, aside: &Path) -> Result<bool> {
+    let is_unreadable = |error: &Error| {
+        matches!(error, Error::NotAStore { .. } | Error::Damaged(_) | Error::Failed(_))
+    };
+    let opened = connection::reader(to).and_then(|reader| Ok((reader, connection::writer(to)?)));
+    let (reader, mut target) = match opened {
+        Err(error) if is_unreadable(&error) => return Ok(false),
+        opened => opened?,
+    };
+    let backup = Backup::new(source, &mut target)?;
+    // The first page takes the lock on the store; nobody sees it before the last.
+    match lock(&backup).and_then(|()| copy(&reader, aside)) {
+        Err(error) if is_unreadable(&error) => return Ok(false),
+        copied => copied?,
+    }
+    finish(&backup)?;
+    Ok(true)
+}
+
+/// Copies the first page, once nobody else writes.
+fn lock(backup: &Backup<'_, '_>) -> Result<()> {
+    let began = Instant::now();
+    while let StepResult::Busy | StepResult::Locked = backup.step(1)? {
+        if began.elapsed() > PATIENCE {
+            return Err(Error::Busy);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// All pages in one step: one state of the store, whoever writes meanwhile.
+fn finish(backup: &Backup<'_, '_>) -> Result<()> {
+    Ok(backup.run_to_completion(i32::MAX, Duration::ZERO, None)?)
+}
+
+/// Keeps the files of a store that cannot be read.
+fn move_aside(store: &Path, aside: &Path) -> Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        let file = beside(store, suffix);
+        if file.exists() {
+            fs::rename(&file, beside(aside, suffix))?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes a name that nobody has, so that no copy replaces an earlier one.

@@ -1,10 +1,15 @@
 //! Erasing, copies, taking in, checks and rebuilding.
 
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::executor::block_on;
 use rethread_domain::message::{Extras, NewMessage, Usage};
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Conversation, Fact, Message, Session, SessionId, Status};
-use rethread_store::{Dump, Error, ListFilter, StoreUrl, open, restore};
-use rethread_testkit::{TestStore, Texts, assistant, at, beginning, tool, user};
+use rethread_store::{Append, Dump, Error, ListFilter, Span, StoreUrl, open, restore};
+use rethread_testkit::{TestStore, Texts, assistant, at, beginning, tool, until, user};
 
 use crate::on_each;
 
@@ -217,6 +222,45 @@ fn a_copy_has_everything_and_can_be_put_back() {
         for (kept, count) in [(kept, 6), (again, 5)] {
             let kept = open(&StoreUrl::Sqlite(kept)).await.unwrap();
             assert_eq!(kept.session(id).await.unwrap().last_seq, count);
+        }
+    });
+}
+
+#[test]
+fn what_is_acknowledged_while_a_copy_is_put_back_is_kept() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("before")]).await.unwrap();
+        let copy = store.beside("copy.db");
+        store.backup(&copy).await.unwrap();
+        for round in 0..8 {
+            let (acknowledged, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+            let kept = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let writer = block_on(store.open_again());
+                    for n in 0.. {
+                        let text = format!("{round}: {n}");
+                        let added = block_on(writer.append(Append::new(id, vec![user(&text)])));
+                        if added.is_err() || is_over.load(Ordering::SeqCst) {
+                            break;
+                        }
+                        acknowledged.lock().unwrap().push(text);
+                    }
+                });
+                until("the writer is at work", || {
+                    (acknowledged.lock().unwrap().len() > 20).then_some(())
+                });
+                let kept = restore(&copy, store.url(), at(round)).unwrap().unwrap();
+                is_over.store(true, Ordering::SeqCst);
+                kept
+            });
+            let kept = open(&StoreUrl::Sqlite(kept)).await.unwrap();
+            let mut said: HashSet<String> = store.texts(id).await.into_iter().collect();
+            let before = kept.messages(id, Span::after(1, u32::MAX)).await.unwrap();
+            said.extend(before.into_iter().map(|one| one.body.whole().unwrap().to_owned()));
+            for text in acknowledged.into_inner().unwrap() {
+                assert!(said.contains(&text), "{text} was acknowledged and is gone");
+            }
         }
     });
 }
