@@ -4,6 +4,7 @@
 use rmcp::ErrorData;
 use rmcp::model::{RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
 use crate::error::Failure;
 
@@ -87,19 +88,26 @@ impl Finder {
     }
 }
 
-/// What is answered to something that is no JSON. Nobody is answered who said nothing.
+/// What is answered to something that is no JSON, or that nobody can read: half of a character pair, a number beyond all
+/// bounds, a thousand brackets. The library would drop it without a word. Nobody is answered who said nothing.
 pub(crate) fn not_json(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     // The library passes over a byte order mark.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.trim_ascii().is_empty() {
         return None;
     }
-    let error = serde_json::from_slice::<IgnoredAny>(text).err()?;
-    let failure = Failure::new(
-        format!("This is not JSON: {error}"),
-        "send each message as one line of JSON, in UTF-8",
-    );
-    Some(ServerJsonRpcMessage::error(ErrorData::parse_error(failure.to_string(), None), None))
+    let error = serde_json::from_slice::<Value>(text).err()?;
+    let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    let (what, id) = if is_json {
+        let mut finder = Finder::default();
+        text.iter().for_each(|byte| finder.look(*byte));
+        ("This message cannot be read", finder.id)
+    } else {
+        ("This is not JSON", None)
+    };
+    let failure =
+        Failure::new(format!("{what}: {error}"), "send each message as one line of JSON, in UTF-8");
+    Some(ServerJsonRpcMessage::error(ErrorData::parse_error(failure.to_string(), None), id))
 }
 
 fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
@@ -118,6 +126,24 @@ mod tests {
         let found = finder.id.zip(finder.method).map(|(id, method)| (id.to_string(), method));
         let expected = expected.map(|(id, method)| (id.to_owned(), method.to_owned()));
         assert_eq!(found, expected, "{request}");
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_answered() {
+        let deep = format!("{}{}", "[".repeat(130), "]".repeat(130));
+        for (params, has_id) in [
+            (r#"{"content":"cut \ud83d"}"#, true),
+            (r#"{"limit":1e999}"#, true),
+            (deep.as_str(), true),
+            ("{", false),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}"#);
+            let answer = serde_json::to_value(not_json(line.as_bytes()).unwrap()).unwrap();
+            assert_eq!(answer["error"]["code"], -32700, "{line}");
+            assert_eq!(answer["id"] == 7, has_id, "{answer}");
+        }
+        assert!(not_json(br#"{"jsonrpc":"2.0","id":7,"method":"m"}"#).is_none());
+        assert!(not_json(b" ").is_none());
     }
 
     #[test]
