@@ -326,3 +326,21 @@ fn there_is_one_sqlite() {
     let name = |package: &&Value| package["name"].as_str() == Some("libsqlite3-sys");
     assert_eq!(packages.iter().filter(name).count(), 1, "Cargo.lock: exactly one libsqlite3-sys");
 }
+
+#[test]
+fn every_file_that_the_architecture_names_is_there() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_room = |path: &&str| {
+        let room = path.split('/').next().unwrap_or_default();
+        path.contains('/') && ROOMS.iter().any(|(known, _)| *known == room)
+    };
+    // `<subject>` and `{a,b}` stand for several.
+    let paths: Vec<&str> =
+        quoted.filter(is_room).filter(|path| !path.contains(['<', '{', '*', ' '])).collect();
+    assert!(paths.len() > 80, "only {} paths", paths.len());
+    let missing = paths.iter().filter(|path| !root().join("crates").join(path).exists());
+    expect_none(
+        missing.map(|path| format!("ARCHITECTURE.md names {path}, which is not there")).collect(),
+    );
+}
