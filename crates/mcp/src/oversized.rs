@@ -100,7 +100,9 @@ pub(crate) fn not_json(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     let (what, id) = if is_json {
         let mut finder = Finder::default();
-        text.iter().for_each(|byte| finder.look(*byte));
+        for byte in text {
+            finder.look(*byte);
+        }
         ("This message cannot be read", finder.id)
     } else {
         ("This is not JSON", None)

@@ -61,6 +61,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["cli"]),
     ("comfy-table", &["cli"]),
     ("toml_edit", &["cli", "workspace"]),
+    ("jsonc-parser", &["cli"]),
     ("etcetera", &["cli"]),
     ("anyhow", &["cli", "bench"]),
     ("ratatui", &["cli"]),
