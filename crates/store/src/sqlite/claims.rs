@@ -378,7 +378,8 @@ impl Claims for SqliteStore {
         let Some(lock) = lock(&self.path, &lock_name(no, None))? else {
             return Ok(None);
         };
-        let epoch = self.write(move |connection| begin_epoch(connection, id)).await?;
+        let job = move |connection: &Connection| begin_epoch(connection, id);
+        let epoch = self.writer()?.write_soon(job).await?;
         Ok(Some(Claim { epoch, _lock: Box::new(lock) }))
     }
 

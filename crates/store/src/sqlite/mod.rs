@@ -329,7 +329,11 @@ impl Finding for SqliteStore {
         let mut left = most;
         while left > 0 {
             let step = left.min(index::STEP);
-            let job = move |connection: &mut Connection| index::catch_up_soon(connection, step);
+            let job = move |connection: &mut Connection| {
+                writer::without_sync(connection, |connection| {
+                    index::catch_up_soon(connection, step)
+                })
+            };
             if self.writer()?.maintain(job).await? < step {
                 break;
             }

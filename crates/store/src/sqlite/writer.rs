@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{self, Gone, Opened, beside};
 use crate::crash;
@@ -88,6 +88,24 @@ impl Writer {
         answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
     }
 
+    /// Runs `job` in a transaction of its own that nobody waits for to be durable: a power failure may take it back, with
+    /// nothing that came after it. For what can be made again, and for claims, which end with the machine.
+    pub(super) async fn write_soon<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.maintain(move |connection| {
+            without_sync(connection, |connection| {
+                let transaction =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let done = job(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            })
+        })
+        .await
+    }
+
     /// Runs `job` on the writing connection between two transactions.
     pub(super) async fn maintain<T: Send + 'static>(
         &self,
@@ -143,6 +161,21 @@ fn run(mut connection: Connection, file: &Opened, waiting: &mpsc::Receiver<Order
     // Whoever else uses the store folds the log when they end: nobody is waited for.
     drop(connection.busy_timeout(std::time::Duration::ZERO));
     fold_log(&connection, "truncate");
+}
+
+/// Does work whose commits wait for no disk. The next commit that does makes it durable as well.
+pub(super) fn without_sync<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&mut Connection) -> Result<T>,
+) -> Result<T> {
+    connection.pragma_update(None, "synchronous", "normal")?;
+    let done = work(connection);
+    if !connection.is_autocommit() {
+        // Inside of a transaction it could not be set back.
+        connection.execute_batch("rollback")?;
+    }
+    connection.pragma_update(None, "synchronous", "full")?;
+    done
 }
 
 /// Folds the log file into the store; gives whether all of it. Not folding it now is no failure: it is read all

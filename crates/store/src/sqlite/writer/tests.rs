@@ -254,3 +254,23 @@ fn a_job_that_is_refused_anywhere_has_written_nothing() {
         assert!(places > 1 || name == "index", "{name} writes nothing");
     }
 }
+
+#[test]
+fn whatever_comes_of_work_that_waits_for_no_disk_the_next_commit_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    connection::create(&path).unwrap();
+    schema::migrate(&path, schema::STEPS).unwrap();
+    let mut connection = connection::writer(&path).unwrap();
+    let level = |connection: &Connection| -> i64 {
+        connection.query_row("pragma synchronous", [], |row| row.get(0)).unwrap()
+    };
+    let full = level(&connection);
+    let seen = without_sync(&mut connection, |connection| Ok(level(connection)));
+    assert_eq!((seen.unwrap(), level(&connection)), (1, full));
+    let failed: Result<()> = without_sync(&mut connection, |_| Err(Error::Busy));
+    assert!(matches!(failed, Err(Error::Busy)) && level(&connection) == full);
+    let left: Result<()> =
+        without_sync(&mut connection, |connection| Ok(connection.execute_batch("begin")?));
+    assert!(left.is_ok() && level(&connection) == full && connection.is_autocommit());
+}
