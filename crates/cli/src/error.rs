@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
 use rethread_domain::id::Invalid;
 use rethread_domain::quote;
 use rethread_engine::Error;
@@ -117,6 +118,10 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let json = std::env::args_os().any(|argument| argument == "--json");
+    if let Some(help) = help_instead(refused).filter(|_| !json) {
+        output::note(format_args!("{}", help.trim_end()));
+        return ExitCode::from(Code::of("usage").exit);
+    }
     let source = std::error::Error::source(refused);
     if let Some(invalid) = source.and_then(|source| source.downcast_ref::<Invalid>()) {
         return report(&Error::from(invalid.clone()).into(), json);
@@ -126,8 +131,10 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
     let lines: Vec<String> = text.lines().map(|line| line.chars().take(LINE).collect()).collect();
     if json {
         // Up to the first empty line: what follows is about how to do it right.
-        let said: Vec<&str> =
-            lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty()).collect();
+        let said = lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
+        // The names of all commands would be the second line.
+        let most = if refused.kind() == ErrorKind::MissingSubcommand { 1 } else { usize::MAX };
+        let said: Vec<&str> = said.take(most).collect();
         let said = said.join(" ");
         let said = said.strip_prefix("error: ").unwrap_or(&said);
         print("usage", said, Code::of("usage").hint().as_deref(), true);
@@ -135,6 +142,27 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
         output::note(format_args!("{}", lines.join("\n").trim_end()));
     }
     ExitCode::from(Code::of("usage").exit)
+}
+
+/// Where no command is given: what can be given, whole, in place of an error.
+fn help_instead(refused: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    match refused.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(refused.render().to_string()),
+        ErrorKind::MissingSubcommand => {
+            let Some(ContextValue::String(given)) = refused.get(ContextKind::InvalidSubcommand)
+            else {
+                return None;
+            };
+            let mut all = crate::cli::Cli::command();
+            all.build();
+            let mut words = given.split(' ').skip(1);
+            let command =
+                words.try_fold(&mut all, |command, word| command.find_subcommand_mut(word));
+            command.map(|command| command.render_help().to_string())
+        }
+        _ => None,
+    }
 }
 
 fn print(code: &str, message: &str, hint: Option<&str>, json: bool) {

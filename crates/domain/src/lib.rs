@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod fact;
 pub mod feed;
 pub mod id;
+mod mask;
 pub mod message;
 pub mod near;
 pub mod number;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::id::Seq;
 use crate::price::Price;
-use crate::turn;
+use crate::{mask, turn};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ impl Message {
         for secret in &self.extras.secrets {
             if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
                 masked.push_str(before);
-                masked.push_str(&format!("[redacted: {}]", secret.what));
+                masked.push_str(&mask::of(&secret.what));
                 from = secret.to;
             }
         }

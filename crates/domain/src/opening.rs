@@ -91,6 +91,13 @@ impl Watermark {
         changed_at <= left_at
     }
 
+    /// Whether the agent's own session has a message of a conversation: what others say in other conversations is never
+    /// told to it.
+    pub fn holds(&self, conversation: &str, seq: Seq) -> bool {
+        let is_beyond = self.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
+        self.is_held() && self.conversation == conversation && (seq <= self.upto || is_beyond)
+    }
+
     /// Whether there is a session of the agent's own.
     pub fn is_held(&self) -> bool {
         !self.native.is_empty()

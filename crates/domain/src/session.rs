@@ -185,7 +185,10 @@ pub struct Session {
     pub user: String,
     pub project: String,
     pub kind: String,
+    /// The agent that it was begun with, or the first that spoke in it.
     pub agent: Option<String>,
+    /// The agent that answered last, where that was looked up: it is not kept with the session.
+    pub answering: Option<String>,
     pub model: Option<String>,
     pub command: Option<String>,
     pub prompt_hash: Option<String>,
@@ -231,6 +234,7 @@ impl Session {
             project: beginning.project,
             kind: beginning.kind,
             agent: beginning.agent,
+            answering: None,
             model: beginning.model,
             command: beginning.command,
             prompt_hash: beginning.prompt_hash,
@@ -252,6 +256,11 @@ impl Session {
             turn: 0,
             prices: HeadPrices::default(),
         }
+    }
+
+    /// The agent that goes on with it where nobody names another: the one that answered last.
+    pub fn speaker(&self) -> Option<&str> {
+        self.answering.as_deref().or(self.agent.as_deref())
     }
 
     /// What it was started with: the first fact of its log.
@@ -424,74 +433,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn session(status: Status) -> Session {
-        let beginning = Beginning {
-            user: "anna".into(),
-            project: "/shop".into(),
-            kind: "chat".into(),
-            title: None,
-            agent: None,
-            model: None,
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
-            parent: None,
-        };
-        let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
-        if status != Status::Active {
-            session.apply(&Fact::Moved { to: status }, Timestamp::UNIX_EPOCH);
-        }
-        session
-    }
-
-    fn check(from: Status, asked: Move, expected: Option<Status>) {
-        assert_eq!(session(from).decide(asked).ok(), expected, "{from} {asked:?}");
-    }
-
-    #[test]
-    fn only_the_allowed_moves_are_allowed() {
-        use Status::{Active, Archived, Completed, Paused};
-        for (from, pause, complete, activate, reopen) in [
-            (Active, Some(Paused), Some(Completed), Some(Active), Some(Active)),
-            (Paused, None, Some(Completed), Some(Active), Some(Active)),
-            (Completed, None, None, None, Some(Active)),
-            (Archived, None, None, None, None),
-        ] {
-            check(from, Move::Pause, pause);
-            check(from, Move::Complete, complete);
-            check(from, Move::Activate, activate);
-            check(from, Move::Reopen, reopen);
-            check(from, Move::Archive, (from != Archived).then_some(Archived));
-            check(from, Move::Unarchive, (from == Archived).then_some(Paused));
-        }
-    }
-
-    #[test]
-    fn unarchiving_gives_back_what_was_completed() {
-        let mut session = session(Status::Completed);
-        session.apply(&Fact::Moved { to: Status::Archived }, Timestamp::UNIX_EPOCH);
-        assert_eq!(session.decide(Move::Unarchive), Ok(Status::Completed));
-    }
-
-    #[test]
-    fn a_deleted_session_moves_nowhere_until_it_is_undeleted() {
-        let mut session = session(Status::Active);
-        session.apply(&Fact::Deleted, Timestamp::UNIX_EPOCH);
-        assert_eq!(session.decide(Move::Pause), Err(Refusal::Deleted(session.id)));
-        session.apply(&Fact::Undeleted, Timestamp::UNIX_EPOCH);
-        assert_eq!(session.decide(Move::Pause), Ok(Status::Paused));
-    }
-
-    #[test]
-    fn a_title_given_by_a_person_stays() {
-        let mut session = session(Status::Active);
-        let titled = |title: &str, from| Fact::Titled { title: title.to_owned(), from };
-        session.apply(&titled("by hand", TitleFrom::Person), Timestamp::UNIX_EPOCH);
-        session.apply(&titled("by agent", TitleFrom::Agent), Timestamp::UNIX_EPOCH);
-        assert_eq!(session.title.as_deref(), Some("by hand"));
-    }
-}
+mod tests;

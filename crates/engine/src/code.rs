@@ -21,7 +21,7 @@ impl Error {
             Self::Limit(_) => "limit_not_positive",
             Self::Invalid(Invalid::Session(_)) => "bad_id",
             Self::Invalid(Invalid::Name { .. }) => "bad_name",
-            Self::Entry(_) | Self::Import { .. } => "bad_input",
+            Self::Empty(_) | Self::Entry(_) | Self::Import { .. } => "bad_input",
             Self::IdTaken { .. } => "id_taken",
             Self::Agent { trouble, .. } => trouble.code(),
             Self::Unanswered { outcome, .. } => outcome,

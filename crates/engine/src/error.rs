@@ -30,6 +30,9 @@ pub enum Error {
     Limit(#[from] NotPositive),
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// There is nothing to send, or to look for.
+    #[error("the {0} is empty")]
+    Empty(&'static str),
     #[error(transparent)]
     Entry(#[from] BadEntry),
     #[error("line {line}: {why}")]

@@ -35,6 +35,8 @@ impl Error {
             Self::Entry(BadEntry::TooLong(..)) => {
                 "the setting record.max_message_bytes allows longer ones"
             }
+            Self::Empty("query") => "give words that were said",
+            Self::Empty(_) => "say what the agent is to do",
             Self::Entry(_) => "`rethread record --help` shows what a line looks like",
             Self::Import { .. } | Self::Store(store::Error::BadLog(..)) => EXPORTED,
             Self::Store(store::Error::IdReserved(_)) => "omit the id: the store gives one",

@@ -2,16 +2,19 @@
 
 use std::io::ErrorKind;
 
+use jiff::Timestamp;
 use rethread_domain::opening::Watermark;
-use rethread_domain::{Fact, Seq, SessionId, quote, summary};
+use rethread_domain::{Fact, Message, Seq, SessionId, quote, summary};
 use rethread_store::{Order, Span};
 use rethread_workflow::{Quoted, WorkflowId};
 
-use crate::{Engine, Result};
+use crate::{Engine, Error, Result};
 
 /// What came of purging a message.
 #[derive(Debug, Clone, Default)]
 pub struct Purge {
+    /// When it was purged already: nothing was left to remove from the log.
+    pub purged_before: Option<Timestamp>,
     /// Whether the text has left the store's files; somebody who reads an older state keeps it there.
     pub has_left_files: bool,
     /// Whether git has the session's folder in its history.
@@ -71,11 +74,13 @@ impl Engine {
     /// of invoked sessions.
     pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<Purge> {
         let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
-        let said = self.store.messages(id, span).await?;
-        let text = said.first().map_or("", |said| said.body.head());
+        let said = self.store.messages(id, span).await?.into_iter().next();
+        let said = said.ok_or(Error::NoMessage(id, seq))?;
+        let text = said.body.head();
         let mut purge = Purge {
+            purged_before: said.purged_at,
             is_in_git: self.is_committed(id).await?,
-            held_by: self.held_by(id, seq).await?,
+            held_by: self.held_by(id, &said).await?,
             in_workflows: self.ordered_in(id, seq, text).await?,
             ..Purge::default()
         };
@@ -90,38 +95,12 @@ impl Engine {
         &self,
         id: SessionId,
         seq: Seq,
-        at: jiff::Timestamp,
+        at: Timestamp,
     ) -> Result<(bool, Vec<String>)> {
+        let sharers = self.store.sharers(id, seq).await?;
         let has_left = self.store.purge(id, seq, at).await?;
-        let owner = self.owner_of(id, seq).await?;
-        let mut left = Vec::new();
-        for other in self.invoked() {
-            if other == id || self.owner_of(other, seq).await.is_ok_and(|one| one == owner) {
-                left.extend(self.forget_files(other));
-            }
-        }
+        let left = sharers.into_iter().filter_map(|sharer| self.forget_files(sharer)).collect();
         Ok((has_left, left))
-    }
-
-    /// The session that a message was first said in.
-    async fn owner_of(&self, id: SessionId, seq: Seq) -> Result<SessionId> {
-        let mut owner = id;
-        while let Some(origin) = self.store.session(owner).await?.forked_from
-            && origin.seq >= seq
-        {
-            owner = origin.session;
-            if matches!(self.store.session(owner).await, Err(rethread_store::Error::NotFound(_))) {
-                break;
-            }
-        }
-        Ok(owner)
-    }
-
-    /// The sessions that have files of their own because an agent invoked them.
-    fn invoked(&self) -> Vec<SessionId> {
-        let Some(root) = &self.output_streams else { return Vec::new() };
-        let Ok(found) = std::fs::read_dir(root) else { return Vec::new() };
-        found.filter_map(|one| one.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
     /// Removes the files that a session is kept in because an agent invoked it; gives what to say where that cannot be done.
@@ -135,15 +114,18 @@ impl Engine {
         }
     }
 
-    /// The agents' own sessions that hold a message of this session.
-    async fn held_by(&self, id: SessionId, seq: Seq) -> Result<Vec<Watermark>> {
+    /// The agents' own sessions that hold a message: those of its conversation, here and in forks that share it.
+    async fn held_by(&self, id: SessionId, said: &Message) -> Result<Vec<Watermark>> {
         let mut held: Vec<Watermark> = Vec::new();
-        for record in self.store.facts(id).await? {
-            let Fact::Holds(watermark) = record.fact else { continue };
-            let has_it = watermark.upto >= seq
-                || watermark.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
-            if has_it && !held.iter().any(|one| one.native == watermark.native) {
-                held.push(watermark);
+        for sharer in self.store.sharers(id, said.seq).await? {
+            for record in self.store.facts(sharer).await? {
+                let Fact::Holds(watermark) = record.fact else { continue };
+                let is_listed = held
+                    .iter()
+                    .any(|one| (&one.agent, &one.native) == (&watermark.agent, &watermark.native));
+                if watermark.holds(&said.conversation, said.seq) && !is_listed {
+                    held.push(watermark);
+                }
             }
         }
         Ok(held)

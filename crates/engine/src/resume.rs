@@ -79,12 +79,22 @@ impl Engine {
         Ok(Context { success: true, session_id: id, context: telling.text, token_count, metadata })
     }
 
+    /// A context names the agent that answered last. The price of its head was counted for the one it was begun with.
+    async fn name_speaker(&self, recalled: &mut Recalled) {
+        let session = self.with_speaker(recalled.session.clone()).await;
+        if session.speaker() != recalled.session.speaker() {
+            recalled.session.prices.head = None;
+        }
+        recalled.session.answering = session.answering;
+    }
+
     /// Reads what a context is made of; the index catches up first where it is far behind.
     pub(crate) async fn recalled(&self, request: &RecallRequest) -> Result<Recalled> {
         let mut recalled = self.store.recall(request).await?;
         if request.prompt.is_some() && recalled.unindexed > LAG && self.catch_up().await? {
             recalled = self.store.recall(request).await?;
         }
+        self.name_speaker(&mut recalled).await;
         self.mask(&mut recalled).await?;
         Ok(recalled)
     }
@@ -104,7 +114,7 @@ impl Engine {
 
     /// Metadata and summary, from the counters alone.
     pub async fn preview(&self, id: SessionId) -> Result<Preview> {
-        let session = self.store.session(id).await?;
+        let session = self.session(id).await?;
         let agents = self.store.agents(id).await?;
         let metadata = Metadata::of(&session, agents, self.clock.now());
         Ok(Preview { session, metadata })

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use rethread_domain::consent::EXACTLY;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
-use rethread_domain::search::Found;
+use rethread_domain::search::{Filter, Found};
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{self as store, Command, Health, ListFilter, Repaired, Search, Span, Usage};
@@ -72,11 +72,15 @@ impl Engine {
     }
 
     pub async fn session(&self, id: SessionId) -> Result<Session> {
-        Ok(self.store.session(id).await?)
+        Ok(self.with_speaker(self.store.session(id).await?).await)
     }
 
     pub async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>> {
-        Ok(self.store.list(filter).await?)
+        let mut sessions = Vec::new();
+        for session in self.store.list(filter).await? {
+            sessions.push(self.with_speaker(session).await);
+        }
+        Ok(sessions)
     }
 
     /// The sessions that the agent of this one started, the most recent first.
@@ -110,6 +114,14 @@ impl Engine {
         after: Range<Seq>,
     ) -> Result<Vec<(u32, FactRecord)>> {
         Ok(self.store.attached(id, after).await?)
+    }
+
+    /// A search for words, as people type them; refused where there are none.
+    pub fn sought(words: &str, filter: Filter, limit: u32) -> Result<Search> {
+        if id::is_blank(words) {
+            return Err(Error::Empty("query"));
+        }
+        Ok(Search::new(words, filter, limit))
     }
 
     /// Finds what was said, without secrets. The index catches up first, where the store can be written to, as far as one
@@ -263,7 +275,8 @@ impl Engine {
         if at == 0 && source.last_seq > 0 || at > source.last_seq {
             return Err(Error::NoMessage(id, at));
         }
-        Ok(self.store.fork(id, at, new, self.clock.now()).await?)
+        let fork = self.store.fork(id, at, new, self.clock.now()).await?;
+        Ok(self.with_speaker(fork).await)
     }
 
     /// Deletes: hidden at once, its folder too; gone for good after 30 days.
@@ -395,7 +408,7 @@ impl Engine {
             let fact = decide(&session)?;
             match self.store.change(&session, fact, at).await {
                 Err(store::Error::Conflict(_)) => (),
-                outcome => return Ok(outcome?),
+                outcome => return Ok(self.with_speaker(outcome?).await),
             }
         }
     }

@@ -6,7 +6,7 @@ use rethread_domain::Session;
 use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::session::Beginning;
 use rethread_engine::agents::{
-    Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy,
+    Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy, check_prompt,
 };
 use rethread_engine::program::{Choice, may_record};
 use rethread_engine::views::OpeningView;
@@ -54,9 +54,7 @@ pub(crate) struct InvokeArgs {
 
 impl InvokeArgs {
     fn check(&self, office: &Office) -> Result<Restriction, Failure> {
-        if self.prompt.trim().is_empty() {
-            return Err(Failure::new("The prompt is empty", "say what the agent is to do"));
-        }
+        check_prompt(&self.prompt)?;
         let most = office.limits.prompt_bytes;
         if self.prompt.len() > most {
             return Err(Failure::new(

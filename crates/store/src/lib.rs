@@ -210,6 +210,9 @@ pub trait Upkeep: Send + Sync + 'static {
     /// Gives whether it has left the files as well: somebody who reads an older state keeps it there.
     async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<bool>;
 
+    /// Every session that has a message: the one it was said in, and forks.
+    async fn sharers(&self, id: SessionId, seq: Seq) -> Result<Vec<SessionId>>;
+
     /// Removes one session for good, with all that no fork needs.
     async fn erase(&self, id: SessionId) -> Result<()>;
 

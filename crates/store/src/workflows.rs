@@ -29,7 +29,7 @@ pub struct WorkflowRow {
     pub title: String,
     pub agent: String,
     pub status: Status,
-    /// Completed or skipped.
+    /// Completed, without those that were skipped.
     #[serde(rename = "tasks_completed")]
     pub tasks_done: u32,
     #[serde(rename = "tasks_total")]
@@ -82,7 +82,7 @@ impl WorkflowRow {
             title: workflow.charter.title.clone(),
             agent: workflow.charter.agent.clone(),
             status: workflow.status(),
-            tasks_done: tasks.saturating_sub(workflow.remaining()),
+            tasks_done: workflow.completed(),
             tasks,
             sessions: workflow.sessions,
             task: workflow.next_task().map(|task| task.spec.id.clone()),

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, EventRecord, Question};
 use super::snapshot::Trigger;
 use super::state::Workflow;
-use super::task::TaskState;
 
 /// What became of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +168,7 @@ impl Notice {
             reason: reason.map(|reason| masked(&reason)),
             snapshot_id: snapshot.map(|id| id.to_string()),
             session_number: workflow.sessions,
-            tasks_completed: workflow.count(TaskState::Completed) as usize,
+            tasks_completed: workflow.completed() as usize,
             tasks_total: workflow.tasks.len(),
             worktree: folder.map(|name| name.to_string_lossy().into_owned()),
             resume: Some(format!("rethread workflow resume {}", workflow.id.short())),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::event::Issue;
 use super::record::{Decision, ErrorRecord, Feedback, GitState, TestState, Used};
 use super::state::Workflow;
-use super::task::{Task, TaskState};
+use super::task::Task;
 use rethread_domain::id::{SnapshotId, WorkflowId};
 
 /// What led to a pause.
@@ -138,7 +138,7 @@ impl SnapshotSum {
             trigger: mark.trigger,
             reason: mark.reason.clone(),
             tasks: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
-            tasks_completed: workflow.count(TaskState::Completed),
+            tasks_completed: workflow.completed(),
             tasks_remaining: workflow.remaining(),
             tokens: workflow.run.used.tokens,
         }
@@ -217,7 +217,7 @@ impl Snapshot {
             tasks: workflow.tasks.clone(),
             current_task: current.map(|task| task.spec.id.clone()),
             next_task: workflow.next_task().map(|task| task.spec.id.clone()),
-            tasks_completed: workflow.count(TaskState::Completed),
+            tasks_completed: workflow.completed(),
             tasks_remaining: workflow.remaining(),
             git: workflow.git.clone(),
             decisions: workflow.decisions.clone(),

@@ -141,6 +141,11 @@ impl Workflow {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
+    /// Tasks that were done; those that were skipped were not.
+    pub fn completed(&self) -> u32 {
+        self.count(TaskState::Completed)
+    }
+
     /// Tasks that are still to be done.
     pub fn remaining(&self) -> u32 {
         let left = self.tasks.iter().filter(|task| !task.state().is_done()).count();

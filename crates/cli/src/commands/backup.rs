@@ -8,7 +8,7 @@ use rethread_store::StoreUrl;
 use serde_json::json;
 
 use crate::cli::App;
-use crate::error::BadInput;
+use crate::error::{BadInput, Refused};
 use crate::output;
 
 /// Copy the store to a file, while it is in use
@@ -62,7 +62,7 @@ impl Args {
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
         let kept = rethread_store::restore(&self.from, url, Clock::Wall.now());
-        let kept = kept.map_err(Error::from)?;
+        let kept = kept.map_err(|error| self.refused(error.into()))?;
         if json {
             output::json(&json!({"store": url.to_string(), "from": self.from, "kept": kept}));
             return Ok(ExitCode::SUCCESS);
@@ -77,6 +77,19 @@ impl Restore {
             ));
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Restore {
+    /// What is wrong with the backup is told as that: the usual words and hints are about the store.
+    fn refused(&self, error: Error) -> anyhow::Error {
+        let told = error.to_string();
+        let what = told.strip_prefix("the store could not be opened: ").unwrap_or(&told);
+        if !what.starts_with(&self.from.display().to_string()) {
+            return error.into();
+        }
+        let hint = Some("give a file that `rethread backup` made".to_owned());
+        Refused { code: error.code(), message: what.to_owned(), hint }.into()
     }
 }
 

@@ -47,7 +47,7 @@ impl Args {
         }
         let id = app.session(&self.session).await?;
         let margin = if app.config.has_margins() {
-            app.config.margin(app.engine.session(id).await?.agent.as_deref())
+            app.config.margin(app.engine.session(id).await?.speaker())
         } else {
             0.0
         };

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use rethread_domain::Seq;
 use rethread_domain::id::SessionRef;
 use rethread_engine::views::SessionView;
 
-use super::{named, positive};
+use super::named;
 use crate::cli::App;
 use crate::output;
 
@@ -19,14 +20,13 @@ pub(crate) struct Args {
     session: SessionRef,
     /// The last message to share [default: the last one]
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
-    at: Option<i64>,
+    at: Option<Seq>,
 }
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = app.session(&self.session).await?;
-        let at = self.at.map(|at| positive("the message number", at)).transpose()?;
-        let fork = app.engine.fork(id, at).await?;
+        let fork = app.engine.fork(id, self.at).await?;
         if app.json {
             output::json(&SessionView::from(&fork));
         } else {

@@ -15,6 +15,8 @@ use crate::output::{self, table, time};
 const NONE: &str = "No sessions. `rethread record` starts one, `rethread tour` shows how.";
 
 /// List sessions, the most recent first
+///
+/// Those of all users of the store; `resume` and `continue` go on with your own.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only those of this user
@@ -80,10 +82,12 @@ impl Args {
 
 fn render(sessions: &[Session], app: &App) -> String {
     let now = app.engine.clock().now();
-    let several_users = sessions.iter().any(|session| session.user != sessions[0].user);
+    // Whose they are is told unless all are one's own.
+    let own = app.config.user(None).unwrap_or_else(|_| sessions[0].user.clone());
+    let has_others = sessions.iter().any(|session| session.user != own);
     let mut headings =
         vec!["ID", "TITLE", "STATUS", "KIND", "AGENT", "MESSAGES", "TOKENS", "LAST ACTIVE"];
-    if several_users {
+    if has_others {
         headings.push("USER");
     }
     let rows = sessions.iter().map(|session| {
@@ -92,12 +96,12 @@ fn render(sessions: &[Session], app: &App) -> String {
             one_line(session.title.as_deref().unwrap_or("-"), 44),
             session.status().to_string(),
             session.kind.clone(),
-            one_line(session.agent.as_deref().unwrap_or("-"), 16),
+            one_line(session.speaker().unwrap_or("-"), 16),
             session.last_seq.to_string(),
             session.counters.tokens.to_string(),
             time::ago(session.last_active_at, now),
         ];
-        if several_users {
+        if has_others {
             row.push(one_line(&session.user, 20));
         }
         row

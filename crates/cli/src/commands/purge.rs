@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cli::App;
 use crate::error::Refused;
-use crate::output;
+use crate::output::{self, time};
 
 /// Remove the text of one message everywhere
 ///
@@ -49,12 +49,20 @@ impl Args {
             let held: Vec<_> =
                 held.map(|one| json!({"agent": one.agent, "session": one.native})).collect();
             output::json(&json!({
-                "session_id": id, "seq": seq, "purged": true, "in_file": !purge.has_left_files,
+                "session_id": id, "seq": seq, "purged": true,
+                "purged_before": purge.purged_before, "in_file": !purge.has_left_files,
                 "in_git": purge.is_in_git, "held_by": held, "in_workflows": purge.in_workflows,
             }));
         } else {
             let first = remarks.first().map_or("", String::as_str);
-            output::note(format_args!("Purged message {seq} of {}. {first}", id.short()));
+            let id = id.short();
+            match purge.purged_before {
+                None => output::note(format_args!("Purged message {seq} of {id}. {first}")),
+                Some(at) => output::note(format_args!(
+                    "Message {seq} of {id} was purged already, on {}. {first}",
+                    time::minute(at)
+                )),
+            }
         }
         for remark in remarks.iter().skip(1) {
             output::note(format_args!("{remark}"));

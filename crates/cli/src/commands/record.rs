@@ -36,9 +36,9 @@ const BATCH_BYTES: usize = 4 << 20;
 /// {"input_tokens", "output_tokens", "cost_usd"} and "id" (the same id twice is one message). Other fields are kept
 /// as they came.
 ///
-/// Prints the id of the session first. With --ack it prints {"seq":N} after each message is durable: from then on
-/// neither a crash nor a power failure loses it. A line that is not valid ends the recording with exit code 2; all
-/// before it is kept.
+/// Prints the id of the session first: of a new one when its first message is kept, or at once with --ack. With --ack it
+/// prints {"seq":N} after each message is durable: from then on neither a crash nor a power failure loses it. A line that
+/// is not valid ends the recording with exit code 2; all before it is kept, and where there is none, no session is.
 #[expect(clippy::doc_markdown, reason = "this is the help, where names stand as they are typed")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -110,11 +110,17 @@ impl Args {
         let is_new = self.session.is_none();
         let session = self.open(app).await?;
         let recorder = Recorder::open(&app.engine, session.id, app.config.pruning()).await?;
-        let is_read = output::try_write(format!("{}\n", session.id).as_bytes()).is_ok();
+        let mut unsaid = Some(format!("{}\n", session.id));
+        // A program that waits for acknowledgements may wait for the id before it says anything.
+        let is_read = match unsaid.take_if(|_| self.ack || !is_new) {
+            Some(id) => output::try_write(id.as_bytes()).is_ok(),
+            None => true,
+        };
         let other_agent = self.agent.filter(|agent| session.agent.as_ref() != Some(agent));
         let mut recording = Recording {
             app,
             recorder,
+            unsaid,
             ack: self.ack && is_read,
             other_agent,
             messages: 0,
@@ -189,6 +195,8 @@ impl Args {
 struct Recording<'a> {
     app: &'a App,
     recorder: Recorder,
+    /// The id of a new session, until there is something in it.
+    unsaid: Option<String>,
     ack: bool,
     /// Speaks where a line names no agent and the session's own is another.
     other_agent: Option<String>,
@@ -326,6 +334,10 @@ impl Recording<'_> {
 
     fn acknowledge(&mut self, written: &[Appended]) {
         self.messages += written.len() as u64;
+        if let Some(id) = self.unsaid.take_if(|_| !written.is_empty()) {
+            // Recording goes on when nobody reads it.
+            drop(output::try_write(id.as_bytes()));
+        }
         (self.heard, self.is_paused) = (Instant::now(), false);
         if self.ack {
             let lines: Vec<String> =

@@ -117,14 +117,22 @@ impl Args {
 impl Continue {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let folder = project(self.project.as_deref())?;
+        let user = app.config.user(None)?;
         let filter = ListFilter {
-            user: Some(app.config.user(None)?),
+            user: Some(user.clone()),
             project: Some(folder.to_string_lossy().into_owned()),
             limit: 1,
             ..ListFilter::default()
         };
         let Some(session) = app.engine.list(&filter).await?.into_iter().next() else {
-            return Err(nothing(&format!("there is no session of {}", folder.display())));
+            return Err(Refused {
+                code: "session_not_found",
+                message: format!("there is no session of {user} in {}", folder.display()),
+                hint: Some(format!(
+                    "`rethread run AGENT` starts one; `rethread list --user {user}` shows those of {user}, `rethread list` all there are"
+                )),
+            }
+            .into());
         };
         let Self { prompt, with, yes, how, .. } = self;
         Box::pin(Going { prompt, with, yes, how }.on(app, session)).await

@@ -8,8 +8,8 @@ use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::search::{Cursor, Filter, Found, Hit, Place};
 use rethread_domain::{Role, Status};
-use rethread_engine::Search;
 use rethread_engine::views::FoundView;
+use rethread_engine::{Engine, Search};
 
 use super::{positive, project_filter};
 use crate::cli::App;
@@ -88,7 +88,7 @@ impl Args {
         };
         let after =
             self.cursor.as_deref().filter(|token| !token.is_empty()).map(place).transpose()?;
-        let search = Search { after, ..Search::new(&self.words.join(" "), filter, limit) };
+        let search = Search { after, ..Engine::sought(&self.words.join(" "), filter, limit)? };
         let found = app.engine.search(search).await?;
         show(app, &found, self.cursor.is_some());
         Ok(ExitCode::SUCCESS)

@@ -148,8 +148,10 @@ fn header(
     line("User", one_line(&session.user, 100));
     line("Project", one_line(&session.project, 300));
     line("Kind", session.kind.clone());
-    if let Some(agent) = &session.agent {
-        line("Agent", one_line(agent, 100));
+    if let Some(agent) = session.speaker() {
+        let begun_with = session.agent.as_deref().filter(|begun_with| *begun_with != agent);
+        let begun_with = begun_with.map(|name| format!(", begun with {}", one_line(name, 100)));
+        line("Agent", one_line(agent, 100) + &begun_with.unwrap_or_default());
     }
     if let Some(origin) = session.forked_from {
         line("Forked from", format!("{} at message {}", origin.session, origin.seq));

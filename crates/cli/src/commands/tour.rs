@@ -15,6 +15,7 @@ use rethread_engine::{Clock, ContextOptions, Engine, Error, Search};
 use rethread_store::{ListFilter, StoreUrl};
 use serde_json::{Value, json};
 
+use crate::error::BadInput;
 use crate::output;
 
 /// See it at work: talk, crash, find, resume
@@ -43,6 +44,11 @@ const SEEN: usize = 2_000;
 
 impl Args {
     pub(crate) async fn run(self, json: bool) -> anyhow::Result<ExitCode> {
+        let is_store = |word: &str| word == "--store" || word.starts_with("--store=");
+        if std::env::args_os().any(|word| word.to_str().is_some_and(is_store)) {
+            let hint = "leave --store away; --keep keeps the store and says where it is";
+            return Err(BadInput::new("the tour has a store of its own", hint).into());
+        }
         let folder = std::env::temp_dir().join(format!("rethread-tour-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let tour = Tour {

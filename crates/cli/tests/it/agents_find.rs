@@ -136,6 +136,15 @@ fn a_session_of_another_user_is_refused() {
         as_bob(args).assert_error(1, "session_not_found");
     }
     assert_eq!(as_bob(&["resume", "--list"]).succeeded().text().trim(), "[]");
+    // What bob is told agrees with the list, which names whose each is.
+    let told = as_bob(&["continue", "x"]).error().1;
+    assert!(told["message"].as_str().unwrap().contains("no session of bob in "), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("`rethread list --user bob`"), "{told}");
+    let mut command = env.command(["list"]);
+    command.env("RETHREAD_USER", "bob");
+    let listed = env.finish(command, b"").succeeded();
+    assert!(listed.text().contains("USER") && listed.text().contains("anna"), "{}", listed.text());
+    assert!(!env.data(["list"]).contains("USER"));
     assert_eq!(env.prompts("ref").len(), 1);
     assert_eq!(env.records(&id, "main").len(), 2);
 }

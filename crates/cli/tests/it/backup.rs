@@ -17,6 +17,9 @@ fn a_backup_is_made_and_put_back() {
     ");
     env.record(["--session", &id], &[user("after the backup")]);
     let first = kept(&env, backup);
+    for suffix in ["-wal", "-shm"] {
+        assert!(!env.path(&format!("copy.db{suffix}")).exists(), "{suffix} is left");
+    }
     assert_eq!(env.messages(&id).len(), 5);
     env.assert_sound();
     assert_eq!(TestEnv::with_store(&first).messages(&id).len(), 6);
@@ -120,14 +123,14 @@ fn what_is_no_backup_is_not_put_back() {
     --- stdout
     --- stderr
     error: [ROOT]/notes.txt is not a Rethread store: file is not a database
-    hint: give another file with `--store sqlite:PATH`
+    hint: give a file that `rethread backup` made
     ");
     assert_output!(env.run(["restore", "missing.db"]), @"
     exit: 1
     --- stdout
     --- stderr
-    error: missing.db is not a Rethread store: there is nothing in it
-    hint: give another file with `--store sqlite:PATH`
+    error: missing.db: there is no such file
+    hint: give a file that `rethread backup` made
     ");
     assert_eq!(env.messages(&id).len(), 5);
 }

@@ -95,7 +95,6 @@ fn limits_begin_at_one() {
             &["list", "--limit", given],
             &["list", "-n", given],
             &["search", "x", "--limit", given],
-            &["fork", &id, "--at", given],
         ] {
             env.run([args, &["--json"]].concat()).assert_error(2, "limit_not_positive");
         }
@@ -113,7 +112,6 @@ fn an_empty_standard_input_starts_nothing() {
     assert_output!(env.feed(["record"], ""), @"
     exit: 2
     --- stdout
-    [ID1]
     --- stderr
     error: there was nothing to record: standard input is empty
     hint: `rethread record --help` shows what a line looks like
@@ -121,7 +119,6 @@ fn an_empty_standard_input_starts_nothing() {
     assert_output!(env.feed(["record"], "\n \n"), @"
     exit: 2
     --- stdout
-    [ID2]
     --- stderr
     error: there was nothing to record: standard input is empty
     hint: `rethread record --help` shows what a line looks like
@@ -277,5 +274,18 @@ fn what_cannot_be_understood_is_told() {
 
     For more information, try '--help'.
     ");
-    assert_eq!(env.run::<&str>([]).code, Some(2));
+    // Nothing is asked for: all that can be is shown.
+    for (args, usage) in
+        [(&[][..], "Usage: rethread [OPTIONS] <COMMAND>"), (&["workflow"], "pause")]
+    {
+        let told = env.run(args);
+        assert_eq!(told.code, Some(2));
+        assert!(
+            told.stderr.contains(usage) && told.stderr.contains("Print help"),
+            "{}",
+            told.stderr
+        );
+        assert!(!told.stderr.contains("error:"), "{}", told.stderr);
+    }
+    env.run(["--json"]).assert_error(2, "usage");
 }

@@ -56,11 +56,12 @@ fn a_message_that_is_not_there_is_refused() {
     hint: `rethread show ID --all` shows every message with its number
     ");
     assert_output!(env.run(["fork", &id, "--at", "0"]), @"
-    exit: 2
+    exit: 1
     --- stdout
     --- stderr
-    error: the limit of the message number must be at least 1
-    hint: limits begin at 1
+    error: session [ID1] has no message 0
+    hint: `rethread show ID --all` shows every message with its number
     ");
+    env.run(["fork", &id, "--at", "-5", "--json"]).assert_error(2, "usage");
     assert_eq!(env.json(["list"]).as_array().unwrap().len(), 1);
 }

@@ -33,7 +33,6 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     assert_output!(env.feed(["record", "--json"], "boat\n"), @r#"
     exit: 2
     --- stdout
-    [ID2]
     --- stderr
     {"error":{"code":"bad_input","message":"line 1: not valid JSON: expected value at line 1 column 1","hint":"`rethread record --help` shows what a line looks like"}}
     "#);

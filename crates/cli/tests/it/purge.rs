@@ -17,6 +17,8 @@ fn a_purged_message_is_gone_everywhere() {
     --- stderr
     Purged message 4 of [SHORT1]. Backups and exports made before still have it.
     ");
+    let again = env.run(["purge", &id, "4"]).stderr;
+    assert!(again.contains(" was purged already, on 20"), "{again}");
     for session in [&id, &fork] {
         let message = &env.messages(session)[3];
         assert_eq!(message["content"], "");

@@ -142,7 +142,6 @@ fn what_people_type_never_fails() {
         "\\",
         "AND AND",
         "🦀",
-        " ",
     ] {
         finds(&[words]);
     }
@@ -217,5 +216,14 @@ fn a_word_is_found_while_it_is_typed() {
     for typed in ["stag", "stagi", "stagin", "staging", "stagi*"] {
         let rows = env.json(["search", typed, "--role", "user"]);
         assert_eq!(rows[0]["seq"], 4, "{typed}: {rows:#}");
+    }
+}
+
+#[test]
+fn nothing_to_look_for_is_refused() {
+    let env = TestEnv::new();
+    env.basket();
+    for words in ["", " \n"] {
+        env.run(["search", words, "--json"]).assert_error(2, "bad_input");
     }
 }

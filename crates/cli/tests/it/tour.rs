@@ -28,3 +28,15 @@ fn its_store_can_be_kept() {
     assert_eq!(rows.as_array().unwrap().len(), 3);
     assert_eq!(rows[0]["message_count"], 8);
 }
+
+#[test]
+fn it_takes_no_other_store() {
+    let env = TestEnv::new();
+    assert_output!(env.run(["tour", "--keep", "--store", "sqlite:other.db"]), @"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: the tour has a store of its own
+    hint: leave --store away; --keep keeps the store and says where it is
+    ");
+}

@@ -130,7 +130,7 @@ pub(super) fn head(session: &Session) -> String {
         one_line(&session.project, 200),
         session.kind
     );
-    if let Some(agent) = &session.agent {
+    if let Some(agent) = session.speaker() {
         out.push_str(&format!("- Agent: {}\n", one_line(agent, 80)));
     }
     out

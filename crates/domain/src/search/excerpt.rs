@@ -3,24 +3,18 @@
 use std::ops::Range;
 
 use super::Query;
-use crate::terms;
+use crate::{mask, terms};
 
-/// About `width` characters around the densest finds, on one line, each find between `**`.
+/// About `width` characters around the densest finds, on one line, each find between `**`. The words of a mask were not
+/// said by anybody: they are shown where nothing else was found, but never marked.
 pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
-    let mut finds: Vec<Range<usize>> = Vec::new();
-    terms::each(text, |term, place| {
-        if query.wants(term, &text[place.clone()]) {
-            // A name comes after its parts, and takes all of them in.
-            let mut find = place;
-            while let Some(last) =
-                finds.pop_if(|last| find.start <= last.end || is_joint(&text[last.end..find.start]))
-            {
-                find = last.start.min(find.start)..last.end.max(find.end);
-            }
-            finds.push(find);
-        }
-    });
-    finds.truncate(2000);
+    let masks = mask::places(text);
+    let is_masked = |at: usize| mask::is_in(&masks, at);
+    let mut finds = finds(query, text, |at| !is_masked(at));
+    let is_marked = !finds.is_empty();
+    if !is_marked {
+        finds = self::finds(query, text, is_masked);
+    }
     let best = densest(&finds, width);
     let start = finds.get(best).map_or(0, |find| find.start.saturating_sub(width / 4));
     let start = text.floor_char_boundary(start);
@@ -38,7 +32,8 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     }
     let mut out = String::new();
     let mut at = start;
-    for find in finds.iter().filter(|find| find.start >= start && find.end <= end) {
+    let shown = |find: &&Range<usize>| is_marked && find.start >= start && find.end <= end;
+    for find in finds.iter().filter(shown) {
         push_flat(&mut out, &text[at..find.start]);
         out.push_str("**");
         push_flat(&mut out, &text[find.clone()]);
@@ -49,6 +44,25 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
     format!("{before}{}{after}", out.trim())
+}
+
+/// The places of what is asked for, as far as they are `wanted` by where they begin.
+fn finds(query: &Query, text: &str, wanted: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+    let mut finds: Vec<Range<usize>> = Vec::new();
+    terms::each(text, |term, place| {
+        if wanted(place.start) && query.wants(term, &text[place.clone()]) {
+            // A name comes after its parts, and takes all of them in.
+            let mut find = place;
+            while let Some(last) =
+                finds.pop_if(|last| find.start <= last.end || is_joint(&text[last.end..find.start]))
+            {
+                find = last.start.min(find.start)..last.end.max(find.end);
+            }
+            finds.push(find);
+        }
+    });
+    finds.truncate(2000);
+    finds
 }
 
 /// Whether only signs inside a name stand between two finds.

@@ -179,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_mask_are_not_marked() {
+        let text = "my key is [redacted: aws access key] and DB_PASSWORD=[redacted: password]";
+        let shown = |words: &str| excerpt(&Query::parse(words), text, 200);
+        assert_eq!(shown("key"), text.replacen("key", "**key**", 1));
+        assert_eq!(shown("redacted"), text);
+        assert_eq!(shown("aws"), text);
+        let begun = "an open [redacted: bracket";
+        assert_eq!(excerpt(&Query::parse("bracket"), begun, 80), "an open [redacted: **bracket**");
+    }
+
+    #[test]
     fn a_name_whose_parts_are_found_is_marked_once() {
         let text = "see test/fixtures/test_data.json please";
         assert_eq!(

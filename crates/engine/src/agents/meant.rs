@@ -26,6 +26,14 @@ impl Engine {
         }
     }
 
+    /// The session with the agent that answered last in it. Where that cannot be read, the rest is of use all the same.
+    pub(crate) async fn with_speaker(&self, mut session: Session) -> Session {
+        if session.last_seq > 0 {
+            session.answering = self.agent_of(&session, None).await.ok().flatten();
+        }
+        session
+    }
+
     /// The agent that goes on with the conversation that is meant: who spoke last there, or who last ended a turn, or
     /// whom the session was started with.
     pub async fn agent_of(&self, session: &Session, asked: Option<&str>) -> Result<Option<String>> {

@@ -26,7 +26,7 @@ pub use port::{
     Question, Replayed, Settings, Trouble,
 };
 pub use rules::{Consent, Holds, Rules};
-pub use runner::{Place, Runner, TurnRequest, WhenBusy};
+pub use runner::{Place, Runner, TurnRequest, WhenBusy, check_prompt};
 pub use send::{Answer, Progress};
 pub use talk::Talk;
 pub use tell::Handover;

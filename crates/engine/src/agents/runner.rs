@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rethread_domain::SessionId;
 use rethread_domain::turn::Update;
+use rethread_domain::{SessionId, id};
 use rethread_store as store;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
@@ -33,6 +33,11 @@ pub struct TurnRequest {
     pub options: OpenOptions,
     pub prompt: String,
     pub when_busy: WhenBusy,
+}
+
+/// Refuses a prompt in which nobody would see anything.
+pub fn check_prompt(prompt: &str) -> Result<()> {
+    if id::is_blank(prompt) { Err(Error::Empty("prompt")) } else { Ok(()) }
 }
 
 /// What becomes of a request where another process has the conversation open.
@@ -111,6 +116,7 @@ impl Place<'_> {
         cancel: &CancellationToken,
         view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
+        check_prompt(&request.prompt)?;
         let (engine, options) = (&self.runner.engine, &request.options);
         let cancelled = || Err(options.error(Trouble::Cancelled));
         loop {

@@ -21,7 +21,7 @@ pub struct SessionView {
     pub project_id: String,
     pub kind: String,
     pub title: Option<String>,
-    /// The agent that it was started with
+    /// The agent that answered last, or that it was started with
     pub agent: Option<String>,
     pub model: Option<String>,
     /// `active`, `paused`, `completed` or `archived`
@@ -61,7 +61,7 @@ impl From<&Session> for SessionView {
             project_id: session.project.clone(),
             kind: session.kind.clone(),
             title: session.title.clone(),
-            agent: session.agent.clone(),
+            agent: session.speaker().map(str::to_owned),
             model: session.model.clone(),
             status: session.status().to_string(),
             created_at: session.started_at,

@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use rethread_domain::quote::safe;
 use rethread_redact::Redactor;
 use rethread_workflow::{
-    Event, EventRecord, Issue, Measure, Question, Status, Task, TaskState, TestState, Used, Verify,
-    Workflow,
+    Event, EventRecord, Issue, Measure, Question, Status, Task, TestState, Used, Verify, Workflow,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ pub struct WorkflowRowView {
     pub agent: String,
     /// Which run of it this is, from 1
     pub session_count: u32,
-    /// Completed or skipped
+    /// Without those that were skipped
     pub tasks_completed: u32,
     pub tasks_total: u32,
     /// The task that is worked on, or comes next
@@ -124,7 +123,7 @@ impl WorkflowView {
             agent: charter.agent.clone(),
             issue: IssueView::from(&charter.issue),
             session_count: workflow.sessions,
-            tasks_completed: workflow.count(TaskState::Completed),
+            tasks_completed: workflow.completed(),
             tasks_total: u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX),
             next_task: workflow.next_task().map(|task| task.spec.id.clone()),
             tasks: workflow.tasks.iter().map(TaskView::from).collect(),

@@ -3,7 +3,8 @@
 use std::fs;
 
 use futures::executor::block_on;
-use rethread_domain::SessionId;
+use rethread_domain::opening::Watermark;
+use rethread_domain::{Fact, SessionId};
 use rethread_testkit::{TestStore, assistant, at, user};
 use rethread_workflow::{Charter, Event, Issue, Limits, Question, TaskSpec, WorkflowId};
 
@@ -78,5 +79,31 @@ fn what_cannot_be_removed_is_named_and_deleting_takes_the_files_along() {
         fs::create_dir_all(&file).unwrap();
         engine.delete(session).await.unwrap();
         assert!(!file.exists());
+    });
+}
+
+#[test]
+fn the_sessions_of_agents_that_have_it_are_named_and_no_others() {
+    block_on(async {
+        let store = TestStore::sqlite().await;
+        let session = store.begin().await;
+        store.add(session, vec![user(SECRET), assistant("Noted")]).await.unwrap();
+        let fork = store.fork(session, 2, SessionId::generate(), at(1)).await.unwrap().id;
+        let holds = |conversation: &str, native: &str, upto| {
+            let native = native.to_owned();
+            Fact::Holds(Watermark { native, upto, ..Watermark::nothing(conversation, "trial") })
+        };
+        store.note(session, holds("main", "first", 2)).await;
+        store.note(session, holds("third", "unrelated", 4)).await;
+        store.note(session, holds("main", "", 2)).await;
+        store.note(fork, holds("main", "forked", 4)).await;
+        let engine = store.engine();
+        let purge = engine.purge(session, 1).await.unwrap();
+        let natives: Vec<&str> = purge.held_by.iter().map(|one| one.native.as_str()).collect();
+        assert_eq!(natives, ["first", "forked"]);
+        assert_eq!(purge.purged_before, None);
+        let again = engine.purge(fork, 1).await.unwrap();
+        assert!(again.purged_before.is_some());
+        assert_eq!(again.held_by.len(), 2);
     });
 }

@@ -34,6 +34,22 @@ async fn open_elsewhere(home: &Home, world: &World, agent: &Scripted) -> (Engine
 }
 
 #[test]
+fn a_prompt_in_which_nobody_sees_anything_is_refused_before_anything_begins() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        let runner = Runner::new(world.engine.clone());
+        for prompt in ["", " \n\t", "\u{7}"] {
+            let request = request(&world, &agent, prompt, WhenBusy::Delegate);
+            let refused = quietly(&runner, &request, &CancellationToken::new()).await.unwrap_err();
+            assert_eq!(refused.code(), "bad_input", "{refused}");
+        }
+        assert_eq!((agent.state().launches, world.texts().len()), (0, 0));
+    });
+}
+
+#[test]
 fn a_cancel_sticks_whenever_it_comes() {
     run(async {
         let home = Home::new();

@@ -7,8 +7,10 @@ use rethread_domain::context::Limits;
 use rethread_domain::message::NewMessage;
 use rethread_domain::session::Beginning;
 use rethread_domain::tokens;
+use rethread_engine::ContextOptions;
 use rethread_engine::agents::{OpenOptions, Talk};
-use rethread_store::Append;
+use rethread_engine::views::SessionView;
+use rethread_store::{Append, ListFilter};
 use rethread_testkit::{assistant, beginning, user};
 
 use crate::scripted::Scripted;
@@ -158,5 +160,28 @@ fn who_is_told_a_conversation_is_told_what_was_committed_meanwhile() {
         world.turn(&anna, "go on").await.unwrap();
         let told = anna.last_prompt().document().unwrap().to_owned();
         assert!(!told.contains("Rotate the cookie later"), "that was before: {told}");
+    });
+}
+
+#[test]
+fn a_session_is_with_the_agent_that_answered_last() {
+    run(async {
+        let home = Home::new();
+        let about = Beginning { agent: Some("anna".to_owned()), ..beginning() };
+        let world = World::about(&home, about);
+        let (anna, ben) = (world.agent("anna", "resume"), world.agent("ben", "resume"));
+        world.turn(&anna, "begin").await.unwrap();
+        let engine = &world.engine;
+        assert_eq!(engine.session(world.session).await.unwrap().speaker(), Some("anna"));
+        world.turn(&ben, "go on").await.unwrap();
+        let session = engine.session(world.session).await.unwrap();
+        assert_eq!((session.speaker(), session.agent.as_deref()), (Some("ben"), Some("anna")));
+        assert_eq!(engine.agent_of(&session, None).await.unwrap().as_deref(), session.speaker());
+        assert_eq!(SessionView::from(&session).agent.as_deref(), Some("ben"));
+        let filter = ListFilter { limit: 5, ..ListFilter::default() };
+        assert_eq!(engine.list(&filter).await.unwrap()[0].speaker(), Some("ben"));
+        let context = engine.context(world.session, &ContextOptions::default()).await.unwrap();
+        assert!(context.context.contains("- Agent: ben\n"), "{}", context.context);
+        assert_eq!(context.token_count, tokens::count(&context.context));
     });
 }

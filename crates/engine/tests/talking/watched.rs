@@ -191,6 +191,7 @@ watched! { Finding {
 
 watched! { Upkeep {
     fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> bool;
+    fn sharers(&self, id: SessionId, seq: Seq) -> Vec<SessionId>;
     fn erase(&self, id: SessionId) -> ();
     fn erase_if_empty(&self, id: SessionId) -> ();
     fn erase_deleted(&self, before: Timestamp) -> u32;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rethread_domain::search::Filter;
 use rethread_domain::{Message, Role, SessionId, Status};
 use rethread_engine::views::{ConversationView, FoundView, SessionView};
-use rethread_engine::{Context, ContextOptions, ListFilter, Order, Search, Span, entry};
+use rethread_engine::{Context, ContextOptions, Engine, ListFilter, Order, Search, Span, entry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -157,9 +157,6 @@ pub(super) async fn search(
     args: Result<SearchArgs, Failure>,
 ) -> Result<FoundView, Failure> {
     let args = args?;
-    if args.query.trim().is_empty() {
-        return Err(Failure::new("The query is empty", "give words that were said"));
-    }
     let session = match &args.session_id {
         Some(given) => Some(office.session(given).await?.id),
         None => None,
@@ -182,7 +179,7 @@ pub(super) async fn search(
     let after = args.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
         Failure::new("The cursor is not one", "give `next` of the answer before, as it is")
     })?;
-    let search = Search { after, ..Search::new(&args.query, filter, limit) };
+    let search = Search { after, ..Engine::sought(&args.query, filter, limit)? };
     let found = office.engine.search(search).await?;
     Ok(FoundView::from(&found))
 }

@@ -8,6 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_engine::exchange::{Format, Secrets};
 use rethread_engine::views::{MessageView, SessionView};
@@ -190,6 +191,8 @@ async fn append(
 pub(crate) struct Purged {
     session_id: String,
     seq: u32,
+    /// When it was purged before, if it was
+    purged_before: Option<Timestamp>,
     /// False while somebody reads an older state of the store: then it leaves the files when they have ended
     has_left_files: bool,
     /// What still has the text because it is not ours (git's history, the agents' own sessions, backups), and how it is
@@ -208,7 +211,8 @@ async fn purge(
     let session = app.session(&caller, &id).await?;
     let purge = app.engine.purge(session.id, seq).await?;
     let (has_left_files, remarks) = (purge.has_left_files, purge.remarks());
-    ok(&Purged { session_id: session.id.to_string(), seq, has_left_files, remarks })
+    let (session_id, purged_before) = (session.id.to_string(), purge.purged_before);
+    ok(&Purged { session_id, seq, purged_before, has_left_files, remarks })
 }
 
 #[derive(Debug, Serialize, ToSchema)]

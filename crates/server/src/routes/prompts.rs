@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rethread_domain::id::is_blank;
-use rethread_engine::agents::{TurnRequest, WhenBusy};
+use rethread_engine::agents::{TurnRequest, WhenBusy, check_prompt};
 use rethread_engine::program::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -84,9 +83,10 @@ pub(crate) async fn begin(
     if app.stop.is_cancelled() {
         return Err(stopping());
     }
-    if is_blank(&prompt.prompt) || prompt.prompt.len() > LONGEST {
+    check_prompt(&prompt.prompt)?;
+    if prompt.prompt.len() > LONGEST {
         let what =
-            format!("the prompt has {} bytes; 1 to {LONGEST} are allowed", prompt.prompt.len());
+            format!("the prompt has {} bytes; at most {LONGEST} are allowed", prompt.prompt.len());
         return Err(Problem::new("bad_input", what));
     }
     let session = app.session(caller, id).await?;

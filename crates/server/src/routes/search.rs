@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::search::{Cursor, Filter, Found};
 use rethread_domain::{Role, Status};
-use rethread_engine::Search;
 use rethread_engine::views::FoundView;
+use rethread_engine::{Engine, Search};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
@@ -30,6 +30,7 @@ pub(crate) fn router() -> Routes {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Sought {
     /// Words in any form, names whole and by their parts, "quoted" as they stand, `begin*`; the last word may be a beginning too
+    #[param(min_length = 1)]
     q: String,
     session: Option<String>,
     user: Option<String>,
@@ -105,7 +106,7 @@ async fn search(
         until: moment(sought.until.as_deref())?,
     };
     let after = sought.cursor.as_deref().map(place).transpose()?;
-    let search = Search { after, stop, ..Search::new(&sought.q, filter, limit) };
+    let search = Search { after, stop, ..Engine::sought(&sought.q, filter, limit)? };
     ok(&view(&app, &app.engine.search(search).await?)?)
 }
 

@@ -202,6 +202,25 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Whether a log is beside a file, or its index.
+pub(super) fn has_log(path: &Path) -> bool {
+    [LOG, LOG_INDEX].iter().any(|suffix| beside(path, suffix).exists())
+}
+
+/// Has SQLite remove the log that somebody who may only read has left beside a file: it does when the last one who may
+/// write leaves, unless somebody else has the file open. Where it cannot, the log is in nobody's way.
+pub(super) fn close_log(path: &Path) {
+    if has_log(path) {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(path, flags);
+        drop(
+            opened.and_then(|one| {
+                one.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))
+            }),
+        );
+    }
+}
+
 /// Refuses what cannot be a store before SQLite sees it.
 pub(super) fn check_file(path: &Path) -> Result<bool> {
     match fs::metadata(path) {

@@ -195,6 +195,11 @@ pub(super) const fn summary_key(no: i64) -> i64 {
     no * 2 + 1
 }
 
+/// What the index holds of a title or a summary: its words, without secrets.
+pub(super) fn title_terms(text: &str) -> String {
+    terms::joined(&RULES.redact(text).text)
+}
+
 /// Brings titles and summaries in; gives of how many sessions.
 fn titles(connection: &Connection, most: u32) -> Result<u32> {
     let sql = rows::select_session("where title_indexed = 0 order by no limit ?1");
@@ -211,7 +216,7 @@ fn titles(connection: &Connection, most: u32) -> Result<u32> {
         for (key, text) in texts {
             delete.execute([key])?;
             if let Some(text) = text {
-                insert.execute((key, terms::joined(&RULES.redact(text).text)))?;
+                insert.execute((key, title_terms(text)))?;
             }
         }
         connection

@@ -352,6 +352,10 @@ impl Upkeep for SqliteStore {
         self.writer()?.maintain(fold_log).await
     }
 
+    async fn sharers(&self, id: SessionId, seq: Seq) -> Result<Vec<SessionId>> {
+        self.read(|connection| upkeep::sharers_of(connection, id, seq))
+    }
+
     async fn erase(&self, id: SessionId) -> Result<()> {
         let path = self.path.clone();
         self.write(move |connection| {

@@ -146,8 +146,7 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             seq: row.get(19)?,
         }),
     };
-    let head: Option<String> = row.get(21)?;
-    let branch = row.get(20)?;
+    let (branch, head): (_, Option<String>) = (row.get(20)?, row.get(21)?);
     Ok(SessionRow {
         no: row.get(0)?,
         base: row.get(24)?,
@@ -160,6 +159,7 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             project: row.get(3)?,
             kind: row.get(4)?,
             agent: row.get(5)?,
+            answering: None,
             model: row.get(6)?,
             command: row.get(7)?,
             prompt_hash: row.get(8)?,

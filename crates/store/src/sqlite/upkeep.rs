@@ -103,7 +103,7 @@ fn clear_message(
     let kept = (!kept.is_empty()).then(|| serde_json::to_string(&kept).unwrap_or_default());
     connection.execute(
         "update message set body = '', head_bytes = null, bytes = null, blob = null, cuts = null, tokens = 0,
-            price = null, extras = ?2, purged_at = ?3
+            price = null, extras = ?2, purged_at = coalesce(purged_at, ?3)
          where id = ?1",
         (place, kept, rows::micros(at)),
     )?;
@@ -112,6 +112,17 @@ fn clear_message(
         Some(blob) => blob::release(connection, blob),
         None => Ok(()),
     }
+}
+
+/// The sessions that have a message of this one.
+pub(super) fn sharers_of(
+    connection: &Connection,
+    id: SessionId,
+    seq: Seq,
+) -> Result<Vec<SessionId>> {
+    let row = rows::session_by_id(connection, id)?;
+    let place = Scope::of(connection, &row)?.key(seq).ok_or(Error::NoMessage(id, seq))?;
+    Ok(sharers(connection, place)?.iter().map(|sharer| sharer.session.id).collect())
 }
 
 /// Every session that has the message: the one it was said in, and forks.
@@ -305,6 +316,18 @@ fn copy_into(source: &Connection, to: &Path) -> Result<()> {
 
 /// Puts a copy back in place of a store; gives where what was there is kept.
 pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
+    let had_log = connection::has_log(from);
+    let restored = restore_from(from, to, at);
+    if !had_log {
+        connection::close_log(from);
+    }
+    restored
+}
+
+fn restore_from(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
+    if !from.try_exists().unwrap_or(true) {
+        return Err(Error::CannotOpen(format!("{}: there is no such file", from.display())));
+    }
     if !connection::check_file(from)? {
         return Err(connection::not_a_store(from, "there is nothing in it"));
     }

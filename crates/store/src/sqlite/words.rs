@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use rethread_domain::terms;
 use rusqlite::{Connection, Row};
 
 use super::scope::open_body;
@@ -84,7 +83,7 @@ fn titled(connection: &Connection) -> Result<(Words, BTreeSet<i64>)> {
             (index::title_key(row.no), &row.session.title),
             (index::summary_key(row.no), &row.session.summary),
         ] {
-            words.add_all(&text.as_deref().map(terms::joined).unwrap_or_default(), key);
+            words.add_all(&text.as_deref().map(index::title_terms).unwrap_or_default(), key);
         }
     }
     Ok((words, sessions))

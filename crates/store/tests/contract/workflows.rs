@@ -95,6 +95,27 @@ fn what_happened_is_read_back_and_summed_up() {
 }
 
 #[test]
+fn a_skipped_task_does_not_count_as_completed() {
+    on_each(async |store| {
+        let id = WorkflowId::generate();
+        let skipped = Event::TaskSkipped { task: "two".to_owned() };
+        let all = vec![
+            Event::Created(charter("anna", "/a")),
+            planned(&["one", "two"]),
+            STARTED,
+            began("one", SessionId::generate()),
+            ended("one"),
+            skipped,
+        ];
+        let workflow = store.create_workflow(id, all, at(1)).await.unwrap();
+        let row = row(store, id).await;
+        assert_eq!((row.tasks_done, row.tasks), (1, 2));
+        assert_eq!((row.tasks_done, workflow.remaining()), (workflow.completed(), 0));
+        store.expect_sound().await;
+    });
+}
+
+#[test]
 fn a_part_of_the_log_is_read_from_either_end() {
     on_each(async |store| {
         let (id, other) = (create(&**store).await, create(&**store).await);

@@ -5,8 +5,8 @@ use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, one_line, safe};
 use rethread_engine::views::{Comparison, Pair, TaskChange};
 use rethread_workflow::{
-    Event, Measure, Question, Resolution, Snapshot, SnapshotSum, State, Status, Task, TaskState,
-    Used, Workflow,
+    Event, Measure, Question, Resolution, Snapshot, SnapshotSum, State, Status, Task, Used,
+    Workflow,
 };
 
 use crate::cli::App;
@@ -28,7 +28,7 @@ fn plural(count: usize) -> &'static str {
 /// How a workflow rests, and what can be done then.
 pub(super) fn rests(workflow: &Workflow) -> String {
     let short = workflow.id.short();
-    let done = workflow.count(TaskState::Completed);
+    let done = workflow.completed();
     let total = workflow.tasks.len();
     let mut text = match workflow.status() {
         Status::InProgress if workflow.pausing().is_some() => {

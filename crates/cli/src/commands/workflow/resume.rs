@@ -113,7 +113,7 @@ fn summary_of(resumption: &Resumption, app: &App) -> String {
 /// How far the tasks are, with so many of them to be done again.
 fn tasks(workflow: &Workflow, again: usize) -> String {
     let again = u32::try_from(again).unwrap_or(u32::MAX);
-    let done = workflow.count(TaskState::Completed).saturating_sub(again);
+    let done = workflow.completed().saturating_sub(again);
     let mut text = format!("{done} done, {} left", workflow.remaining().saturating_add(again));
     let failed = workflow.count(TaskState::Failed);
     if failed > 0 {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::Update;
 use rethread_engine::workflows::Report;
-use rethread_workflow::{Event, Outcome, TaskState, Workflow};
+use rethread_workflow::{Event, Outcome, Workflow};
 
 use super::render;
 use crate::output;
@@ -61,7 +61,7 @@ impl View {
 
     /// What is known before the first report.
     pub(crate) fn begin(&mut self, workflow: &Workflow) {
-        self.done = workflow.count(TaskState::Completed);
+        self.done = workflow.completed();
         self.total = u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX);
         self.cost = workflow.total.cost_usd.unwrap_or(0.0);
     }

@@ -1,7 +1,7 @@
 //! The runs of a workflow, a card each: from its beginning or a resume up to a pause or its end.
 
 use jiff::Timestamp;
-use rethread_workflow::{SnapshotSum, Status, TaskState, Workflow};
+use rethread_workflow::{SnapshotSum, Status, Workflow};
 
 use super::describe::{self, plain};
 use crate::dashboard::words::{self, Moment};
@@ -48,7 +48,7 @@ impl Run {
             at: Moment::of(workflow.run.began, now),
             trigger: plain(workflow.status().as_str()),
             reason: String::new(),
-            done: workflow.count(TaskState::Completed),
+            done: workflow.completed(),
             total,
             used: format!("{} tokens", words::short(workflow.run.used.tokens)),
             snapshot: None,

@@ -171,6 +171,7 @@ fn after(cursor: Cursor, window: &Window) -> Cursor {
 }
 
 impl Ranked {
+    /// A find as it leaves: its text and the title above it without secrets.
     fn shown(self, connection: &Connection, search: &Search) -> Result<Hit> {
         let text = self.text(connection, search)?;
         let query = match self.hit.answer {
@@ -178,6 +179,8 @@ impl Ranked {
             Answer::Beginning => search.query.unfinished(),
         };
         let query = query.as_ref().unwrap_or(&search.query);
-        Ok(Hit { excerpt: walk::excerpt(query, &text), ..self.hit })
+        let masked = |title: String| search.redactor.redact(&title).text.into_owned();
+        let (title, excerpt) = (self.hit.title.map(masked), walk::excerpt(query, &text));
+        Ok(Hit { title, excerpt, ..self.hit })
     }
 }
