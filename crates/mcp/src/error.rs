@@ -3,12 +3,16 @@
 use rethread_domain::id::Invalid;
 use rethread_domain::quote;
 use rethread_domain::session::Refusal;
+use rethread_domain::wording::capitalised;
 use rethread_engine::Error;
 use rethread_engine::program::Fault;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::server::Office;
 
+/// What a message has to have.
+pub(crate) const MESSAGE: &str =
+    "a message needs a role (user, assistant, system or tool) and a content";
 const LOOK_CLOSER: &str = "`rethread doctor` looks closer";
 
 /// Why a tool did not do what it was asked.
@@ -22,11 +26,7 @@ pub struct Failure {
 impl Failure {
     /// Both are sentences without their full stop.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        let hint: String = hint.into();
-        let mut letters = hint.chars();
-        let first = letters.next().map(|first| first.to_uppercase().to_string());
-        let hint = format!("{}{}", first.unwrap_or_default(), letters.as_str());
-        Self { what: what.into(), hint }
+        Self { what: what.into(), hint: capitalised(&hint.into()) }
     }
 
     /// A session that is not there, or not the caller's.
@@ -73,9 +73,7 @@ impl From<Error> for Failure {
         }
         let hint = if error.code() == "internal" { logged(&error) } else { hint(&error) };
         let text = quote::safe(&error.to_string());
-        let mut letters = text.chars();
-        let first = letters.next().map(|first| first.to_uppercase().to_string());
-        Self::new(format!("{}{}", first.unwrap_or_default(), letters.as_str()), hint)
+        Self::new(capitalised(&text), hint)
     }
 }
 
@@ -84,7 +82,7 @@ impl From<Fault> for Failure {
         match fault {
             Fault::Engine(error) => error.into(),
             Fault::Refused { message, hint, .. } => {
-                Self::new(message, hint.unwrap_or_else(|| LOOK_CLOSER.to_owned()))
+                Self::new(capitalised(&message), hint.unwrap_or_else(|| LOOK_CLOSER.to_owned()))
             }
         }
     }
@@ -122,9 +120,7 @@ fn hint(error: &Error) -> String {
             "what was said is kept; invoke_agent with continueSessionId goes on, also with another agent and agentChange"
         }
         _ => match error {
-            Error::Entry(_) => {
-                "a message needs a role (user, assistant, system or tool) and a content"
-            }
+            Error::Entry(_) => MESSAGE,
             Error::Workflow(_) => "workflow_status shows how it stands and what it waits for",
             Error::Refused(Refusal::Already(..)) => "get_session shows how it stands",
             Error::Refused(Refusal::Completed(id)) => {

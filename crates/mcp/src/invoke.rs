@@ -65,7 +65,7 @@ impl InvokeArgs {
             ));
         }
         if self.max_turns == Some(0) {
-            return Err(Failure::new("maxTurns is 0", "give at least 1, or leave it away"));
+            return Err(Failure::new("maxTurns is 0", "give at least 1, or omit it"));
         }
         if self.continue_session_id.is_some() && self.go_on == Some(true) {
             return Err(Failure::new(
@@ -161,7 +161,7 @@ impl Office {
         {
             return Err(Failure::new(
                 format!("Session {} works in {}", session.id, session.project),
-                "leave cwd away to go on with it",
+                "omit cwd to go on with it",
             ));
         }
         let held = self.engine.agent_of(&session, None).await?;
@@ -198,7 +198,7 @@ impl Office {
         }
         Err(Failure::new(
             format!("There is no session of {agent} in this project to go on with"),
-            "leave continue away to start one; list_sessions shows the others",
+            "omit continue to start one; list_sessions shows the others",
         ))
     }
 

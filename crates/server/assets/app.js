@@ -470,7 +470,7 @@
       await addNew();
       showQuestions();
       leave(box, agent, 'failed');
-      complain(box, 'The server was started anew meanwhile. What it has of this is above.' + (sent ? ' ' + giveBack(box, sent) : ''));
+      complain(box, 'The server was restarted meanwhile. What it has of this is above.' + (sent ? ' ' + giveBack(box, sent) : ''));
     };
   };
 

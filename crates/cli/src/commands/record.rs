@@ -154,7 +154,7 @@ impl Args {
         ] {
             if given.is_some_and(|given| given != is) {
                 let message = format!("session {id} has the {what} {is:?}, which does not change");
-                return Err(BadInput::new(message, format!("leave --{what} away")).into());
+                return Err(BadInput::new(message, format!("omit --{what}")).into());
             }
         }
         if let Some(agent) = &self.agent {

@@ -95,7 +95,7 @@ fn a_file_is_not_replaced_unasked() {
     exit: 2
     --- stdout
     --- stderr
-    error: [ROOT]/copy.db is there already
+    error: [ROOT]/copy.db already exists
     hint: give a new file, or --force to replace it
     ");
     assert_eq!(std::fs::read_to_string(backup).unwrap(), "precious");

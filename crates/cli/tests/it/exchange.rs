@@ -137,7 +137,7 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     exit: 2
     --- stdout
     --- stderr
-    error: [ROOT]/out.jsonl is there already
+    error: [ROOT]/out.jsonl already exists
     hint: give a new file
     ");
     let other = TestEnv::new();
@@ -146,14 +146,14 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     exit: 0
     --- stdout
     --- stderr
-    Took in [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
+    Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
     ");
     assert_output!(other.run(["import", file]), @"
     exit: 1
     --- stdout
     --- stderr
     error: session [ID1] is already in the store
-    hint: delete it for good first to take it in again
+    hint: to import it again, delete it for good first
     ");
     assert_output!(other.run(["import", "missing.jsonl"]), @"
     exit: 1
@@ -175,7 +175,7 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     exit: 2
     --- stdout
     --- stderr
-    error: there was nothing to take in
+    error: there is nothing to import
     hint: give what `rethread export` wrote
     ");
     assert_output!(other.feed(["import"], jsonl(&[user("a line of record")])), @"
@@ -203,7 +203,7 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     exit: 2
     --- stdout
     --- stderr
-    error: line 6: the session is not whole: it ends after 3 messages
+    error: line 6: the session is incomplete: it ends after 3 messages
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
     ");
     assert_output!(other.feed(["import"], lines[0]), @"
@@ -281,9 +281,9 @@ fn sessions_that_are_there_already_stay_and_the_others_come_in() {
     exit: 0
     --- stdout
     --- stderr
-    [SHORT2] (The basket is lost when somebody logs in.) was there already, with 6 messages (5 in the file): left as it is.
-    Took in [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
-    Took in [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
+    [SHORT2] (The basket is lost when somebody logs in.) already exists, with 6 messages (5 in the file): left as it is.
+    Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
+    Imported [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
     ");
     assert_eq!(other.messages(&ids[1]).len(), 6);
     assert_eq!(other.json(["list"]).as_array().unwrap().len(), 3);

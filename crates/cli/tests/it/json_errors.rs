@@ -22,7 +22,7 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     exit: 2
     --- stdout
     --- stderr
-    {"error":{"code":"usage","message":"unrecognized subcommand 'boat'","hint":"`rethread help` shows what can be said"}}
+    {"error":{"code":"usage","message":"unrecognized subcommand 'boat'","hint":"`rethread help` lists commands and options"}}
     "#);
     assert_output!(env.run(["unarchive", &id, "--json"]), @r#"
     exit: 1

@@ -38,7 +38,7 @@ fn a_passkey_is_recalled_by_another_process_and_not_without_the_history() {
 
             let mut first = Mcp::start(&env);
             let told = first.invoke(invoke(&format!("my passkey is {key}")));
-            assert_eq!(told["answer"], "ACK: I was told 1 messages");
+            assert_eq!(told["answer"], "ACK: I was told 1 message");
             assert_eq!(
                 (&told["isSessionContinuation"], &told["status"]),
                 (&json!(false), &json!("completed"))
@@ -104,7 +104,7 @@ fn mistakes_are_told_with_what_to_do() {
             with(json!({"continueSessionId": id, "agentName": "other"})),
             "was held with ref, not other",
         ),
-        (with(json!({"continueSessionId": id, "cwd": "/"})), "leave cwd away"),
+        (with(json!({"continueSessionId": id, "cwd": "/"})), "omit cwd"),
         (with(json!({"agentName": "nobody"})), "There is no agent \"nobody\". List_agents"),
         (with(json!({"agentName": "claude"})), "is not installed. To install it: npm"),
         (with(json!({"prompt": " \n"})), "The prompt is empty"),

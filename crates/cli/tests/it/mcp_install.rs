@@ -44,7 +44,7 @@ fn every_client_gets_its_own_configuration_once() {
             assert_eq!(entry["command"], command, "{client}: {written}");
         }
         let again = install(&env, &[client]).succeeded();
-        assert!(again.stderr.contains("has it already"), "{again}");
+        assert!(again.stderr.contains("already has it"), "{again}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     }
 }

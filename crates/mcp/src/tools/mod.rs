@@ -289,7 +289,7 @@ pub(crate) async fn call(
 fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Failure> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         Failure::new(
-            format!("The arguments do not fit: {error:.300}"),
+            format!("Invalid arguments: {error:.300}"),
             "the tool's input schema says what it takes",
         )
     })
@@ -301,7 +301,7 @@ pub(crate) fn answered<T: Serialize>(
     outcome: Result<T, Failure>,
 ) -> Result<CallToolResult, Failure> {
     let mut value = serde_json::to_value(outcome?).map_err(|error| {
-        Failure::new(format!("The answer cannot be told: {error}"), "try again")
+        Failure::new(format!("The answer cannot be written: {error}"), "try again")
     })?;
     office.engine.redactor().redact_json(&mut value);
     bounded::result(value)

@@ -34,9 +34,9 @@ pub(crate) struct StartArgs {
     worktree: Option<String>,
     /// How many tasks may run side by side
     jobs: Option<u32>,
-    /// Pause after so many tasks
+    /// Pause after this many tasks
     pause_after: Option<u32>,
-    /// Pause when it has run for so many minutes in all
+    /// Pause when it has run for this many minutes in total
     max_minutes: Option<u64>,
     /// Pause before a task that would take more tokens than this in all
     max_tokens: Option<u64>,
@@ -129,14 +129,11 @@ pub(super) async fn start(
     let worktree = office.project(args.worktree.as_deref())?;
     let agent = filled(args.agent);
     if agent.is_none() && office.program.workflows()?.agent.is_none() {
-        return Err(Failure::new(
-            "It is not said which agent is to work",
-            "give agent; list_agents shows them",
-        ));
+        return Err(Failure::new("No agent is given", "give agent; list_agents shows them"));
     }
     let unwritten = worktree.join(PLAN);
     if plan.is_none() && unwritten.exists() {
-        let what = format!("{} is there already", unwritten.display());
+        let what = format!("{} already exists", unwritten.display());
         return Err(Failure::new(what, "give it as plan, or have it moved away"));
     }
     let order = Order {

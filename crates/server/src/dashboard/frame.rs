@@ -147,7 +147,7 @@ const TOLD: &[(&str, &str)] = &[
     ("too-late", "Too late: the question was answered, or the turn is over."),
     ("approved", "Approved."),
     ("rejected", "Rejected."),
-    ("retried", "It is tried again."),
+    ("retried", "Retrying."),
     ("skipped", "Skipped."),
     ("started", "Started."),
 ];

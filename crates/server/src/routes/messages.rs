@@ -9,6 +9,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use rethread_domain::SessionId;
+use rethread_domain::wording::counted;
 use rethread_engine::exchange::{Format, Secrets};
 use rethread_engine::views::{MessageView, SessionView};
 use rethread_engine::{Order, Recorder, Span, entry};
@@ -153,8 +154,8 @@ async fn append(
     Json(said): Json<Said>,
 ) -> Result<Response, Problem> {
     if said.messages.is_empty() || said.messages.len() > MOST {
-        let what =
-            format!("there are {} messages; 1 to {MOST} can be sent at once", said.messages.len());
+        let given = counted(said.messages.len(), "message");
+        let what = format!("{given} given; 1 to {MOST} can be sent at once");
         return Err(Problem::new("bad_input", what));
     }
     let session = app.session(&caller, &id).await?;

@@ -114,7 +114,7 @@ pub(crate) async fn begin(
     if app.turns.find(turn).is_none()
         && app.engine.message_by_id(session.id, &known_as).await?.is_some()
     {
-        return Err(Problem::new("key_reused", "this was sent before the server started anew")
+        return Err(Problem::new("key_reused", "this was sent before the server was restarted")
             .hint("the session has what was sent, and what came of it"));
     }
     options.request_id = Some(known_as);

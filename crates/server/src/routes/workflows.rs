@@ -128,10 +128,10 @@ pub(crate) struct Started {
     /// How many tasks may run side by side
     #[schema(minimum = 1, maximum = 64)]
     pub(crate) jobs: Option<u32>,
-    /// Pause after so many tasks
+    /// Pause after this many tasks
     #[schema(minimum = 1)]
     pub(crate) pause_after: Option<u32>,
-    /// Pause when it has run for so many minutes in total
+    /// Pause when it has run for this many minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
     /// Pause before a task that would take more tokens than this in all
@@ -455,7 +455,7 @@ sayings! {
     ///
     /// A command of which a part is masked is not approved here (`command_hidden`), but in a terminal, which shows all of it.
     approve "/workflows/{id}/approve" Approved, |body| Said::Approve(body.question);
-    /// Says no to what a workflow waits for: a plan is written anew, a failed task is given up
+    /// Says no to what a workflow waits for: a plan is written again, a failed task is given up
     reject "/workflows/{id}/reject" Why, |body| Said::Reject(body.reason);
     /// Runs a failed or skipped task again
     retry "/workflows/{id}/retry" Which, |body| Said::Retry(body.task);

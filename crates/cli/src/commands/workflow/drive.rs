@@ -222,7 +222,7 @@ pub(super) async fn detached(
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nothing runs for so many seconds")]
+#[expect(clippy::cast_precision_loss, reason = "nothing runs for that many seconds")]
 fn in_minutes(seconds: u64) -> String {
     format!("--max-minutes={}", seconds as f64 / 60.0)
 }
