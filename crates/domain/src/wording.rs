@@ -71,7 +71,7 @@ mod tests {
     fn names_keep_their_letters() {
         for (text, expected) in [
             ("give one of these", "Give one of these"),
-            ("list_agents names those that there are", "list_agents names those that there are"),
+            ("list_agents lists the agents", "list_agents lists the agents"),
             ("maxTurns is 0", "maxTurns is 0"),
             ("docs/guide has a plan", "docs/guide has a plan"),
             ("`rethread doctor` looks closer", "`rethread doctor` looks closer"),

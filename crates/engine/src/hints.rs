@@ -45,7 +45,7 @@ impl Error {
                 "shorten what the plan or the issue says"
             }
             Self::Store(store::Error::WorkflowExists(_) | store::Error::WorkflowOpen(..)) => {
-                "`rethread workflow list` shows what there is"
+                "`rethread workflow list` lists the workflows"
             }
             Self::Store(store::Error::WorktreeTaken { by, .. }) => {
                 let id = by.short();
@@ -72,7 +72,7 @@ fn by_refusal(refusal: Refusal) -> Option<String> {
         Refusal::Already(id, Status::Paused) => {
             format!("`rethread activate {}` takes it up again", id.short())
         }
-        Refusal::Already(id, _) => format!("`rethread show {}` shows how it stands", id.short()),
+        Refusal::Already(id, _) => format!("`rethread show {}` shows its status", id.short()),
         Refusal::NotArchived(_) => "`rethread list --status archived` shows those that are".into(),
         Refusal::NotDeleted(_) => "`rethread list --deleted` shows those that are".into(),
     };
@@ -90,7 +90,7 @@ fn by_workflow(refusal: &workflow::Refusal) -> String {
         | R::Running(id)
         | R::Not(id, ..)
         | R::WaitsForNothing(id) => {
-            format!("`rethread workflow status {}` shows how it stands", id.short())
+            format!("`rethread workflow status {}` shows its status", id.short())
         }
         R::Over(..) => "start a new one: `rethread workflow start PLAN`".to_owned(),
         R::Waits { id, .. } => {

@@ -32,10 +32,7 @@ impl Failure {
     /// A session that is not there, or not the caller's.
     pub(crate) fn no_session(given: &str) -> Self {
         let shown = quote::one_line(given, 80);
-        Self::new(
-            format!("There is no session {shown}"),
-            "list_sessions shows those that there are",
-        )
+        Self::new(format!("There is no session {shown}"), "list_sessions lists the sessions")
     }
 
     /// The same, said of one session.
@@ -98,7 +95,7 @@ fn logged(error: &Error) -> String {
 /// What to do next with the tools; else what the command line would say.
 fn hint(error: &Error) -> String {
     let text = match error.code() {
-        "session_not_found" => "list_sessions shows those that there are",
+        "session_not_found" => "list_sessions lists the sessions",
         "message_not_found" => "get_session shows the messages with their numbers",
         "bad_id" => "give the id as it was returned; list_sessions shows the ids of sessions",
         "no_answer" | "model_error" | "usage_limit" => "try again later, or another agent",
@@ -110,7 +107,7 @@ fn hint(error: &Error) -> String {
             "give the id as it was returned; workflow_status without an id shows that of this project"
         }
         "snapshot_not_found" => "workflow_status lists the snapshots of a workflow",
-        "workflow_busy" => "workflow_status shows how it stands; pause_workflow stops it",
+        "workflow_busy" => "workflow_status shows its status; pause_workflow stops it",
         "worktree_taken" => {
             "one workflow works in a folder at a time: wait until it is over (workflow_status), or give another worktree"
         }
@@ -121,8 +118,8 @@ fn hint(error: &Error) -> String {
         }
         _ => match error {
             Error::Entry(_) => MESSAGE,
-            Error::Workflow(_) => "workflow_status shows how it stands and what it waits for",
-            Error::Refused(Refusal::Already(..)) => "get_session shows how it stands",
+            Error::Workflow(_) => "workflow_status shows its status and what it waits for",
+            Error::Refused(Refusal::Already(..)) => "get_session shows its status",
             Error::Refused(Refusal::Completed(id)) => {
                 return format!(
                     "fork_session starts a new one from it; a person can take it up again with `rethread activate --yes {}`",

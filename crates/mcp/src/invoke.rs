@@ -132,7 +132,7 @@ impl Office {
         let all = self.program.agents()?;
         let Some(agent) = all.iter().find(|agent| agent.name == name) else {
             let what = format!("There is no agent {:?}", one_line(name, 60));
-            return Err(Failure::new(what, "list_agents names those that there are"));
+            return Err(Failure::new(what, "list_agents lists the agents"));
         };
         if !agent.is_installed {
             let install = agent.install.as_deref().unwrap_or("its command is in the settings");

@@ -193,7 +193,7 @@ impl FromRequestParts<App> for Key {
         });
         match (text, given.next()) {
             (Some(text), None) => Ok(Self(Some(text.to_owned()))),
-            _ => Err(Problem::new("bad_input", "the Idempotency-Key is not one")
+            _ => Err(Problem::new("bad_input", "the Idempotency-Key is not valid")
                 .hint(format!("1 to {LONGEST_KEY} visible ASCII characters, once"))),
         }
     }

@@ -50,7 +50,7 @@ fn filter(wanted: &str) -> Result<Targets, BadInput> {
     let is_known = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     let parsed = wanted.parse::<Targets>().map_err(|error| error.to_string());
     let misspelt = wanted.split(',').find(|part| !is_known(part));
-    let parsed = misspelt.map_or(parsed, |part| Err(format!("{part:?} is no level")));
+    let parsed = misspelt.map_or(parsed, |part| Err(format!("{part:?} is not a level")));
     parsed.map_err(|error| {
         BadInput::new(
             format!("RETHREAD_LOG is not a filter: {error}"),

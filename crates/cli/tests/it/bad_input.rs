@@ -13,7 +13,7 @@ fn an_unknown_id_is_not_found() {
     --- stdout
     --- stderr
     error: no session ffffffff
-    hint: `rethread list` shows what there is
+    hint: `rethread list` lists the sessions
     ");
     let unknown = "ffffffff-ffff-7fff-8fff-ffffffffffff";
     for args in [

@@ -294,7 +294,7 @@ fn a_store_in_a_folder_that_cannot_be_made_is_refused() {
     exit: 1
     --- stdout
     --- stderr
-    error: there is no store at sqlite:[ROOT]/file/below/sessions.db: the folder [ROOT]/file/below is not there
+    error: there is no store at sqlite:[ROOT]/file/below/sessions.db: the folder [ROOT]/file/below does not exist
     hint: check the path; `rethread record` makes a new store
     ");
     assert_output!(env.feed(["record", "--store", &store], "{}"), @"

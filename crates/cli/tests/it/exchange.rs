@@ -160,7 +160,7 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     --- stdout
     --- stderr
     error: missing.jsonl: No such file or directory (os error 2)
-    hint: check that it is there and that you may use it
+    hint: check that it exists and that you have access to it
     ");
 }
 

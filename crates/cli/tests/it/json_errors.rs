@@ -10,7 +10,7 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     exit: 1
     --- stdout
     --- stderr
-    {"error":{"code":"session_not_found","message":"no session ffffffff","hint":"`rethread list` shows what there is"}}
+    {"error":{"code":"session_not_found","message":"no session ffffffff","hint":"`rethread list` lists the sessions"}}
     "#);
     assert_output!(env.run(["show", "../x", "--json"]), @r#"
     exit: 2

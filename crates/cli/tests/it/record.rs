@@ -125,7 +125,7 @@ fn what_a_session_is_does_not_change_when_it_goes_on() {
     exit: 2
     --- stdout
     --- stderr
-    error: session [ID1] has the kind "debug", which does not change
+    error: session [ID1] already has the kind "debug", which cannot be changed
     hint: omit --kind
     "#);
     assert_eq!(env.messages(&id).len(), 5);

@@ -74,7 +74,7 @@ fn what_cannot_be_is_told() {
     --- stdout
     --- stderr
     error: no token 00000000000000ff
-    hint: `rethread token list` shows what there is
+    hint: `rethread token list` lists the tokens
     ");
     assert_output!(env.run(["token", "revoke", "../x"]), @r#"
     exit: 2

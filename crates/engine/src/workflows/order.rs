@@ -171,14 +171,14 @@ impl Order {
         if let Some(path) = &self.plan {
             let unusable = |error| {
                 let what = format!("the plan {} cannot be used: {error}", path.display());
-                Fault::bad_input(what, "check that it is there and that you may use it")
+                Fault::bad_input(what, "check that it exists and that you have access to it")
             };
             return std::fs::canonicalize(path).map_err(unusable);
         }
         let path = self.worktree.join(PLAN);
         if path.exists() {
             let what = format!("{} already exists", path.display());
-            let hint = "start it: `rethread workflow start PLAN.md`, or move it away";
+            let hint = "start it: `rethread workflow start PLAN.md`, or move it elsewhere";
             return Err(Fault::bad_input(what, hint));
         }
         Ok(path)
@@ -270,7 +270,7 @@ fn plan_of(path: &Path) -> Result<Plan, Fault> {
 fn issue_of(text: &str) -> Result<Issue, Fault> {
     if text.trim().is_empty() || text.len() > MOST_ISSUE {
         let what = format!("the issue has {} bytes", text.len());
-        return Err(Fault::bad_input(what, "it has to say something, in at most 256 KiB"));
+        return Err(Fault::bad_input(what, "give a text of at most 256 KiB"));
     }
     let mut lines = text.trim().splitn(2, '\n');
     let title = lines.next().unwrap_or_default().trim_start_matches(['#', ' ']).trim();

@@ -141,7 +141,7 @@ fn about_sessions() -> Vec<Known> {
         tool::<sessions::ResumeArgs>(
             "resume_session",
             "Resume a session here",
-            "The context that it takes to go on with a session in this conversation, within a token limit. With the \
+            "The context needed to continue a session in this conversation, within a token limit. With the \
              next prompt, older messages that matter to it are brought in.",
             Reads,
             run!(sessions::resume),
@@ -200,7 +200,7 @@ fn about_workflows() -> Vec<Known> {
         tool::<workflows::StatusArgs>(
             "workflow_status",
             "Show a workflow",
-            "How a workflow stands: its tasks, what it waits for, and whether somebody runs it; with detail also its \
+            "The status of a workflow: its tasks, what it waits for, and whether somebody runs it; with detail also its \
              snapshots, tests and usage. Use it to follow one that you started, or to see which task of which workflow \
              you work on.",
             Reads,

@@ -180,7 +180,7 @@ pub(super) async fn search(
     };
     let limit = within("limit", args.limit, 20, MOST)?;
     let after = args.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
-        Failure::new("The cursor is not one", "give `next` of the answer before, as it is")
+        Failure::new("Not a valid cursor", "give `next` of the previous answer, unchanged")
     })?;
     let search = Search { after, ..Search::new(&args.query, filter, limit) };
     let found = office.engine.search(search).await?;

@@ -74,7 +74,7 @@ pub(crate) struct Stands {
 pub(crate) struct PauseArgs {
     /// By default the one that you work on, or else that of this project
     workflow_id: Option<String>,
-    /// Why: whoever resumes it is told
+    /// Why; shown to whoever resumes it
     reason: Option<String>,
     /// Interrupt the running task instead of waiting for its end; it is the next one then
     now: Option<bool>,
@@ -112,7 +112,7 @@ pub(super) async fn start(
     let (plan, issue) = (filled(args.plan), filled(args.issue));
     if plan.is_none() && issue.is_none() {
         return Err(Failure::new(
-            "There is nothing to work on",
+            "Nothing to work on is given",
             "give plan, the path of a markdown file with tasks, or issue, a text",
         ));
     }
@@ -134,7 +134,7 @@ pub(super) async fn start(
     let unwritten = worktree.join(PLAN);
     if plan.is_none() && unwritten.exists() {
         let what = format!("{} already exists", unwritten.display());
-        return Err(Failure::new(what, "give it as plan, or have it moved away"));
+        return Err(Failure::new(what, "give it as plan, or have it moved elsewhere"));
     }
     let order = Order {
         plan: plan.map(|path| worktree.join(Path::new(path.trim()))),
@@ -184,7 +184,7 @@ pub(super) async fn pause(
     // Its boundary is the end of the caller's own turn: that cannot be waited for here.
     let wait = if is_own { Duration::ZERO } else { office.limits.wait.saturating_sub(LEFT) };
     let reason = args.reason.filter(|reason| !reason.trim().is_empty());
-    let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
+    let reason = reason.map_or_else(|| "requested".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
     let (engine, program) = (&office.engine, &office.program);
     let workflow = engine.pause_workflow(program, workflow.id, reason, now, wait);

@@ -231,9 +231,10 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         let mut input = BufReader::new(&*bytes);
         handle.block_on(engine.import(&mut input, most))
     });
-    let imported = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
+    let imported =
+        taken.await.map_err(|_| Problem::new("internal", "the import was interrupted"))??;
     if imported.taken.is_empty() {
-        return Err(Problem::new("bad_input", "there is nothing to take in")
+        return Err(Problem::new("bad_input", "there is nothing to import")
             .hint("send what GET /sessions/{id}/export gave"));
     }
     let sessions = imported.taken.iter().map(|session| app.session_view(session));

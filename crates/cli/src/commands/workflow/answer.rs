@@ -33,7 +33,7 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[Status::InProgress]).await?;
-        let reason = self.reason.unwrap_or_else(|| "asked for".to_owned());
+        let reason = self.reason.unwrap_or_else(|| "requested".to_owned());
         let command = Command::Pause { trigger: Trigger::Pause, reason, now: self.now };
         let workflow = app.engine.ask_workflow(id, &command).await?;
         if !app.json {
@@ -152,7 +152,7 @@ impl Cancel {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let open = [Status::InProgress, Status::Blocked, Status::Paused, Status::Pending];
         let id = self.which.find(app, &open).await?;
-        let why = self.reason.unwrap_or_else(|| "asked for".to_owned());
+        let why = self.reason.unwrap_or_else(|| "requested".to_owned());
         let (program, read) = (app.program(), app.engine.workflow(id).await?);
         let cancel = Command::Cancel { why };
         let workflow = app.engine.answer_workflow(program.as_ref(), &read, cancel).await?;

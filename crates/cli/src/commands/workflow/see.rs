@@ -64,7 +64,7 @@ impl List {
     }
 }
 
-/// Show how a workflow stands: tasks, snapshots, what it waits for
+/// Show the status of a workflow: tasks, snapshots, what it waits for
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
     #[command(flatten)]

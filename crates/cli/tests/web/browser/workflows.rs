@@ -27,7 +27,7 @@ fn pause(visit: &Visit, reason: &str) {
     assert_eq!(beside, true, "the box stands at its label");
     browser.write("#pause-reason", reason);
     browser.click("#pause-dialog button[type=submit]");
-    browser.until_says("[role=status]", "The pause was asked for");
+    browser.until_says("[role=status]", "Pause requested");
     browser.until_has("#pause:disabled");
     assert_eq!(browser.text("#pause"), "Pausing…");
 }
