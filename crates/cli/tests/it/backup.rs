@@ -25,7 +25,7 @@ fn a_backup_is_made_and_put_back() {
     let second = kept(&env, backup);
     assert_ne!(second, first);
     let told = env.run(["restore", first.to_str().unwrap()]).stderr;
-    assert!(told.contains("What was there is kept in "), "{told}");
+    assert!(told.contains("The store as it was is kept in "), "{told}");
     assert!(told.contains("To go back: rethread --store sqlite:"), "{told}");
     assert_eq!(env.messages(&id).len(), 6);
     env.data(["restore", second.to_str().unwrap()]);

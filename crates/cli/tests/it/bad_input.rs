@@ -51,7 +51,7 @@ fn an_ambiguous_prefix_names_the_candidates() {
     exit: 1
     --- stdout
     --- stderr
-    error: 01a1 could mean several sessions: [SHORT1], [SHORT2]
+    error: 01a1 could mean several sessions: [SHORT1] (The basket is lost when somebody logs…), [SHORT2] (The basket is lost when somebody logs…)
     hint: give more of the id
     ");
     for command in ["show", "context", "pause", "delete", "export"] {

@@ -140,9 +140,8 @@ fn what_is_no_setting_is_refused_and_changes_nothing() {
     exit: 2
     --- stdout
     --- stderr
-    error: context.token cannot be "5": unknown field `token`, expected one of `tokens`, `messages`, `conversations`, `margin`, `margins`
-    in `context`
-    hint: `rethread config show --defaults` lists every setting
+    error: there is no setting context.token
+    hint: did you mean context.tokens? `rethread config show --defaults` lists every setting
     "#);
     assert_output!(env.run(["config", "set", "context.tokens", "0"]), @r#"
     exit: 2

@@ -53,7 +53,7 @@ fn a_message_that_is_not_there_is_refused() {
     --- stdout
     --- stderr
     error: session [ID1] has no message 6
-    hint: `rethread show ID --all` shows every message with its number
+    hint: `rethread show [SHORT1] --all` shows every message with its number
     ");
     assert_output!(env.run(["fork", &id, "--at", "0"]), @"
     exit: 2

@@ -105,7 +105,7 @@ fn from_start_to_end_through_tools_alone() {
     assert_eq!((&status["snapshots"], &status["questions"]), (&json!([]), &json!([])));
     // While it runs there is nothing to resume, and what is known so far can be asked for.
     let refused = mcp.refused("resume_workflow", json!({"workflow_id": id}));
-    assert!(refused.contains("in_progress"), "{refused}");
+    assert!(refused.contains("already running"), "{refused}");
     let early = mcp.tool("get_decisions", json!({}));
     assert_eq!((&early["snapshot_id"], &early["total"]), (&Value::Null, &json!(1)), "{early:#}");
     assert!(mcp.refused("get_snapshot", json!({})).contains("no snapshot"));

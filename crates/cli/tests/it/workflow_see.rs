@@ -51,7 +51,7 @@ fn status_shows_tasks_snapshots_and_what_can_be_done() {
     let shown = env.flow(&["status"]).succeeded();
     for expected in [
         "status: paused",
-        "session: 2",
+        "run: 2",
         "T1    First   completed",
         "T3    Third   pending",
         "Snapshots",

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use rethread_domain::wording::plain;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -288,10 +289,8 @@ pub(crate) async fn call(
 /// Arguments that do not fit are the caller's mistake, and told as such.
 fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Failure> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Failure::new(
-            format!("Invalid arguments: {error:.300}"),
-            "the tool's input schema says what it takes",
-        )
+        let what = format!("Invalid arguments: {:.300}", plain(&error.to_string()));
+        Failure::new(what, "the tool's input schema says what it takes")
     })
 }
 
