@@ -129,6 +129,7 @@ async fn question(shared: &Shared, act: &Act, params: &Fields<'_>) -> Question {
         tool: String::new(),
         intent,
         is_whole: true,
+        agent: String::new(),
         unlasting: None,
         options: options.map(option).to_vec(),
     }

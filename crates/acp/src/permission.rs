@@ -83,7 +83,14 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let is_whole = is_read
         && (is_titled || intent.is_pinned())
         && !(is_cut && matches!(intent.kind.as_str(), "execute" | "other"));
-    Question { tool, intent, is_whole, unlasting: None, options: options(params) }
+    Question {
+        tool,
+        intent,
+        is_whole,
+        agent: String::new(),
+        unlasting: None,
+        options: options(params),
+    }
 }
 
 fn options(params: &Fields<'_>) -> Vec<Opt> {

@@ -35,7 +35,7 @@ pub(crate) struct How {
     /// auto, required (fail rather than retell) or off (always new, told nothing)
     #[arg(long)]
     policy: Option<Policy>,
-    /// What the agent may do without being allowed to: ask, allow, deny, or agent (as it is set up itself)
+    /// How the agent's permission questions are answered: ask, allow, deny, or agent (as it is set up itself)
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
 }
@@ -148,22 +148,22 @@ impl App {
         }
         let why = match kept {
             Kept::No => format!("{name} acts without asking, and cannot be told to ask"),
-            _ => format!("it is not known whether {name} asks before it acts"),
+            _ => format!("Rethread does not know whether {name} asks before acting"),
         };
         if is_default || (consent == Consent::Ask && kept == Kept::Unknown) {
             if config::is_news(&format!("permissions of {name}")) {
                 output::note(format_args!(
-                    "Note: {why}. What it asks is put to you; `rethread agents` shows what can be kept."
+                    "Note: {why}. You will see any question it asks; `rethread agents` shows which rules can be enforced."
                 ));
             }
             return Ok((consent, Holds::default()));
         }
         Err(Refused {
             code: "permissions_not_kept",
-            message: format!("`--permissions {}` cannot be kept: {why}", consent.name()),
+            message: format!("`--permissions {}` cannot be enforced: {why}", consent.name()),
             hint: Some(format!(
                 "`--permissions agent` runs it as it is set up itself; `agents.{name}.hold` in the settings says how \
-                 the rule is kept, if you know"
+                 the rule can be enforced, if you know"
             )),
         }
         .into())

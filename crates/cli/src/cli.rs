@@ -138,7 +138,7 @@ fn refuse_missing_folder(url: &StoreUrl, config: &Config) -> anyhow::Result<()> 
         Some(folder) if config.store_url(None).ok().as_ref() != Some(url) => Err(Refused {
             code: "store_not_open",
             message: format!(
-                "there is no store at {url}: the folder {} is not there",
+                "there is no store at {url}: the folder {} does not exist",
                 folder.display()
             ),
             hint: Some("check the path; `rethread record` makes a new store".to_owned()),

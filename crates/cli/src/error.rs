@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 use rethread_domain::id::Invalid;
 use rethread_domain::quote;
+use rethread_domain::wording::plain;
 use rethread_engine::Error;
 use rethread_engine::agents::Trouble;
 use rethread_engine::codes::Code;
@@ -12,7 +13,7 @@ use rethread_engine::program::Fault;
 use rethread_engine::views::SessionView;
 use serde_json::json;
 
-use crate::output;
+use crate::{diagnostics, output};
 
 /// The longest line of an error about the command line.
 const LINE: usize = 300;
@@ -100,12 +101,12 @@ pub(crate) fn tell(failure: &anyhow::Error, json: bool) -> u8 {
     report.exit
 }
 
-/// A fault of ours is always noted; anything else where nobody may be there to read it.
+/// A fault of ours is always noted; anything else where nobody may be there to read it, and it is not told there anyway.
 fn log(code: &str, failure: &anyhow::Error) {
     let error: &(dyn std::error::Error + 'static) = failure.as_ref();
     if code == "internal" {
         tracing::error!(error, code, "internal error");
-    } else if !output::is_error_terminal() {
+    } else if !output::is_error_terminal() && !diagnostics::is_shown() {
         tracing::warn!(error, code, "the command failed");
     }
 }
@@ -127,7 +128,7 @@ pub(crate) fn usage(refused: &clap::Error) -> ExitCode {
         return report(&Error::from(invalid.clone()).into(), json);
     }
     // What was typed is in it, whatever that was.
-    let text = quote::safe(&refused.render().to_string());
+    let text = quote::safe(&plain(&refused.render().to_string()));
     let lines: Vec<String> = text.lines().map(|line| line.chars().take(LINE).collect()).collect();
     if json {
         // Up to the first empty line: what follows is about how to do it right.
@@ -242,7 +243,7 @@ fn how_to_install(agent: &str, program: &str) -> String {
     let own = entry.filter(|entry| entry.command.first().is_some_and(|own| own == program));
     match own.and_then(|entry| entry.install) {
         Some(install) => format!(
-            "to install it: {install}; to go on in another: --with AGENT (`rethread agents` lists them)"
+            "to install it: {install}; or use another agent: `rethread agents` lists those that are installed"
         ),
         None => "check the command in `rethread config show`".to_owned(),
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rethread_domain::Session;
+use rethread_domain::wording::counted;
 use rethread_engine::agents::KIND_COMMAND;
 use rethread_engine::folders::{Consent, Followed, Kind, Saved, Workspace};
 
@@ -58,8 +59,9 @@ impl App {
         }
         for (id, count) in &followed.went_on {
             output::note(format_args!(
-                "note: {} went on elsewhere: {count} messages were taken in",
-                named(&self.engine.session(*id).await?)
+                "note: {} went on elsewhere: imported {}",
+                named(&self.engine.session(*id).await?),
+                counted(*count, "message")
             ));
         }
         for (fork, source) in &followed.forked {
@@ -83,7 +85,8 @@ impl App {
         }
         for (id, count) in &followed.healed {
             output::note(format_args!(
-                "note: {count} messages of {} that had been missing in its folder are back in their places",
+                "note: {}, missing from the folder of {} until now, back in place",
+                counted(*count, "message"),
                 id.short()
             ));
         }

@@ -25,6 +25,7 @@ pub mod summary;
 pub mod terms;
 pub mod tokens;
 pub mod turn;
+pub mod wording;
 mod words;
 
 pub use conversation::Conversation;

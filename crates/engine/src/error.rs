@@ -19,11 +19,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("no session {0}")]
     NotFound(String),
-    #[error("{given} may mean any of {}", .candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
-    Ambiguous { given: String, candidates: Vec<SessionId> },
+    #[error("{given} could mean several sessions: {}{}", .candidates.join(", "), rest(*.more))]
+    Ambiguous { given: String, candidates: Vec<String>, more: usize },
     #[error("session {0} has no message {1}")]
     NoMessage(SessionId, u32),
-    /// The request does not fit the state of the session.
+    /// Not possible in the state that the session is in.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -68,11 +68,11 @@ pub enum Error {
     Settings(String),
     #[error("no workflow {0}")]
     NoWorkflow(String),
-    #[error("{given} may mean any of the workflows {}", .candidates.join(", "))]
+    #[error("{given} could mean several workflows: {}", .candidates.join(", "))]
     AmbiguousWorkflow { given: String, candidates: Vec<String> },
     #[error("workflow {workflow} has no snapshot{}", meant(.given.as_deref(), *.several))]
     NoSnapshot { workflow: WorkflowId, given: Option<String>, several: usize },
-    /// The request does not fit the state of the workflow.
+    /// Not possible in the state that the workflow is in.
     #[error(transparent)]
     Workflow(workflow::Refusal),
     #[error("another process runs workflow {0}")]
@@ -90,9 +90,13 @@ pub enum Error {
     Store(store::Error),
 }
 
+fn rest(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {more} more") }
+}
+
 fn meant(given: Option<&str>, several: usize) -> String {
     match given {
-        Some(given) if several > 1 => format!(" {given}: that may mean any of {several}"),
+        Some(given) if several > 1 => format!(" {given}: that could mean {several} snapshots"),
         Some(given) => format!(" {given}"),
         None => " yet".to_owned(),
     }

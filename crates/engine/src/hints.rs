@@ -11,7 +11,7 @@ use crate::codes::Code;
 use crate::entry::BadEntry;
 
 const EXPORTED: &str =
-    "`rethread import` reads what `rethread export` writes; nothing of the session was taken in";
+    "`rethread import` reads what `rethread export` writes; nothing of the session was imported";
 
 impl Error {
     /// What to do next, for somebody who has the command line.
@@ -31,7 +31,10 @@ impl Error {
                     "`rethread send {id} PROMPT`, without other options, lets that process send it; `rethread stop {id}` ends it"
                 ));
             }
-            Self::WorkflowBusy(id) => return with_id(self.code(), &id.short()),
+            Self::WorkflowBusy(id)
+            | Self::Store(store::Error::LeaseLost(id))
+            | Self::NoSnapshot { workflow: id, .. } => return with_id(self.code(), &id.short()),
+            Self::NoMessage(id, _) => return with_id(self.code(), &id.short()),
             Self::Entry(BadEntry::TooLong(..)) => {
                 "the setting record.max_message_bytes allows longer ones"
             }
@@ -41,10 +44,10 @@ impl Error {
             Self::Import { .. } | Self::Store(store::Error::BadLog(..)) => EXPORTED,
             Self::Store(store::Error::IdReserved(_)) => "omit the id: the store gives one",
             Self::Store(store::Error::EventTooLong { .. } | store::Error::BadEvent(..)) => {
-                "what the plan or the issue says is too long"
+                "shorten what the plan or the issue says"
             }
             Self::Store(store::Error::WorkflowExists(_) | store::Error::WorkflowOpen(..)) => {
-                "`rethread workflow list` shows what there is"
+                "`rethread workflow list` lists the workflows"
             }
             Self::Store(store::Error::WorktreeTaken { by, .. }) => {
                 let id = by.short();
@@ -71,7 +74,7 @@ fn by_refusal(refusal: Refusal) -> Option<String> {
         Refusal::Already(id, Status::Paused) => {
             format!("`rethread activate {}` takes it up again", id.short())
         }
-        Refusal::Already(id, _) => format!("`rethread show {}` shows how it stands", id.short()),
+        Refusal::Already(id, _) => format!("`rethread show {}` shows its status", id.short()),
         Refusal::NotArchived(_) => "`rethread list --status archived` shows those that are".into(),
         Refusal::NotDeleted(_) => "`rethread list --deleted` shows those that are".into(),
     };
@@ -89,11 +92,14 @@ fn by_workflow(refusal: &workflow::Refusal) -> String {
         | R::Running(id)
         | R::Not(id, ..)
         | R::WaitsForNothing(id) => {
-            format!("`rethread workflow status {}` shows how it stands", id.short())
+            format!("`rethread workflow status {}` shows its status", id.short())
         }
         R::Over(..) => "start a new one: `rethread workflow start PLAN`".to_owned(),
         R::Waits { id, .. } => {
-            format!("`rethread workflow status {}` says how to answer", id.short())
+            let id = id.short();
+            format!(
+                "answer it with `rethread workflow approve {id}`, `… retry TASK {id}` or `… skip TASK {id}`; `rethread workflow status {id}` says which"
+            )
         }
         R::Spent(id, _) => format!(
             "`rethread workflow resume {} --max-tokens N`, `--max-cost USD` or `--max-minutes M` allows more",

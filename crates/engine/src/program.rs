@@ -133,8 +133,8 @@ pub fn real_folder(given: &Path) -> Result<PathBuf, String> {
 /// The same, as it is refused.
 pub fn project_folder(given: &Path) -> Result<PathBuf, Fault> {
     real_folder(given).map_err(|why| {
-        let what = format!("the project folder {} {why}", given.display());
-        Fault::bad_input(what, "give the path of a folder that is there")
+        let what = format!("the folder {} {why}", given.display());
+        Fault::bad_input(what, "give the path of a folder that exists")
     })
 }
 
@@ -146,7 +146,7 @@ pub fn may_record(program: &dyn Program, folder: &Path) -> Result<(), Fault> {
 /// What is said of a folder that is set not to be recorded.
 pub fn not_recorded(folder: &Path) -> Fault {
     let what = format!("sessions in {} are not recorded", folder.display());
-    let hint = "the setting record.exclude says so; `rethread config path` tells where";
+    let hint = "the setting record.exclude says so; `rethread config path` shows the file";
     Fault::refused("not_recorded", what, hint)
 }
 

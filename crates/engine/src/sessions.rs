@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use rethread_domain::consent::EXACTLY;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::id::{self, SessionRef};
+use rethread_domain::quote::one_line;
 use rethread_domain::search::{Filter, Found};
 use rethread_domain::session::{Beginning, FactRecord, Move, Refusal};
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
@@ -18,6 +19,8 @@ use crate::{Engine, Error, Logged as _, Result, folders};
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long whoever drives a session has to answer what is asked of it.
 const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+/// How many sessions that an id could mean are shown.
+const SHOWN: usize = 5;
 /// How many messages a search brings into the index at once, and how often: the rest has to wait for the next one.
 const CATCH: u32 = 500;
 const CATCHES: usize = 40;
@@ -65,10 +68,20 @@ impl Engine {
         match self.store.resolve(reference, user).await?.as_slice() {
             [] => Err(Error::NotFound(given.to_owned())),
             [one] => Ok(*one),
-            several => {
-                Err(Error::Ambiguous { given: given.to_owned(), candidates: several.to_vec() })
-            }
+            several => Err(self.ambiguous(given, several).await?),
         }
+    }
+
+    /// An id that could mean several sessions: the first of them with their titles, and how many more there are.
+    async fn ambiguous(&self, given: &str, several: &[SessionId]) -> Result<Error> {
+        let mut candidates = Vec::new();
+        for id in several.iter().take(SHOWN) {
+            let title = self.store.session(*id).await?.title;
+            let title = title.map(|title| format!(" ({})", one_line(&title, 40)));
+            candidates.push(format!("{}{}", id.short(), title.unwrap_or_default()));
+        }
+        let more = several.len().saturating_sub(SHOWN);
+        Ok(Error::Ambiguous { given: given.to_owned(), candidates, more })
     }
 
     pub async fn session(&self, id: SessionId) -> Result<Session> {

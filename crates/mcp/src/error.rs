@@ -3,12 +3,16 @@
 use rethread_domain::id::Invalid;
 use rethread_domain::quote;
 use rethread_domain::session::Refusal;
+use rethread_domain::wording::capitalised;
 use rethread_engine::Error;
 use rethread_engine::program::Fault;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::server::Office;
 
+/// What a message has to have.
+pub(crate) const MESSAGE: &str =
+    "a message needs a role (user, assistant, system or tool) and a content";
 const LOOK_CLOSER: &str = "`rethread doctor` looks closer";
 
 /// Why a tool did not do what it was asked.
@@ -22,20 +26,13 @@ pub struct Failure {
 impl Failure {
     /// Both are sentences without their full stop.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        let hint: String = hint.into();
-        let mut letters = hint.chars();
-        let first = letters.next().map(|first| first.to_uppercase().to_string());
-        let hint = format!("{}{}", first.unwrap_or_default(), letters.as_str());
-        Self { what: what.into(), hint }
+        Self { what: what.into(), hint: capitalised(&hint.into()) }
     }
 
     /// A session that is not there, or not the caller's.
     pub(crate) fn no_session(given: &str) -> Self {
         let shown = quote::one_line(given, 80);
-        Self::new(
-            format!("There is no session {shown}"),
-            "list_sessions shows those that there are",
-        )
+        Self::new(format!("There is no session {shown}"), "list_sessions lists the sessions")
     }
 
     /// The same, said of one session.
@@ -73,9 +70,7 @@ impl From<Error> for Failure {
         }
         let hint = if error.code() == "internal" { logged(&error) } else { hint(&error) };
         let text = quote::safe(&error.to_string());
-        let mut letters = text.chars();
-        let first = letters.next().map(|first| first.to_uppercase().to_string());
-        Self::new(format!("{}{}", first.unwrap_or_default(), letters.as_str()), hint)
+        Self::new(capitalised(&text), hint)
     }
 }
 
@@ -84,7 +79,7 @@ impl From<Fault> for Failure {
         match fault {
             Fault::Engine(error) => error.into(),
             Fault::Refused { message, hint, .. } => {
-                Self::new(message, hint.unwrap_or_else(|| LOOK_CLOSER.to_owned()))
+                Self::new(capitalised(&message), hint.unwrap_or_else(|| LOOK_CLOSER.to_owned()))
             }
         }
     }
@@ -100,7 +95,7 @@ fn logged(error: &Error) -> String {
 /// What to do next with the tools; else what the command line would say.
 fn hint(error: &Error) -> String {
     let text = match error.code() {
-        "session_not_found" => "list_sessions shows those that there are",
+        "session_not_found" => "list_sessions lists the sessions",
         "message_not_found" => "get_session shows the messages with their numbers",
         "bad_id" => "give the id as it was returned; list_sessions shows the ids of sessions",
         "no_answer" | "model_error" | "usage_limit" => "try again later, or another agent",
@@ -112,7 +107,7 @@ fn hint(error: &Error) -> String {
             "give the id as it was returned; workflow_status without an id shows that of this project"
         }
         "snapshot_not_found" => "workflow_status lists the snapshots of a workflow",
-        "workflow_busy" => "workflow_status shows how it stands; pause_workflow stops it",
+        "workflow_busy" => "workflow_status shows its status; pause_workflow stops it",
         "worktree_taken" => {
             "one workflow works in a folder at a time: wait until it is over (workflow_status), or give another worktree"
         }
@@ -122,11 +117,9 @@ fn hint(error: &Error) -> String {
             "what was said is kept; invoke_agent with continueSessionId goes on, also with another agent and agentChange"
         }
         _ => match error {
-            Error::Entry(_) => {
-                "a message needs a role (user, assistant, system or tool) and a content"
-            }
-            Error::Workflow(_) => "workflow_status shows how it stands and what it waits for",
-            Error::Refused(Refusal::Already(..)) => "get_session shows how it stands",
+            Error::Entry(_) => MESSAGE,
+            Error::Workflow(_) => "workflow_status shows its status and what it waits for",
+            Error::Refused(Refusal::Already(..)) => "get_session shows its status",
             Error::Refused(Refusal::Completed(id)) => {
                 return format!(
                     "fork_session starts a new one from it; a person can take it up again with `rethread activate --yes {}`",

@@ -63,7 +63,7 @@ impl InvokeArgs {
             ));
         }
         if self.max_turns == Some(0) {
-            return Err(Failure::new("maxTurns is 0", "give at least 1, or leave it away"));
+            return Err(Failure::new("maxTurns is 0", "give at least 1, or omit it"));
         }
         if self.continue_session_id.is_some() && self.go_on == Some(true) {
             return Err(Failure::new(
@@ -130,7 +130,7 @@ impl Office {
         let all = self.program.agents()?;
         let Some(agent) = all.iter().find(|agent| agent.name == name) else {
             let what = format!("There is no agent {:?}", one_line(name, 60));
-            return Err(Failure::new(what, "list_agents names those that there are"));
+            return Err(Failure::new(what, "list_agents lists the agents"));
         };
         if !agent.is_installed {
             let install = agent.install.as_deref().unwrap_or("its command is in the settings");
@@ -159,7 +159,7 @@ impl Office {
         {
             return Err(Failure::new(
                 format!("Session {} works in {}", session.id, session.project),
-                "leave cwd away to go on with it",
+                "omit cwd to go on with it",
             ));
         }
         let held = self.engine.agent_of(&session, None).await?;
@@ -196,7 +196,7 @@ impl Office {
         }
         Err(Failure::new(
             format!("There is no session of {agent} in this project to go on with"),
-            "leave continue away to start one; list_sessions shows the others",
+            "omit continue to start one; list_sessions shows the others",
         ))
     }
 

@@ -81,7 +81,7 @@ fn kinds(office: &Office) -> Vec<Kind> {
 fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Failure> {
     let Some(kind) = kinds(office).into_iter().find(|kind| kind.name == name) else {
         let what = format!("There is no prompt {:?}", one_line(name, 60));
-        return Err(Failure::new(what, "prompts/list names those that there are"));
+        return Err(Failure::new(what, "prompts/list lists the prompts"));
     };
     let topic = topic.map_or_else(String::new, |topic| format!("\n\nTopic: {topic}"));
     Ok(format!(

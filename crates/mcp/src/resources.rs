@@ -55,7 +55,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
             .with_description("What was said in a session")
             .with_mime_type(MARKDOWN),
         ResourceTemplate::new(format!("{SESSION}{{id}}{CONTEXT}"), "context")
-            .with_description("The context that it takes to go on with a session")
+            .with_description("The context needed to continue a session")
             .with_mime_type(MARKDOWN),
     ]
 }

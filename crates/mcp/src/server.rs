@@ -103,7 +103,7 @@ impl Office {
     pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
         let Some(folder) = given else { return Ok(self.place.project.clone()) };
         project_folder(Path::new(folder)).map_err(|fault| {
-            let hint = "give the path of a folder that is there, or leave it away";
+            let hint = "give the path of a folder that exists, or omit it";
             Failure::new(fault.to_string(), hint)
         })
     }

@@ -187,7 +187,7 @@ fn next(workflow: &Workflow, is_running: bool) -> String {
     let text = match workflow.status() {
         Status::Pending => "it is about to begin: workflow_status shows when",
         Status::InProgress if !is_running => {
-            "whoever ran it is gone: resume_workflow takes a snapshot and goes on"
+            "the process running it ended: resume_workflow takes a snapshot and goes on"
         }
         Status::InProgress if workflow.pausing().is_some() => {
             "it pauses when the running task is done: workflow_status shows when"

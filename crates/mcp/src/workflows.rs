@@ -69,7 +69,7 @@ impl Office {
         let hint = if wanted.is_empty() {
             "start_workflow begins one; another project's is found by its workflow_id"
         } else {
-            "workflow_status shows how that of this project stands; start_workflow begins one"
+            "workflow_status shows the status of this project's workflow; start_workflow begins one"
         };
         Failure::new(format!("There is {what} in {}", self.place.project.display()), hint)
     }

@@ -107,7 +107,10 @@ pub(crate) fn told_as_json(session: &Session) -> String {
 
 /// The answer to what asks for nothing.
 pub(crate) fn acknowledgement(session: &Session) -> String {
-    format!("ACK: I was told {} messages", session.prompts().count())
+    match session.prompts().count() {
+        1 => "ACK: I was told 1 message".to_owned(),
+        count => format!("ACK: I was told {count} messages"),
+    }
 }
 
 fn command(name: &str, rest: &str) -> Option<Ask> {

@@ -82,7 +82,7 @@ fn a_refusal_succeeds_and_says_nothing() {
     }
     assert!(agent.updates.is_empty());
     let fresh = agent.new_session();
-    assert_eq!(agent.prompt(&fresh, "hello"), "ACK: I was told 1 messages");
+    assert_eq!(agent.prompt(&fresh, "hello"), "ACK: I was told 1 message");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_session_can_be_lost_at_once_or_at_the_prompt() {
     let folder = tempfile::tempdir().unwrap();
     let mut agent = Agent::lasting(folder.path(), &["--lose"]);
     let session = agent.new_session();
-    assert_eq!(agent.prompt(&session, "hello"), "ACK: I was told 1 messages");
+    assert_eq!(agent.prompt(&session, "hello"), "ACK: I was told 1 message");
     for method in ["session/load", "session/resume"] {
         let error = &agent.attach(method, &session)["error"];
         assert_eq!(error["data"], json!({ "sessionId": session }), "{method}");
@@ -147,7 +147,7 @@ fn rubbish_does_not_break_the_frames() {
         let session = agent.new_session();
         assert_eq!(
             agent.prompt(&session, "Remember PASSKEY-n."),
-            "ACK: I was told 1 messages",
+            "ACK: I was told 1 message",
             "{flag}"
         );
         let id = agent.tell(&session, "what was the passkey");
@@ -218,7 +218,7 @@ fn it_can_flood_and_never_end_a_line() {
     let session = agent.new_session();
     assert_eq!(
         agent.prompt(&session, "hello").len(),
-        1000 * 100 + "ACK: I was told 1 messages".len()
+        1000 * 100 + "ACK: I was told 1 message".len()
     );
     let after = agent.until(|frame| frame["method"] == "session/update");
     assert_eq!(after["params"]["update"]["content"]["text"], "after the end");

@@ -14,7 +14,7 @@ fn a_passkey_is_recalled_in_the_process_and_only_in_its_session() {
     let mut agent = Agent::start(&[]);
     let (one, other) = (agent.new_session(), agent.new_session());
     assert_ne!(one, other);
-    assert_eq!(agent.prompt(&one, "Remember PASSKEY-blue_7."), "ACK: I was told 1 messages");
+    assert_eq!(agent.prompt(&one, "Remember PASSKEY-blue_7."), "ACK: I was told 1 message");
     assert_eq!(agent.prompt(&one, QUESTION), "The passkey is PASSKEY-blue_7");
     assert_eq!(agent.prompt(&other, QUESTION), "I don't know the passkey");
 }
@@ -91,7 +91,7 @@ fn told_is_exactly_what_was_told() {
         { "type": "text", "text": "hello" },
     ]);
     let id = agent.ask("session/prompt", prompt(&session, blocks));
-    assert_eq!(agent.answer(id).0, "ACK: I was told 1 messages");
+    assert_eq!(agent.answer(id).0, "ACK: I was told 1 message");
     agent.kill();
 
     let mut agent = Agent::lasting(folder.path(), &[]);

@@ -437,7 +437,7 @@
       else if (told.is === 'tool') tool(told);
       else if (told.is === 'elsewhere') write('note', 'Another process has this conversation open; it was asked to send the message.');
       else if (told.is === 'question' || told.is === 'settled') showQuestions();
-      else if (told.is === 'permission') write('note', 'Asked whether it may: ' + told.title + ' (' + told.answer + ')');
+      else if (told.is === 'permission') write('note', 'Permission question: ' + told.title + ' (' + (told.answer.startsWith('allow') ? 'allowed' : 'refused') + ')');
       if (stays) $('end').scrollIntoView({ block: 'end' });
     });
     turn.addEventListener('over', async (event) => {
@@ -459,7 +459,7 @@
         }
       } else {
         box.remove();
-        say(told.status === 'ended' ? 'The answer is there' : 'The server stops; what was said is kept');
+        say(told.status === 'ended' ? 'The answer has arrived' : 'The server is stopping; what was said is kept');
       }
       if (isNear) $('end').scrollIntoView({ block: 'end' });
     });
@@ -470,7 +470,7 @@
       await addNew();
       showQuestions();
       leave(box, agent, 'failed');
-      complain(box, 'The server was started anew meanwhile. What it has of this is above.' + (sent ? ' ' + giveBack(box, sent) : ''));
+      complain(box, 'The server was restarted meanwhile. What it has of this is above.' + (sent ? ' ' + giveBack(box, sent) : ''));
     };
   };
 

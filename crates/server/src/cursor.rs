@@ -41,6 +41,6 @@ pub(crate) fn decode<T: std::str::FromStr>(cursor: &str) -> Result<(Timestamp, T
 
 /// What is answered to anything else than a cursor that was given.
 pub(crate) fn bad() -> Problem {
-    Problem::new("bad_cursor", "the cursor is not one")
-        .hint("give `next` of the answer before, as it is")
+    Problem::new("bad_cursor", "not a valid cursor")
+        .hint("give `next` of the previous answer, unchanged")
 }

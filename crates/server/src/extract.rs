@@ -6,6 +6,8 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
+use rethread_domain::quote;
+use rethread_domain::wording::plain;
 use rethread_engine::Stop;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -60,7 +62,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         let has_type = request.headers().contains_key(header::CONTENT_TYPE);
         let is_json = is_json(request.headers());
         let not_json = || {
-            Problem::new("unsupported_media_type", "the body is not said to be JSON")
+            Problem::new("unsupported_media_type", "Content-Type is not JSON")
                 .hint("send it as Content-Type: application/json")
         };
         if has_type && !is_json {
@@ -115,7 +117,7 @@ pub(crate) fn unfit(error: &serde_json::Error) -> Problem {
         Category::Io | Category::Syntax | Category::Eof => "bad_request",
     };
     let said: String = error.to_string().chars().take(300).collect();
-    Problem::new(code, rethread_domain::quote::safe(&said))
+    Problem::new(code, quote::safe(&said))
 }
 
 fn too_large() -> Problem {
@@ -154,10 +156,18 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let parsed = Query::<T>::try_from_uri(&parts.uri);
         parsed.map(|Query(params)| Self(params)).map_err(|rejection| {
-            let said: String = rejection.body_text().chars().take(300).collect();
-            Problem::new("bad_input", rethread_domain::quote::safe(&said))
+            Problem::new("bad_input", complaint(&rejection.body_text()))
+                .hint("GET /api/v1/openapi.json lists the parameters")
         })
     }
+}
+
+/// What is wrong, without how it was found out.
+fn complaint(said: &str) -> String {
+    let prefixes = ["Failed to deserialize query string: ", "Invalid URL: "];
+    let said = prefixes.iter().find_map(|prefix| said.strip_prefix(prefix)).unwrap_or(said);
+    let said: String = plain(said).chars().take(300).collect();
+    quote::safe(&said)
 }
 
 impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
@@ -165,10 +175,9 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let parsed = Path::<T>::from_request_parts(parts, app).await;
-        parsed.map(|Path(path)| Self(path)).map_err(|rejection| {
-            let said: String = rejection.body_text().chars().take(300).collect();
-            Problem::new("bad_id", rethread_domain::quote::safe(&said))
-        })
+        parsed
+            .map(|Path(path)| Self(path))
+            .map_err(|rejection| Problem::new("bad_id", complaint(&rejection.body_text())))
     }
 }
 
@@ -184,7 +193,7 @@ impl FromRequestParts<App> for Key {
         });
         match (text, given.next()) {
             (Some(text), None) => Ok(Self(Some(text.to_owned()))),
-            _ => Err(Problem::new("bad_input", "the Idempotency-Key is not one")
+            _ => Err(Problem::new("bad_input", "the Idempotency-Key is not valid")
                 .hint(format!("1 to {LONGEST_KEY} visible ASCII characters, once"))),
         }
     }

@@ -123,9 +123,22 @@ impl From<Error> for Problem {
             // What is wrong with the store in detail is for the log, not for callers.
             return Self::new(code, "the server failed; its log says more");
         }
-        // Commands are for those who sit at the machine.
-        let hint = error.hint().filter(|hint| !hint.contains("`rethread"));
+        let hint = over_http(code).map(str::to_owned).or_else(|| error.hint());
         Self { hint, ..Self::new(code, rethread_domain::quote::safe(&error.to_string())) }
+    }
+}
+
+/// What to do next over HTTP, where the command line has another way.
+fn over_http(code: &str) -> Option<&'static str> {
+    match code {
+        "bad_id" | "session_not_found" => {
+            Some("GET /api/v1/sessions lists the sessions and their ids")
+        }
+        "message_not_found" => Some("GET /api/v1/sessions/{id}/messages lists the messages"),
+        "workflow_not_found" => Some("GET /api/v1/workflows lists the workflows"),
+        "snapshot_not_found" => Some("GET /api/v1/workflows/{id}/snapshots lists the snapshots"),
+        "token_not_found" => Some("GET /api/v1/tokens lists the tokens"),
+        _ => None,
     }
 }
 

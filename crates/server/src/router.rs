@@ -100,7 +100,7 @@ async fn missing() -> Problem {
 }
 
 async fn wrong_method() -> Problem {
-    Problem::new("method_not_allowed", "this address does not know the method")
+    Problem::new("method_not_allowed", "this address does not support the method")
         .hint("GET /api/v1/openapi.json lists the API")
 }
 
@@ -108,7 +108,7 @@ async fn wrong_method() -> Problem {
 async fn plain_bodies(request: Request, next: Next) -> Response {
     let packed = request.headers().get(header::CONTENT_ENCODING);
     if packed.is_some_and(|encoding| encoding != "identity") {
-        return Problem::new("unsupported_media_type", "packed bodies are not taken")
+        return Problem::new("unsupported_media_type", "compressed bodies are not accepted")
             .hint("send it without Content-Encoding")
             .into_response();
     }

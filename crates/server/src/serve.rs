@@ -127,8 +127,8 @@ fn site_of(address: IpAddr) -> String {
 
 /// What is answered to a connection too many. It is not waited for: whoever has so many is not to hold up others.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
-Connection: close\r\nRetry-After: 1\r\nContent-Length: 180\r\n\r\n\
-{\"type\":\"about:blank\",\"title\":\"There is no room\",\"status\":503,\"code\":\"too_many_connections\",\
+Connection: close\r\nRetry-After: 1\r\nContent-Length: 184\r\n\r\n\
+{\"type\":\"about:blank\",\"title\":\"Too many connections\",\"status\":503,\"code\":\"too_many_connections\",\
 \"detail\":\"this address has too many connections\",\"hint\":\"close some, or use them again\"}";
 
 fn refuse(app: &App, stream: &TcpStream, is_tls: bool) {

@@ -93,7 +93,7 @@ impl Shared {
         match self.engine.resolve_of(&reference, scope.as_deref()).await {
             Ok(id) => Ok(self.engine.session(id).await?),
             Err(rethread_engine::Error::Ambiguous { .. }) => {
-                Err(Problem::new("ambiguous_id", "the id may mean several sessions")
+                Err(Problem::new("ambiguous_id", "the id could mean several sessions")
                     .hint("give more of it"))
             }
             Err(rethread_engine::Error::NotFound(_)) => {

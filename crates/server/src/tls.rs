@@ -17,5 +17,5 @@ pub fn tls(chain: &[u8], key: &[u8]) -> Result<Arc<TlsConfig>, String> {
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("the key cannot be read: {error}"))?;
     let config = TlsConfig::builder().with_no_client_auth().with_single_cert(chain, key);
-    config.map(Arc::new).map_err(|error| format!("certificate and key do not fit: {error}"))
+    config.map(Arc::new).map_err(|error| format!("certificate and key do not match: {error}"))
 }

@@ -278,7 +278,7 @@ pub struct Health {
     pub damage: Vec<String>,
     /// Records that do not match their checksums, or cannot be read.
     pub records: Vec<Record>,
-    /// What differs from the log and can be made anew.
+    /// What differs from the log and can be rebuilt.
     pub drift: Vec<String>,
     /// Log files of SQLite that were damaged when a crash had left them: commits in them are lost.
     pub damaged_logs: Vec<String>,

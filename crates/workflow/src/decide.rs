@@ -83,15 +83,15 @@ pub enum Command {
 /// Why not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("workflow {0} is already {1}")]
+    #[error("workflow {0} is already {is}", is = .1.word())]
     Already(WorkflowId, Status),
-    #[error("workflow {0} is {1}: nothing can be done with it any more")]
+    #[error("workflow {0} is {is}: nothing can be done with it any more", is = .1.word())]
     Over(WorkflowId, Status),
-    #[error("workflow {0} is {1}, not {2}")]
+    #[error("workflow {0} is {is}, not {not}", is = .1.word(), not = .2.word())]
     Not(WorkflowId, Status, Status),
-    #[error("workflow {id} waits for a person: {about}")]
+    #[error("workflow {id} is blocked: {about}")]
     Waits { id: WorkflowId, about: String },
-    #[error("workflow {0} waits for nothing")]
+    #[error("workflow {0} is not waiting for an answer")]
     WaitsForNothing(WorkflowId),
     #[error("workflow {0} has no task {1:?}")]
     NoTask(WorkflowId, String),
@@ -103,7 +103,7 @@ pub enum Refusal {
     Running(WorkflowId),
     #[error("workflow {0} has a plan already")]
     HasPlan(WorkflowId),
-    #[error("workflow {0} has used up what it may take: {1}")]
+    #[error("workflow {0} has reached its limit: {1}")]
     Spent(WorkflowId, String),
 }
 
@@ -121,7 +121,7 @@ impl Question {
                 safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
             }
             Self::Command { command } => {
-                format!("may this command of the plan run: {}", spelled_out(command))
+                format!("allow this command of the plan to run? {}", spelled_out(command))
             }
         }
     }
@@ -297,7 +297,7 @@ impl Workflow {
         if self.status() != Status::InProgress {
             return Vec::new();
         }
-        let why = "whoever ran it was gone".to_owned();
+        let why = "the process running it ended".to_owned();
         let mut events: Vec<Event> = self
             .running()
             .map(|task| {

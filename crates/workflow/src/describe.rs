@@ -3,14 +3,15 @@
 use super::event::{Event, Outcome, Question};
 use super::record::{Feedback, TestState};
 use rethread_domain::quote::{cut_line, one_line};
+use rethread_domain::wording::counted;
 
 impl Event {
     /// What happened, in a line; `None` for what is of no interest by itself.
     pub fn describe(&self) -> Option<String> {
         Some(match self {
             Self::Created(charter) => format!("created: {}", one_line(&charter.title, 100)),
-            Self::Planned { tasks } => format!("plan: {} task{}", tasks.len(), plural(tasks.len())),
-            Self::Began { .. } => "begins".to_owned(),
+            Self::Planned { tasks } => format!("plan: {}", counted(tasks.len(), "task")),
+            Self::Began { .. } => "started".to_owned(),
             Self::Reviewed(feedback) => reviewed(feedback),
             Self::Decided(decision) => {
                 format!("decided ({}): {}", decision.kind.as_str(), one_line(&decision.what, 200))
@@ -63,7 +64,7 @@ impl Event {
             Self::TaskBegan { task, attempt, session, agent } => {
                 let again =
                     if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-                format!("task {task}: {agent} begins in session {}{again}", session.short())
+                format!("task {task}: {agent} starts in session {}{again}", session.short())
             }
             Self::TaskMoved { task, session, .. } => {
                 format!("task {task}: goes on in session {}", session.short())
@@ -84,7 +85,7 @@ impl Event {
                 }
             },
             Self::TaskSkipped { task } => format!("task {task}: skipped"),
-            Self::TaskRetried { task, .. } => format!("task {task}: is tried again"),
+            Self::TaskRetried { task, .. } => format!("retrying task {task}"),
             Self::TaskMarked { task, state } => {
                 format!("task {task}: {} by hand, in the plan", state.as_str().replace('_', " "))
             }
@@ -104,10 +105,6 @@ fn reviewed(feedback: &Feedback) -> String {
     let comments = one_line(&feedback.comments.join("; "), 200);
     let severity = feedback.severity.as_str();
     format!("task {}: {} {verdict} ({severity}) {comments}", feedback.task, feedback.reviewer)
-}
-
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 fn tests(tests: Option<&TestState>) -> String {

@@ -1,6 +1,7 @@
 //! What is to be done next, read from the state.
 
 use jiff::Timestamp;
+use rethread_domain::wording::counted;
 
 use super::event::{Limits, Question};
 use super::record::Used;
@@ -112,8 +113,7 @@ pub fn budget_hit(
 pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String)> {
     let limits = &workflow.charter.limits;
     if let Some(most) = limits.tasks.filter(|most| workflow.run.completed >= *most) {
-        let plural = if most == 1 { "" } else { "s" };
-        return Some((Trigger::TaskComplete, format!("{most} task{plural} done, as asked")));
+        return Some((Trigger::TaskComplete, format!("{} done, as asked", counted(most, "task"))));
     }
     budget_hit(workflow, limits, now)
 }

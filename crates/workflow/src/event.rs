@@ -37,7 +37,7 @@ pub enum OnFull {
 pub struct Limits {
     /// Tasks that run side by side.
     pub jobs: u32,
-    /// Pause after so many tasks of a run.
+    /// Pause after this many tasks of a run.
     pub tasks: Option<u32>,
     /// In total, over all runs: how long it is in progress, what it takes.
     pub seconds: Option<u64>,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use rethread_domain::wording::counted;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, EventRecord, Question};
@@ -177,7 +178,7 @@ impl Notice {
 
     /// How far it is.
     pub fn progress(&self) -> String {
-        format!("{} of {} tasks", self.tasks_completed, self.tasks_total)
+        format!("{} of {}", self.tasks_completed, counted(self.tasks_total, "task"))
     }
 
     /// What is told of it beside title and reason: a name, and the text.
@@ -185,7 +186,7 @@ impl Notice {
         let mut details = vec![
             ("Status", self.status.clone()),
             ("Done", self.progress()),
-            ("Session", self.session_number.to_string()),
+            ("Run", self.session_number.to_string()),
             ("Workflow", self.workflow_id.clone()),
         ];
         for (name, text) in [

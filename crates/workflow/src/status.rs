@@ -42,6 +42,14 @@ impl Status {
         }
     }
 
+    /// The same in a sentence for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::InProgress => "running",
+            other => other.as_str(),
+        }
+    }
+
     /// Whether nothing can happen any more.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

@@ -60,7 +60,7 @@ async fn a_session_outlives_the_process() {
     let opened = agent.open(Door::Load(&native)).await.unwrap();
     assert_eq!(opened.native, native);
     let said: Vec<_> = opened.replayed.said.iter().map(|one| (one.is_user, &*one.text)).collect();
-    assert_eq!(said, [(true, "remember PASSKEY-tulip"), (false, "ACK: I was told 1 messages")]);
+    assert_eq!(said, [(true, "remember PASSKEY-tulip"), (false, "ACK: I was told 1 message")]);
     assert!(opened.replayed.updates >= 2);
     assert_eq!(answer(&mut *agent, "what was the passkey").await, "The passkey is PASSKEY-tulip");
 

@@ -120,6 +120,7 @@ impl Asker for Person {
             if let Some(option) = chosen {
                 return Some(option.id.clone());
             }
+            output::note(format_args!("Type a number from 1 to {}.", question.options.len()));
         }
     }
 
@@ -128,11 +129,12 @@ impl Asker for Person {
 
 /// The question, with all that will be done; nothing in it can play tricks on the terminal.
 fn shown(question: &Question) -> String {
-    let (kind, headline) = (one_line(&question.intent.kind, 20), question.intent.headline());
+    let (verb, headline) = (verb(&question.intent.kind), question.intent.headline());
+    let wish = format!("Allow {} to {verb}", one_line(&question.agent, 40));
     let mut text = match headline.trim() {
-        "" => format!("May it {kind}: something that it does not name?"),
-        line if !line.contains('\n') => format!("May it {kind}: {}?", safe(line)),
-        lines => format!("May it {kind}:{}\n?", indented(lines)),
+        "" => format!("{wish}: something that it does not name?"),
+        line if !line.contains('\n') => format!("{wish}: {}?", safe(line)),
+        lines => format!("{wish}:{}\n?", indented(lines)),
     };
     for detail in question.intent.details() {
         let shown = match detail.text.trim_end() {
@@ -142,9 +144,19 @@ fn shown(question: &Question) -> String {
         text.push_str(&format!("\n  {}:{shown}", detail.label));
     }
     if let Some(why) = question.unlasting {
-        text.push_str(&format!("\n  It cannot be answered for good: {why}."));
+        text.push_str(&format!("\n  No lasting answer is possible: {why}."));
     }
     text
+}
+
+/// What a tool of this kind does.
+fn verb(kind: &str) -> String {
+    match kind {
+        "execute" => "run".to_owned(),
+        "read" | "edit" | "delete" | "move" | "search" | "fetch" => kind.to_owned(),
+        "" | "other" => "use a tool".to_owned(),
+        kind => format!("use a tool ({})", one_line(kind, 20)),
+    }
 }
 
 fn indented(lines: &str) -> String {

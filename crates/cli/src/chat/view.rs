@@ -102,7 +102,7 @@ impl View {
             Update::Tool(tool) => self.tool(tool),
             Update::Permission(asked) if asked.by != "user" => {
                 let title = cut_line(&asked.title, 60);
-                self.note(&format!("{title}: {} ({})", asked.answer, asked.by));
+                self.note(&format!("{title}: {}", answered(&asked.answer, &asked.by)));
             }
             _ => (),
         }
@@ -153,5 +153,20 @@ impl View {
         if std::mem::take(&mut self.is_open) {
             output::data("\n");
         }
+    }
+}
+
+/// How a question was answered without the person, and why so.
+fn answered(answer: &str, by: &str) -> String {
+    let what = match answer {
+        "allow_once" | "allow_always" => "allowed",
+        "reject_once" | "reject_always" => "refused",
+        other => other,
+    };
+    match by {
+        "nobody" => format!("{what}: nobody could be asked; `--permissions allow` allows it"),
+        "grant" => format!("{what}, as you answered before"),
+        "policy" => format!("{what} by the permission rules"),
+        by => format!("{what} ({by})"),
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use rethread_acp::{AcpLauncher, Entry, Kept};
+use rethread_domain::wording::counted;
 use rethread_engine::agents::{Abilities, Consent, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,13 +16,13 @@ use crate::output::{self, table};
 
 /// Show the agents: which are installed, and what they can do
 ///
-/// Each installed agent is started once to ask what it can do; the answer is kept until its program changes. Under
-/// PERMISSIONS stand the rules that can be kept with it; one with a question mark is not known to be.
+/// Each installed agent is started once to ask what it can do; the answer is kept until its program changes. PERMISSIONS
+/// lists the rules that can be enforced with it; a question mark means that this is not known.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only this one
     agent: Option<String>,
-    /// Ask anew
+    /// Ask again
     #[arg(long)]
     probe: bool,
     /// Only whether they are installed: none is started
@@ -54,11 +55,11 @@ impl Args {
             let count = app.engine.ungrant(&folder.to_string_lossy()).await?;
             if app.json {
                 output::json(&json!({"project": folder, "forgotten": count}));
+            } else if count == 0 {
+                output::note(format_args!("Nothing to forget in {}.", folder.display()));
             } else {
-                output::note(format_args!(
-                    "{count} decisions about {} are forgotten.",
-                    folder.display()
-                ));
+                let answers = counted(count, "permission answer");
+                output::note(format_args!("Forgot {answers} in {}.", folder.display()));
             }
             return Ok(ExitCode::SUCCESS);
         }

@@ -36,7 +36,7 @@ pub(crate) struct Restore {
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         if self.to.exists() && !self.force {
-            let message = format!("{} is there already", self.to.display());
+            let message = format!("{} already exists", self.to.display());
             return Err(BadInput::new(message, "give a new file, or --force to replace it").into());
         }
         let StoreUrl::Sqlite(store) = &app.url;
@@ -70,7 +70,7 @@ impl Restore {
         output::note(format_args!("Restored {} from {}.", url, self.from.display()));
         if let Some(kept) = kept {
             output::note(format_args!(
-                "What was there is kept in {kept}. To go back: rethread --store {} restore {}",
+                "The store as it was is kept in {kept}. To go back: rethread --store {} restore {}",
                 as_argument(&url.to_string()),
                 as_argument(&kept.to_string_lossy()),
                 kept = kept.display(),

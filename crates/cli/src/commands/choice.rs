@@ -63,7 +63,7 @@ pub(super) async fn list(app: &App, words: Option<&str>, only: &Only) -> anyhow:
     if app.json {
         output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
     } else if sessions.is_empty() && (words.is_some() || only.is_something()) {
-        output::note(format_args!("Nothing like that can be resumed; `rethread list` shows all."));
+        output::note(format_args!("No such session can be resumed; `rethread list` shows all."));
     } else if sessions.is_empty() {
         output::note(format_args!(
             "Nothing can be resumed. `rethread run AGENT` starts a session."
@@ -115,9 +115,9 @@ pub(super) async fn among(
 ) -> anyhow::Result<Option<Session>> {
     if app.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         let meant = if words.is_empty() {
-            "which one?".to_owned()
+            "several sessions could be meant".to_owned()
         } else {
-            format!("{words:?} may mean any of these")
+            format!("{words:?} could mean several sessions")
         };
         if app.json {
             let candidates = sessions.iter().map(SessionView::from).collect();

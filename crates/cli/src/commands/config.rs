@@ -24,12 +24,12 @@ enum Action {
     },
     /// Set one, for instance `context.tokens 20000`
     Set {
-        /// Which one
+        /// Its name, such as context.tokens
         key: String,
-        /// What it becomes
+        /// Its new value
         value: String,
     },
-    /// Tell where the file is
+    /// Show where the settings file is
     Path,
 }
 

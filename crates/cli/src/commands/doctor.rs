@@ -126,8 +126,11 @@ fn render(checked: &Checked, app: &App) -> String {
     };
     line("Sessions", format!("{}{deleted}", usage.sessions));
     line("Messages", usage.messages.to_string());
-    let sizes =
-        [("file", usage.file_bytes), ("log", usage.wal_bytes), ("unused", usage.free_bytes)];
+    let sizes = [
+        ("file", usage.file_bytes),
+        ("write-ahead log", usage.wal_bytes),
+        ("unused", usage.free_bytes),
+    ];
     let sizes = sizes.map(|(what, bytes)| format!("{what} {}", size(bytes)));
     line("Disk", sizes.join(", "));
     line("Long texts", size(usage.blob_bytes));

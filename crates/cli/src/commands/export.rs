@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
+use rethread_domain::wording::counted;
 use rethread_engine::exchange::{Format, Secrets};
 use rethread_store::ListFilter;
 
@@ -18,12 +19,13 @@ use crate::output;
 
 /// Write sessions out, without loss
 ///
-/// As JSON lines (a session, then its facts and messages) or as JSON. `rethread import` takes either back in.
-/// What looks like a key, a token or a password is masked, and told.
+/// As JSON lines (a session, then its facts and messages) or as JSON. `rethread import` reads both.
+/// What looks like a key, a token or a password is masked, and a note says so.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").args(["session", "all"]).required(true))]
 pub(crate) struct Args {
     /// The session
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ID")]
     session: Option<SessionRef>,
     /// Every session that is not deleted
     #[arg(long)]
@@ -66,7 +68,8 @@ impl Args {
             drop(std::fs::remove_file(path));
             return Err(error);
         }
-        output::note(format_args!("Wrote {} sessions to {}.", ids.len(), path.display()));
+        let sessions = counted(ids.len(), "session");
+        output::note(format_args!("Wrote {sessions} to {}.", path.display()));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -103,7 +106,7 @@ impl Args {
             let masked: Vec<String> =
                 masked.iter().map(|(what, count)| format!("{count} × {what}")).collect();
             output::note(format_args!(
-                "note: masked: {}; --no-redact writes them out as they are",
+                "note: masked: {}; --no-redact writes them unmasked",
                 masked.join(", ")
             ));
         }
@@ -120,7 +123,7 @@ fn private(path: &PathBuf) -> anyhow::Result<std::fs::File> {
             Ok(file)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(BadInput::new(format!("{} is there already", path.display()), "give a new file")
+            Err(BadInput::new(format!("{} already exists", path.display()), "give a new file")
                 .into())
         }
         Err(error) => Err(error).with_context(|| path.display().to_string()),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use rethread_domain::Seq;
 use rethread_domain::id::SessionRef;
+use rethread_domain::wording::counted;
 use rethread_engine::views::SessionView;
 
 use super::named;
@@ -32,9 +33,9 @@ impl Args {
         } else {
             output::data(&format!("{}\n", fork.id));
             output::note(format_args!(
-                "{} shares {} messages with {}.",
+                "{} shares {} with {}.",
                 named(&fork),
-                fork.last_seq,
+                counted(fork.last_seq, "message"),
                 id.short()
             ));
         }

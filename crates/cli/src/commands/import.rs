@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use rethread_domain::wording::counted;
 use rethread_engine::views::SessionView;
 
 use super::named;
@@ -12,10 +13,10 @@ use crate::cli::App;
 use crate::error::BadInput;
 use crate::output;
 
-/// Take in sessions that were exported
+/// Import sessions that were exported
 ///
-/// Reads what `rethread export` writes, JSON lines or JSON. Each session comes in whole, under its own id, or not at
-/// all. Sessions that are there already stay as they are, and the others come in all the same.
+/// Reads what `rethread export` writes, JSON lines or JSON. Each session is imported whole, under its own id, or not at
+/// all. Sessions that already exist stay as they are; the others are imported all the same.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file; - is standard input
@@ -30,21 +31,25 @@ impl Args {
         } else {
             let file =
                 std::fs::File::open(&self.file).with_context(|| self.file.display().to_string())?;
+            if file.metadata()?.is_dir() {
+                let what = format!("{} is a folder", self.file.display());
+                return Err(BadInput::new(what, "give a file that `rethread export` wrote").into());
+            }
             Box::new(BufReader::new(file))
         };
         let imported = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
         if imported.taken.is_empty() {
             return Err(BadInput::new(
-                "there was nothing to take in",
-                "give what `rethread export` wrote",
+                "there is nothing to import",
+                "give a file that `rethread export` wrote",
             )
             .into());
         }
         for (session, in_file) in &imported.known {
             output::note(format_args!(
-                "{} was there already, with {} messages ({in_file} in the file): left as it is.",
+                "{} already exists, with {} ({in_file} in the file): left as it is.",
                 named(session),
-                session.last_seq
+                counted(session.last_seq, "message")
             ));
         }
         if app.json {
@@ -52,9 +57,9 @@ impl Args {
         } else {
             for session in &imported.taken {
                 output::note(format_args!(
-                    "Took in {} with {} messages.",
+                    "Imported {} with {}.",
                     named(session),
-                    session.last_seq
+                    counted(session.last_seq, "message")
                 ));
             }
         }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Only deleted ones, which can still be brought back
     #[arg(long)]
     deleted: bool,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, short = 'n', allow_negative_numbers = true)]
     limit: Option<i64>,
 }

@@ -13,7 +13,7 @@ use crate::output;
 /// How often the file is looked at while it is followed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Show what was noted while nobody watched: background workflows, hooks, failures
+/// Show the log of what ran unattended: background workflows, hooks, failures
 ///
 /// Every process that has no log of its own writes to one file in the data folder, which is bounded. The environment
 /// variable `RETHREAD_LOG` says how much is noted: error, warn, info (the default), debug, trace or off, also for single
@@ -25,10 +25,10 @@ pub(crate) struct Args {
     /// Go on with what is added
     #[arg(long, short)]
     follow: bool,
-    /// Only lines that are at least so severe: error, warn, info, debug or trace
+    /// Only lines of this level and above: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "trace")]
     level: Level,
-    /// Only the last so many lines
+    /// Only this many lines, the latest
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200)]
     lines: usize,
 }
@@ -48,7 +48,7 @@ impl Args {
         reader.older(&mut keep)?;
         reader.newer(&mut keep)?;
         if last.is_empty() && !self.follow && !json {
-            output::note(format_args!("Nothing was noted."));
+            output::note(format_args!("The log is empty."));
         }
         for line in &last {
             show(line, json);

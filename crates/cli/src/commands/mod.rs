@@ -59,13 +59,13 @@ pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let folder = given.unwrap_or(Path::new("."));
     let unusable = |why: &str| match given {
         Some(folder) => BadInput::new(
-            format!("the project folder {} {why}", folder.display()),
-            "give a folder with --project DIR",
+            format!("the folder {} {why}", folder.display()),
+            "give the path of a folder that exists",
         ),
         // Not every command takes a folder.
         None => BadInput::new(
             format!("the current folder {why}"),
-            "change to a folder that is there, with a name in UTF-8",
+            "change to a folder that exists, with a name in UTF-8",
         ),
     };
     Ok(real_folder(folder).map_err(|why| unusable(&why))?)

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
+use rethread_domain::wording::counted;
 use serde_json::json;
 
 use crate::cli::App;
@@ -39,9 +40,10 @@ impl Args {
                 "conversations": pruned.conversations,
             }));
         } else {
-            let (messages, conversations) = (pruned.messages, pruned.conversations);
             output::note(format_args!(
-                "Folded {messages} messages of {conversations} conversations into summaries."
+                "Folded {} of {} into summaries.",
+                counted(pruned.messages, "message"),
+                counted(pruned.conversations, "conversation")
             ));
         }
         Ok(ExitCode::SUCCESS)

@@ -159,8 +159,9 @@ impl Args {
             ("kind", self.kind.as_deref(), &session.kind),
         ] {
             if given.is_some_and(|given| given != is) {
-                let message = format!("session {id} has the {what} {is:?}, which does not change");
-                return Err(BadInput::new(message, format!("leave --{what} away")).into());
+                let message =
+                    format!("session {id} already has the {what} {is:?}, which cannot be changed");
+                return Err(BadInput::new(message, format!("omit --{what}")).into());
             }
         }
         if let Some(agent) = &self.agent {

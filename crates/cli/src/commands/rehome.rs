@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rethread_domain::wording::counted;
 use serde_json::json;
 
 use super::project;
@@ -10,7 +11,7 @@ use crate::cli::App;
 use crate::error::Refused;
 use crate::output;
 
-/// Tell sessions that their project lies elsewhere now
+/// Point sessions to the new place of a project
 ///
 /// For projects that were moved or renamed: the sessions about OLD, and about folders in it, are about NEW from now on.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,9 @@ impl Args {
         if app.json {
             output::json(&json!({ "from": from, "to": to, "sessions": moved }));
         } else {
-            output::note(format_args!("{moved} sessions are about {} now.", to.display()));
+            let verb = if moved == 1 { "is" } else { "are" };
+            let sessions = counted(moved, "session");
+            output::note(format_args!("{sessions} {verb} now about {}.", to.display()));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use rethread_domain::id::SessionRef;
 use rethread_store::{ListFilter, Order, Span};
 use serde::Serialize;
@@ -49,7 +50,9 @@ impl Args {
             let here = app.engine.workspace().map_or(Path::new("."), |one| one.root());
             let mut found = Vec::new();
             // Links below are not followed; the one that was asked for is.
-            let asked = std::fs::canonicalize(self.path.as_deref().unwrap_or(here))?;
+            let asked = self.path.as_deref().unwrap_or(here);
+            let asked =
+                std::fs::canonicalize(asked).with_context(|| asked.display().to_string())?;
             below(app, &asked, &mut found)?;
             found
         };

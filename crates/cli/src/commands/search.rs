@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Only until then
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, short = 'n', default_value_t = 20, allow_negative_numbers = true)]
     limit: i64,
     /// Go on where another search ended. With --json this also says whether and where there is more: give it without a

@@ -7,6 +7,7 @@ use rethread_domain::context::Metadata;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::INTERRUPTED;
+use rethread_domain::wording::counted;
 use rethread_domain::{Conversation, Message, Session};
 use rethread_engine::views::{ConversationView, MessageView, SessionView};
 use rethread_store::{Order, Span};
@@ -179,7 +180,7 @@ fn header(
         }
     }
     if omitted > 0 {
-        out.push_str(&format!("\n… {omitted} earlier messages; --all shows them\n"));
+        out.push_str(&format!("\n… {}; --all shows them\n", counted(omitted, "earlier message")));
     }
     out
 }

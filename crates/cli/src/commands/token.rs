@@ -47,7 +47,7 @@ struct Create {
     /// Whose it is [default: you]
     #[arg(long)]
     user: Option<String>,
-    /// For so many days [default: until it is revoked]
+    /// Expire after this many days [default: never]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     days: Option<i64>,
 }
@@ -115,7 +115,7 @@ fn lasting(days: i64) -> anyhow::Result<SignedDuration> {
     if (1..=MOST_DAYS).contains(&days) {
         return Ok(SignedDuration::from_hours(24 * days));
     }
-    let hint = format!("give 1 to {MOST_DAYS}; without --days it is good until it is revoked");
+    let hint = format!("give 1 to {MOST_DAYS}; without --days it never expires");
     Err(BadInput::new(format!("--days cannot be {days}"), hint).into())
 }
 

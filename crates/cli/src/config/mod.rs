@@ -4,6 +4,7 @@
 mod lineage;
 mod secrets;
 mod serve;
+mod set;
 mod workflow;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub(crate) use lineage::{depth, lineage_of, parent};
+pub(crate) use set::set;
 
 use crate::error::BadInput;
 
@@ -424,36 +426,6 @@ fn login_name() -> String {
     };
     let uid = || format!("uid{}", rustix::process::getuid().as_raw());
     variable("LOGNAME").or_else(|| variable("USER")).or_else(by_system).unwrap_or_else(uid)
-}
-
-/// Sets one setting in the user's file, which keeps its comments and its order.
-pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
-    let before = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error.into()),
-    };
-    let mut document: toml_edit::DocumentMut =
-        before.parse().map_err(|error| unusable(path, &anyhow::Error::from(error)))?;
-    let parsed = value.parse::<toml_edit::Value>().unwrap_or_else(|_| value.into());
-    let unknown =
-        || BadInput::new(format!("not a setting: {key:?}"), "for instance context.tokens");
-    anyhow::ensure!(key.split('.').all(|part| !part.is_empty()), unknown());
-    let (sections, name) = key.rsplit_once('.').unwrap_or(("", key));
-    let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
-    for section in sections.split('.').filter(|section| !section.is_empty()) {
-        let place = table.entry(section).or_insert_with(toml_edit::table);
-        table = place.as_table_like_mut().ok_or_else(unknown)?;
-    }
-    table.insert(name, toml_edit::value(parsed));
-    let text = document.to_string();
-    Config::from_text(&text).map_err(|why| {
-        BadInput::new(
-            format!("{key} cannot be {value:?}: {}", format!("{why:#}").trim_end()),
-            "`rethread config show --defaults` lists every setting",
-        )
-    })?;
-    replace(path, &text)
 }
 
 /// Replaces a file as a whole: a crash leaves the old one or the new one.

@@ -27,11 +27,14 @@ use queue::Queue;
 const USUAL: &str = "warn,rethread=info";
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// Whether the log is on standard error.
+static IS_SHOWN: OnceLock<bool> = OnceLock::new();
 
 /// From here on events are written to `output`, as far as `RETHREAD_LOG` lets them through.
 pub(crate) fn start(output: Output, redactor: Redactor) -> Result<(), BadInput> {
     let wanted = config::log_filter();
     let filter = filter(wanted.as_deref().unwrap_or(USUAL))?;
+    IS_SHOWN.get_or_init(|| output != Output::File);
     let queue = QUEUE.get_or_init(|| Queue::new(output.writer(), redactor));
     let lines = layer::Lines::new(queue);
     // Only tests that run in one process could have another one already.
@@ -47,13 +50,18 @@ fn filter(wanted: &str) -> Result<Targets, BadInput> {
     let is_known = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     let parsed = wanted.parse::<Targets>().map_err(|error| error.to_string());
     let misspelt = wanted.split(',').find(|part| !is_known(part));
-    let parsed = misspelt.map_or(parsed, |part| Err(format!("{part:?} is no level")));
+    let parsed = misspelt.map_or(parsed, |part| Err(format!("{part:?} is not a level")));
     parsed.map_err(|error| {
         BadInput::new(
             format!("RETHREAD_LOG is not a filter: {error}"),
             "give error, warn, info, debug, trace or off, or levels of modules: warn,rethread_engine=debug",
         )
     })
+}
+
+/// Whether what is noted is seen on standard error, where errors are told as well.
+pub(crate) fn is_shown() -> bool {
+    IS_SHOWN.get().copied().unwrap_or(false)
 }
 
 /// Waits, for a bounded time, until everything is written that was noted.

@@ -76,7 +76,7 @@ fn whoever_said_nothing_is_told_once() {
     env.agent_with("ref", &[], "# hold");
     let notes = |env: &TestEnv| {
         let shown = env.run(["run", "ref", "say: hello"]).succeeded();
-        shown.stderr.matches("it is not known whether ref asks").count()
+        shown.stderr.matches("Rethread does not know whether ref asks").count()
     };
     assert_eq!(notes(&env), 1);
     assert_eq!(notes(&env), 0);

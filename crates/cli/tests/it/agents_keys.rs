@@ -149,7 +149,7 @@ fn what_others_say_stands_above_what_is_typed() {
 fn a_question_stands_after_what_it_is_about() {
     let env = world(&[]);
     let mut terminal = Terminal::start(&env, &["run", "ref", "ask: rm things"]);
-    let before = terminal.wait_for("May it execute: rm things?");
+    let before = terminal.wait_for("Allow ref to run: rm things?");
     assert!(before.contains("[execute: rm things]"), "{before}");
     terminal.wait_for("Number (Ctrl-C cancels the turn): ");
     terminal.press("1\r");
@@ -217,7 +217,7 @@ fn a_slip_is_not_sent_and_a_space_sends_it() {
     terminal.type_line("/stpo");
     terminal.wait_for("[/stpo was not sent. Did you mean /stop?");
     terminal.type_line(" /stpo");
-    terminal.wait_for("told 1 messages");
+    terminal.wait_for("told 1 message");
     terminal.type_line("/compact");
     terminal.wait_for("told 2 messages");
     terminal.type_line("/help");

@@ -69,9 +69,9 @@ fn what_was_asked_and_answered_is_recorded() {
     let tool = messages.iter().find(|message| message["role"] == "tool").expect("a tool call");
     let asked = find(tool, "permissions").expect("what was asked");
     assert_eq!(asked[0]["answer"], "reject_once", "{tool:#}");
-    assert_eq!(asked[0]["by"], "policy", "{tool:#}");
+    assert_eq!(asked[0]["by"], "nobody", "{tool:#}");
     let shown = env.run(["resume", &id, ASK]).succeeded();
-    assert!(shown.stderr.contains("[rm things: reject_once (policy)]"), "{shown}");
+    assert!(shown.stderr.contains("[rm things: refused: nobody could be asked"), "{shown}");
 }
 
 /// A field, however deep it is.
@@ -89,22 +89,23 @@ fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 fn what_is_decided_for_good_is_not_asked_again_in_this_project() {
     let env = world();
     for (title, number, expected, kind) in [
-        ("ask: rm things", "2", "allowed", "allow_once"),
-        ("ask: rm everything", "4", "rejected", "reject_once"),
+        ("ask: rm things", "2", "allowed", "allowed"),
+        ("ask: rm everything", "4", "rejected", "refused"),
     ] {
         let mut terminal = Terminal::start(&env, &["run", "ref", title]);
-        terminal.wait_for("May it execute: rm ");
+        terminal.wait_for("Allow ref to run: rm ");
         terminal.wait_for("2. Always allow");
         // What is no number is asked for again.
         terminal.wait_for("Number");
         terminal.press("perhaps\r");
+        terminal.wait_for("Type a number from 1 to 4.");
         terminal.wait_for("Number");
         terminal.press(&format!("{number}\r"));
         terminal.wait_for(expected);
         assert_eq!(terminal.end().1, 0);
         let mut terminal = Terminal::start(&env, &["run", "ref", title]);
-        let before = terminal.wait_for(&format!("{kind} (grant)"));
-        assert!(!before.contains("May it"), "{before}");
+        let before = terminal.wait_for(&format!("{kind}, as you answered before"));
+        assert!(!before.contains("Allow ref"), "{before}");
         terminal.wait_for(expected);
         assert_eq!(terminal.end().1, 0);
         assert_eq!(answer(&env, title, &[]), expected, "without a terminal");
@@ -118,7 +119,7 @@ fn what_is_decided_for_good_is_not_asked_again_in_this_project() {
     assert_eq!(env.ask(&["run", "other", ASK]).0, "rejected");
     assert_eq!(answer(&env, ASK, &["--project", folder]), "rejected");
     let mut terminal = Terminal::start(&env, &["run", "ref", ASK, "--project", folder]);
-    terminal.wait_for("May it execute: rm things?");
+    terminal.wait_for("Allow ref to run: rm things?");
     terminal.wait_for("Number");
     terminal.press("1\r");
     terminal.wait_for("allowed");
@@ -134,8 +135,8 @@ fn what_cannot_be_pinned_down_is_asked_about_each_time() {
     let env = world();
     for _ in 0..2 {
         let mut terminal = Terminal::start(&env, &["run", "ref", "ask:"]);
-        terminal.wait_for("May it execute: something that it does not name?");
-        terminal.wait_for("It cannot be answered for good: the agent does not say which command");
+        terminal.wait_for("Allow ref to run: something that it does not name?");
+        terminal.wait_for("No lasting answer is possible: the agent does not say which command");
         terminal.wait_for("2. Reject");
         terminal.wait_for("Number");
         terminal.press("1\r");
@@ -156,7 +157,7 @@ fn titled(title: &str, command: &str) -> String {
 fn always_is_about_what_will_be_run_and_not_about_how_it_is_called() {
     let env = world();
     let mut terminal = Terminal::start(&env, &["run", "ref", &titled("stub", "rm a")]);
-    terminal.wait_for("May it execute: rm a?");
+    terminal.wait_for("Allow ref to run: rm a?");
     terminal.wait_for("the agent calls it: stub");
     terminal.wait_for("2. Always allow exactly this in this project");
     terminal.wait_for("Number");
@@ -183,7 +184,7 @@ fn a_question_shows_the_change_and_nothing_hides_in_it() {
         "content": [{"type": "diff", "path": env.path("project/a.rs"), "oldText": "one\n", "newText": "two\u{202e}\n"}],
     });
     let mut terminal = Terminal::start(&env, &["run", "ref", &format!("ask as: {call}")]);
-    terminal.wait_for("May it edit: a.rs?");
+    terminal.wait_for("Allow ref to edit: a.rs?");
     let shown = terminal.wait_for("the agent calls it: Tidy up");
     assert!(shown.contains("-one") && shown.contains("+two") && shown.contains("202e;"), "{shown}");
     terminal.wait_for("Number");
@@ -198,7 +199,7 @@ fn a_whole_line_is_run_by_the_shell_after_it_was_shown() {
     let file = env.path("project/made");
     let line = format!("echo one two > {} && echo done | tr d D", file.display());
     let mut terminal = Terminal::start(&env, &["run", "ref", &format!("shell: {line}")]);
-    terminal.wait_for(&format!("May it execute: {line}?"));
+    terminal.wait_for(&format!("Allow ref to run: {line}?"));
     terminal.wait_for("Number");
     assert!(!file.exists());
     terminal.press("1\r");
@@ -215,12 +216,12 @@ fn a_whole_line_is_run_by_the_shell_after_it_was_shown() {
 fn two_questions_are_asked_one_after_the_other() {
     let env = world();
     let mut terminal = Terminal::start(&env, &["run", "ref", "ask both: fetch, drop"]);
-    terminal.wait_for("May it execute: ");
+    terminal.wait_for("Allow ref to run: ");
     let first = terminal.wait_for("Number");
-    assert!(!first.contains("May it"), "{first}");
+    assert!(!first.contains("Allow ref"), "{first}");
     let (yes, no) = if first.starts_with("fetch") { ("1\r", "3\r") } else { ("3\r", "1\r") };
     terminal.press(yes);
-    let between = terminal.wait_for("May it execute: ");
+    let between = terminal.wait_for("Allow ref to run: ");
     assert!(!between.contains("Number"), "{between}");
     terminal.wait_for("Number");
     terminal.press(no);
@@ -273,7 +274,7 @@ fn what_we_do_for_an_agent_follows_the_same_rules() {
     // What was not allowed is recorded, and shown.
     env.agent("ref", &[]);
     let shown = env.run(["run", "ref", "run: touch x"]).succeeded();
-    assert!(shown.stderr.contains("[touch x: reject_once (policy)]"), "{shown}");
+    assert!(shown.stderr.contains("[touch x: refused"), "{shown}");
 }
 
 #[test]
@@ -283,28 +284,28 @@ fn at_a_terminal_what_we_do_is_asked_once_for_each_command_and_turn() {
     let touch = |name: &str| format!("run: touch {}", touched(name).display());
     let mut terminal = Terminal::start(&env, &["run", "ref"]);
     terminal.type_line(&format!("twice {}", touch("a")));
-    terminal.wait_for("May it execute: touch ");
+    terminal.wait_for("Allow ref to run: touch ");
     terminal.wait_for("Number");
     terminal.press("1\r");
     terminal.wait_for("done twice");
     assert!(touched("a").exists());
     // The next turn asks again; no is no.
     terminal.type_line(&touch("b"));
-    terminal.wait_for("May it execute: touch ");
+    terminal.wait_for("Allow ref to run: touch ");
     terminal.wait_for("Number");
     terminal.press("3\r");
     terminal.wait_for("the user does not allow it");
     assert!(!touched("b").exists());
     // What the agent has asked for itself is not asked again.
     terminal.type_line(&format!("asked {}", touch("c")));
-    terminal.wait_for("May it execute: touch ");
+    terminal.wait_for("Allow ref to run: touch ");
     terminal.wait_for("Number");
     terminal.press("1\r");
     let between = terminal.wait_for("done once");
-    assert!(!between.contains("May it") && touched("c").exists(), "{between}");
+    assert!(!between.contains("Allow ref") && touched("c").exists(), "{between}");
     // Always is for this command, this agent and this project.
     terminal.type_line(&touch("d"));
-    terminal.wait_for("May it execute: touch ");
+    terminal.wait_for("Allow ref to run: touch ");
     terminal.wait_for("Number");
     terminal.press("2\r");
     terminal.wait_for("> ");

@@ -122,7 +122,7 @@ fn what_others_send_does_not_take_the_keyboard_away() {
     let id = env.only();
     // Who types a line cannot be asked.
     assert_eq!(env.json(["send", &id, "ask: rm things"])["answer"], "rejected");
-    terminal.wait_for("reject_once (policy)");
+    terminal.wait_for("refused");
     // Who types a line can cancel all the same.
     let mut command = env.command(["send", &id, "hang", "--json"]);
     command.stdout(std::process::Stdio::piped());
@@ -223,7 +223,7 @@ fn what_an_agent_says_plays_no_tricks_on_the_terminal() {
     }
     // Neither do questions; and a tool that fails is called by its name.
     let mut terminal = Terminal::start(&env, &["run", "ref", &format!("ask: {trick}")]);
-    terminal.wait_for("May it execute: ");
+    terminal.wait_for("Allow ref to run: ");
     let question = terminal.wait_for("Number");
     assert!(!question.contains('\u{1b}') && !question.contains('\u{7}'), "{question:?}");
     terminal.press("3\r");

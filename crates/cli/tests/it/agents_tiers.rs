@@ -94,7 +94,7 @@ fn the_program_itself_may_be_killed_in_between() {
         let env = TestEnv::new();
         env.agent("ref", flags);
         let mut chat = Chat::start(&env, &["run", "ref"]);
-        assert_eq!(chat.say(TELL), "ACK: I was told 1 messages");
+        assert_eq!(chat.say(TELL), "ACK: I was told 1 message");
         let id = env.only();
         chat.kill();
         env.assert_nothing_runs();

@@ -44,7 +44,7 @@ fn after_an_interrupted_answer_only_what_was_cut_off_is_told() {
 fn what_nobody_knows_is_kept_as_it_came() {
     let env = world(&["--resume"]);
     let (answer, ..) = env.ask(&["run", "ref", "unknown update"]);
-    assert_eq!(answer, "This came with unknown fields. ACK: I was told 1 messages");
+    assert_eq!(answer, "This came with unknown fields. ACK: I was told 1 message");
     let id = env.only();
     let kept = env.messages(&id).pop().unwrap().to_string();
     assert!(kept.contains("weather_update") && kept.contains("\"clouds\":3"), "{kept}");
@@ -108,7 +108,7 @@ fn who_comes_back_is_told_what_another_agent_did_meanwhile() {
     let back = env.ask(&["resume", &id, "what was the passkey", "--with", "ref"]);
     assert_eq!((back.0.as_str(), back.1.as_str()), ("The passkey is PASSKEY-b", "resumed"));
     let missed =
-        [record("user", "Remember PASSKEY-b"), record("assistant", "ACK: I was told 1 messages")];
+        [record("user", "Remember PASSKEY-b"), record("assistant", "ACK: I was told 1 message")];
     assert_eq!(last_history(&env, "ref"), missed);
     env.assert_held("ref", &id, "main");
     // And the other one in turn, who was gone for one exchange.

@@ -28,7 +28,7 @@ fn a_backup_is_made_and_put_back() {
     let second = kept(&env, backup);
     assert_ne!(second, first);
     let told = env.run(["restore", first.to_str().unwrap()]).stderr;
-    assert!(told.contains("What was there is kept in "), "{told}");
+    assert!(told.contains("The store as it was is kept in "), "{told}");
     assert!(told.contains("To go back: rethread --store sqlite:"), "{told}");
     assert_eq!(env.messages(&id).len(), 6);
     env.data(["restore", second.to_str().unwrap()]);
@@ -98,7 +98,7 @@ fn a_file_is_not_replaced_unasked() {
     exit: 2
     --- stdout
     --- stderr
-    error: [ROOT]/copy.db is there already
+    error: [ROOT]/copy.db already exists
     hint: give a new file, or --force to replace it
     ");
     assert_eq!(std::fs::read_to_string(backup).unwrap(), "precious");

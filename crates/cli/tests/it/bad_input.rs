@@ -13,7 +13,7 @@ fn an_unknown_id_is_not_found() {
     --- stdout
     --- stderr
     error: no session ffffffff
-    hint: `rethread list` shows what there is
+    hint: `rethread list` lists the sessions
     ");
     let unknown = "ffffffff-ffff-7fff-8fff-ffffffffffff";
     for args in [
@@ -51,7 +51,7 @@ fn an_ambiguous_prefix_names_the_candidates() {
     exit: 1
     --- stdout
     --- stderr
-    error: 01a1 may mean any of [ID1], [ID2]
+    error: 01a1 could mean several sessions: [SHORT1] (The basket is lost when somebody logs…), [SHORT2] (The basket is lost when somebody logs…)
     hint: give more of the id
     ");
     for command in ["show", "context", "pause", "delete", "export"] {
@@ -78,14 +78,12 @@ fn limits_begin_at_one() {
     --- stdout
     --- stderr
     error: the limit of tokens must be at least 1
-    hint: limits begin at 1
     ");
     assert_output!(env.run(["list", "--limit", "-5"]), @"
     exit: 2
     --- stdout
     --- stderr
     error: the limit of sessions must be at least 1
-    hint: limits begin at 1
     ");
     for given in ["0", "-5"] {
         for args in [
@@ -226,16 +224,16 @@ fn a_project_that_is_no_folder_is_refused() {
     exit: 2
     --- stdout
     --- stderr
-    error: the project folder nowhere cannot be used: No such file or directory (os error 2)
-    hint: give a folder with --project DIR
+    error: the folder nowhere cannot be used: No such file or directory (os error 2)
+    hint: give the path of a folder that exists
     ");
     std::fs::write(env.path("project/file"), "").unwrap();
     assert_output!(env.feed(["record", "--project", "file"], jsonl(&[user("x")])), @"
     exit: 2
     --- stdout
     --- stderr
-    error: the project folder file is not a folder
-    hint: give a folder with --project DIR
+    error: the folder file is not a folder
+    hint: give the path of a folder that exists
     ");
     assert_eq!(env.json(["list", "--all"]), json!([]));
 }

@@ -87,7 +87,7 @@ fn a_newer_store_is_refused_untouched() {
     --- stdout
     --- stderr
     error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 9
-    hint: use the newer rethread that made it; the store was not touched
+    hint: upgrade rethread; the store was not touched
     ");
     assert_refused(&env, "store_newer");
 }
@@ -183,7 +183,7 @@ fn a_store_locked_by_a_long_writer_can_be_read_and_says_so_to_who_writes() {
     --- stdout
     --- stderr
     error: the store is locked by another process
-    hint: another process has been writing for long; try again when it has ended
+    hint: try again when the other process has finished
     ");
     writer.let_go();
     assert_eq!(live.say(&user("after")), 2);
@@ -294,7 +294,7 @@ fn a_store_in_a_folder_that_cannot_be_made_is_refused() {
     exit: 1
     --- stdout
     --- stderr
-    error: there is no store at sqlite:[ROOT]/file/below/sessions.db: the folder [ROOT]/file/below is not there
+    error: there is no store at sqlite:[ROOT]/file/below/sessions.db: the folder [ROOT]/file/below does not exist
     hint: check the path; `rethread record` makes a new store
     ");
     assert_output!(env.feed(["record", "--store", &store], "{}"), @"

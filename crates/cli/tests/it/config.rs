@@ -140,9 +140,8 @@ fn what_is_no_setting_is_refused_and_changes_nothing() {
     exit: 2
     --- stdout
     --- stderr
-    error: context.token cannot be "5": unknown field `token`, expected one of `tokens`, `messages`, `conversations`, `margin`, `margins`
-    in `context`
-    hint: `rethread config show --defaults` lists every setting
+    error: there is no setting context.token
+    hint: did you mean context.tokens? `rethread config show --defaults` lists every setting
     "#);
     assert_output!(env.run(["config", "set", "context.tokens", "0"]), @r#"
     exit: 2
@@ -155,31 +154,36 @@ fn what_is_no_setting_is_refused_and_changes_nothing() {
     exit: 2
     --- stdout
     --- stderr
-    error: context.tokens cannot be "many": invalid type: string "many", expected u32
-    in `context.tokens`
+    error: context.tokens cannot be "many": it must be a whole number
     hint: `rethread config show --defaults` lists every setting
     "#);
     assert_output!(env.run(["config", "set", "context.tokens.x", "5"]), @r#"
     exit: 2
     --- stdout
     --- stderr
-    error: not a setting: "context.tokens.x"
-    hint: for instance context.tokens
+    error: there is no setting context.tokens.x
+    hint: did you mean context.tokens? `rethread config show --defaults` lists every setting
     "#);
     assert_output!(env.run(["config", "set", "context", "5"]), @r#"
     exit: 2
     --- stdout
     --- stderr
-    error: context cannot be "5": invalid type: integer `5`, expected struct Context
-    in `context`
+    error: context is a section with settings of its own
     hint: `rethread config show --defaults` lists every setting
     "#);
+    for (key, hint) in
+        [("contxt.tokens", "did you mean context.tokens?"), ("foo.bar", "lists every")]
+    {
+        let refused = env.run(["config", "set", key, "7"]);
+        let said = refused.stderr.contains(&format!("there is no setting {key}\n"));
+        assert!(said && refused.stderr.contains(hint), "{refused}");
+    }
     assert_output!(env.run(["config", "set", "", "5"]), @r#"
     exit: 2
     --- stdout
     --- stderr
-    error: not a setting: ""
-    hint: for instance context.tokens
+    error: no setting given
+    hint: `rethread config show --defaults` lists every setting
     "#);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
 }

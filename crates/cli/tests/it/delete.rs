@@ -70,7 +70,7 @@ fn for_good_means_that_nothing_stays() {
     --- stdout
     --- stderr
     error: no session [ID1]
-    hint: `rethread list` shows what there is
+    hint: `rethread list` lists the sessions
     ");
     env.assert_sound();
     for file in ["store/sessions.db", "store/sessions.db-wal"] {

@@ -131,13 +131,13 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     exit: 0
     --- stdout
     --- stderr
-    Wrote 1 sessions to [ROOT]/out.jsonl.
+    Wrote 1 session to [ROOT]/out.jsonl.
     ");
     assert_output!(env.run(["export", &id, "-o", file]), @"
     exit: 2
     --- stdout
     --- stderr
-    error: [ROOT]/out.jsonl is there already
+    error: [ROOT]/out.jsonl already exists
     hint: give a new file
     ");
     let other = TestEnv::new();
@@ -146,21 +146,21 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     exit: 0
     --- stdout
     --- stderr
-    Took in [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
+    Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
     ");
     assert_output!(other.run(["import", file]), @"
     exit: 1
     --- stdout
     --- stderr
     error: session [ID1] is already in the store
-    hint: delete it for good first to take it in again
+    hint: to import it again, delete it for good first
     ");
     assert_output!(other.run(["import", "missing.jsonl"]), @"
     exit: 1
     --- stdout
     --- stderr
     error: missing.jsonl: No such file or directory (os error 2)
-    hint: check that it is there and that you may use it
+    hint: check that it exists and that you have access to it
     ");
 }
 
@@ -175,43 +175,43 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     exit: 2
     --- stdout
     --- stderr
-    error: there was nothing to take in
-    hint: give what `rethread export` wrote
+    error: there is nothing to import
+    hint: give a file that `rethread export` wrote
     ");
     assert_output!(other.feed(["import"], jsonl(&[user("a line of record")])), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: not an export of a session: it has no version
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_output!(other.feed(["import"], format!("{}\n{}\nnot json\n", lines[0], lines[1])), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 3: not valid JSON: expected ident at line 1 column 2
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_output!(other.feed(["import"], format!("{}\n{{\"type\":\"boat\"}}\n", lines[0])), @r#"
     exit: 2
     --- stdout
     --- stderr
     error: line 2: unknown type "boat"
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     "#);
     assert_output!(other.feed(["import"], lines[..6].join("\n")), @"
     exit: 2
     --- stdout
     --- stderr
-    error: line 6: the session is not whole: it ends after 3 messages
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    error: line 6: the session is incomplete: it ends after 3 messages
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_output!(other.feed(["import"], lines[0]), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: the session does not begin with its start
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_eq!(other.json(["list", "--all"]), json!([]));
     other.assert_sound();
@@ -228,21 +228,21 @@ fn what_is_newer_or_torn_or_no_text_is_refused() {
     --- stdout
     --- stderr
     error: line 1: version 2 is newer than this program
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_output!(other.feed(["import"], b"\xff\xfe\x00\n"), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: stream did not contain valid UTF-8
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_output!(other.feed(["import"], &good.as_bytes()[..good.len() - 20]), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 8: not valid JSON: EOF while parsing a value at line 1 column 207
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was taken in
+    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
     assert_eq!(other.json(["list", "--all"]), json!([]));
     other.assert_sound();
@@ -281,9 +281,9 @@ fn sessions_that_are_there_already_stay_and_the_others_come_in() {
     exit: 0
     --- stdout
     --- stderr
-    [SHORT2] (The basket is lost when somebody logs in.) was there already, with 6 messages (5 in the file): left as it is.
-    Took in [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
-    Took in [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
+    [SHORT2] (The basket is lost when somebody logs in.) already exists, with 6 messages (5 in the file): left as it is.
+    Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
+    Imported [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
     ");
     assert_eq!(other.messages(&ids[1]).len(), 6);
     assert_eq!(other.json(["list"]).as_array().unwrap().len(), 3);

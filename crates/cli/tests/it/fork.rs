@@ -53,14 +53,14 @@ fn a_message_that_is_not_there_is_refused() {
     --- stdout
     --- stderr
     error: session [ID1] has no message 6
-    hint: `rethread show ID --all` shows every message with its number
+    hint: `rethread show [SHORT1] --all` shows every message with its number
     ");
     assert_output!(env.run(["fork", &id, "--at", "0"]), @"
     exit: 1
     --- stdout
     --- stderr
     error: session [ID1] has no message 0
-    hint: `rethread show ID --all` shows every message with its number
+    hint: `rethread show [SHORT1] --all` shows every message with its number
     ");
     env.run(["fork", &id, "--at", "-5", "--json"]).assert_error(2, "usage");
     assert_eq!(env.json(["list"]).as_array().unwrap().len(), 1);

@@ -10,7 +10,7 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     exit: 1
     --- stdout
     --- stderr
-    {"error":{"code":"session_not_found","message":"no session ffffffff","hint":"`rethread list` shows what there is"}}
+    {"error":{"code":"session_not_found","message":"no session ffffffff","hint":"`rethread list` lists the sessions"}}
     "#);
     assert_output!(env.run(["show", "../x", "--json"]), @r#"
     exit: 2
@@ -22,7 +22,7 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     exit: 2
     --- stdout
     --- stderr
-    {"error":{"code":"usage","message":"unrecognized subcommand 'boat'","hint":"`rethread help` shows what can be said"}}
+    {"error":{"code":"usage","message":"unrecognized subcommand 'boat'","hint":"`rethread help` lists commands and options"}}
     "#);
     assert_output!(env.run(["unarchive", &id, "--json"]), @r#"
     exit: 1

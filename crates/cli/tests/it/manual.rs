@@ -43,17 +43,17 @@ fn the_help_tells_every_command() {
       fork         Start a new session that goes on from another one
       prune        Fold old messages into summaries
       export       Write sessions out, without loss
-      import       Take in sessions that were exported
+      import       Import sessions that were exported
       delete       Delete a session
       undelete     Bring a deleted session back
       purge        Remove the text of one message everywhere
       scan         Look for secrets in a folder, or in what was recorded
-      rehome       Tell sessions that their project lies elsewhere now
+      rehome       Point sessions to the new place of a project
       backup       Copy the store to a file, while it is in use
       restore      Put a backup in place of the store
       config       Show and change settings
       doctor       Check the store, and mend what can be mended
-      logs         Show what was noted while nobody watched: background workflows, hooks, failures
+      logs         Show the log of what ran unattended: background workflows, hooks, failures
       tour         See it at work: talk, crash, find, resume
       completions  Print completions for a shell
       man          Print the manual page, or write one for each command

@@ -38,7 +38,7 @@ fn a_passkey_is_recalled_by_another_process_and_not_without_the_history() {
 
             let mut first = Mcp::start(&env);
             let told = first.invoke(invoke(&format!("my passkey is {key}")));
-            assert_eq!(told["answer"], "ACK: I was told 1 messages");
+            assert_eq!(told["answer"], "ACK: I was told 1 message");
             assert_eq!(
                 (&told["isSessionContinuation"], &told["status"]),
                 (&json!(false), &json!("completed"))
@@ -98,21 +98,21 @@ fn mistakes_are_told_with_what_to_do() {
         (with(json!({"continueSessionId": unknown})), "There is no session 01999999"),
         (with(json!({"continueSessionId": "1700000000000"})), "There is no session"),
         (with(json!({"continueSessionId": archived})), "is archived. `rethread unarchive"),
-        (with(json!({"continueSessionId": completed})), "is completed. Fork_session"),
+        (with(json!({"continueSessionId": completed})), "is completed. fork_session"),
         (with(json!({"continueSessionId": id, "continue": true})), "are both given"),
         (
             with(json!({"continueSessionId": id, "agentName": "other"})),
             "was held with ref, not other",
         ),
-        (with(json!({"continueSessionId": id, "cwd": "/"})), "leave cwd away"),
-        (with(json!({"agentName": "nobody"})), "There is no agent \"nobody\". List_agents"),
+        (with(json!({"continueSessionId": id, "cwd": "/"})), "omit cwd"),
+        (with(json!({"agentName": "nobody"})), "There is no agent \"nobody\". list_agents"),
         (with(json!({"agentName": "claude"})), "is not installed. To install it: npm"),
         (with(json!({"prompt": " \n"})), "The prompt is empty"),
         (with(json!({"prompt": "x".repeat(10 << 20)})), "has 10485760 bytes; at most 1048576"),
         (with(json!({"allowedTools": ["Bsah"]})), "There is no tool \"Bsah\""),
         (with(json!({"allowedTools": ["edit"], "disallowedTools": ["edit"]})), "both allowed and"),
         (with(json!({"maxTurns": 0})), "maxTurns is 0"),
-        (with(json!({"maxTurns": -1})), "The arguments do not fit"),
+        (with(json!({"maxTurns": -1})), "Invalid arguments"),
         (with(json!({"disallowedTool": ["edit"]})), "unknown field `disallowedTool`"),
         (with(json!({"cwd": "/nowhere/at/all"})), "cannot be used"),
         (json!({"agentName": "ref"}), "missing field `prompt`"),

@@ -135,7 +135,7 @@ fn a_passkey_is_recalled_by_another_server() {
         json!({"agentName": "ref", "prompt": format!("my passkey is {key}")}),
     );
     let told = succeeded(&told);
-    assert_eq!(told["answer"], "ACK: I was told 1 messages");
+    assert_eq!(told["answer"], "ACK: I was told 1 message");
     let token = first.token.clone();
     drop(first);
     let second = Http::start(&env);

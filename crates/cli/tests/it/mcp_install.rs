@@ -44,7 +44,7 @@ fn every_client_gets_its_own_configuration_once() {
             assert_eq!(entry["command"], command, "{client}: {written}");
         }
         let again = install(&env, &[client]).succeeded();
-        assert!(again.stderr.contains("has it already"), "{again}");
+        assert!(again.stderr.contains("already has it"), "{again}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     }
 }
@@ -77,7 +77,8 @@ fn what_cannot_be_understood_is_left_alone() {
         let output = install(&env, &["cursor"]);
         assert_eq!(output.code, Some(2), "{output}");
         assert!(
-            output.stderr.contains("is left as it is") && output.stderr.contains("hint: mend it"),
+            output.stderr.contains("is left as it is")
+                && output.stderr.contains("hint: correct the file"),
             "{output}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), broken);

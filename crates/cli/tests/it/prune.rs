@@ -10,7 +10,7 @@ fn old_messages_are_folded_and_none_is_deleted() {
     exit: 0
     --- stdout
     --- stderr
-    Folded 3 messages of 1 conversations into summaries.
+    Folded 3 messages of 1 conversation into summaries.
     ");
     assert_output!(env.run(["prune", &id, "--keep", "2"]), @"
     exit: 0

@@ -57,7 +57,7 @@ fn a_message_that_is_not_there_is_refused() {
     --- stdout
     --- stderr
     error: session [ID1] has no message 6
-    hint: `rethread show ID --all` shows every message with its number
+    hint: `rethread show [SHORT1] --all` shows every message with its number
     ");
     assert_output!(env.run(["purge", &id, "m-1"]), @r#"
     exit: 1
@@ -71,6 +71,5 @@ fn a_message_that_is_not_there_is_refused() {
     --- stdout
     --- stderr
     error: not a usable message id: "../x" (allowed: 1 to 256 letters, digits and . _ : @ + = / # -, starting with a letter, digit or _, without ..)
-    hint: give one that has only what is allowed
     "#);
 }

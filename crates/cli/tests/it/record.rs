@@ -125,8 +125,8 @@ fn what_a_session_is_does_not_change_when_it_goes_on() {
     exit: 2
     --- stdout
     --- stderr
-    error: session [ID1] has the kind "debug", which does not change
-    hint: leave --kind away
+    error: session [ID1] already has the kind "debug", which cannot be changed
+    hint: omit --kind
     "#);
     assert_eq!(env.messages(&id).len(), 5);
 }
@@ -155,6 +155,6 @@ fn folders_can_be_set_not_to_record() {
     --- stdout
     --- stderr
     error: sessions in [ROOT]/project are not recorded
-    hint: the setting record.exclude says so; `rethread config path` tells where
+    hint: the setting record.exclude says so; `rethread config path` shows the file
     ");
 }

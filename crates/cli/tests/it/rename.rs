@@ -26,6 +26,5 @@ fn an_empty_title_is_refused() {
     --- stdout
     --- stderr
     error: not a usable title: " " (allowed: 1 to 500 bytes of text, with a visible character)
-    hint: give one that has only what is allowed
     "#);
 }

@@ -215,7 +215,7 @@ fn a_pause_while_pausing_is_the_same_pause() {
     assert_eq!(env.events_of("pause_asked").len(), 1);
     // A resume of what still runs is refused.
     let error = env.fails(&["workflow", "resume"], "refused");
-    assert!(error["message"].as_str().unwrap().contains("already in_progress"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("already running"), "{error}");
     env.touch("go");
     run.end(&env).succeeded();
     assert_eq!(env.state()["pause_reason"], "first");
@@ -232,7 +232,7 @@ fn a_workflow_that_runs_is_not_resumed() {
     let run = env.flow_aside(&["resume"]);
     env.until_has("begun");
     let error = env.fails(&["workflow", "resume"], "refused");
-    assert!(error["message"].as_str().unwrap().contains("already in_progress"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("already running"), "{error}");
     env.touch("go");
     run.end(&env).succeeded();
     assert_eq!(env.state()["session_count"], 2);
@@ -278,7 +278,7 @@ fn what_does_not_fit_is_refused_and_says_why() {
     told(&["retry", "T1"], "refused", "task T1 is completed: it cannot be retried");
     told(&["skip", "T1"], "refused", "task T1 is completed: it cannot be skipped");
     told(&["retry", "T7"], "refused", "has no task \"T7\"");
-    told(&["approve", &id], "refused", "waits for nothing");
+    told(&["approve", &id], "refused", "is not waiting for an answer");
     told(&["resume", "--from", "ffffffff"], "snapshot_not_found", "ffffffff");
     told(&["status", "ffffffff"], "workflow_not_found", "ffffffff");
     told(&["resume", "--with", "nobody"], "unknown_agent", "nobody");

@@ -105,7 +105,7 @@ fn from_start_to_end_through_tools_alone() {
     assert_eq!((&status["snapshots"], &status["questions"]), (&json!([]), &json!([])));
     // While it runs there is nothing to resume, and what is known so far can be asked for.
     let refused = mcp.refused("resume_workflow", json!({"workflow_id": id}));
-    assert!(refused.contains("in_progress"), "{refused}");
+    assert!(refused.contains("already running"), "{refused}");
     let early = mcp.tool("get_decisions", json!({}));
     assert_eq!((&early["snapshot_id"], &early["total"]), (&Value::Null, &json!(1)), "{early:#}");
     assert!(mcp.refused("get_snapshot", json!({})).contains("no snapshot"));
@@ -241,7 +241,7 @@ fn mistakes_are_told_with_what_to_do() {
         (with(json!({"plan": "named.md"})), "unheard"),
         (with(json!({"agent": "nobody"})), "nobody"),
         (with(json!({"worktree": "/nowhere"})), "/nowhere"),
-        (json!({"agent": "ref", "issue": "Do it"}), "PLAN.md is there already. Give it as plan"),
+        (json!({"agent": "ref", "issue": "Do it"}), "PLAN.md already exists. Give it as plan"),
         (with(json!({"jobs": 0})), "begin at 1"),
         (with(json!({"pause_after": 0})), "begin at 1"),
         (with(json!({"max_tokens": 0})), "begin at 1"),
@@ -281,7 +281,7 @@ fn commands_and_plans_wait_for_a_person() {
     assert!(text(&question["question"]).contains("touch checked"));
     assert!(text(&blocked["next"]).contains("rethread workflow approve"));
     let resume = mcp.refused("resume_workflow", json!({"workflow_id": id}));
-    assert!(resume.contains("waits for a person"), "{resume}");
+    assert!(resume.contains("is blocked"), "{resume}");
     let again = mcp.refused("start_workflow", json!({"plan": "plan.md", "agent": "ref"}));
     assert!(again.contains(&id) && again.contains("another worktree"), "{again}");
     assert!(!world.path("project/checked").exists());

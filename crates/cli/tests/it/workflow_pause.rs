@@ -138,7 +138,7 @@ fn resume_continues_from_next_task() {
     let briefs = env.briefs("ref");
     assert_eq!(briefs.len(), 3);
     assert!(briefs[1].contains("## Task T2"), "{}", briefs[1]);
-    assert!(briefs[1].contains("session 1 of 2"), "{}", briefs[1]);
+    assert!(briefs[1].contains("run 1 of 2"), "{}", briefs[1]);
     let began: Vec<Value> =
         env.events_of("task_began").iter().map(|event| event["with"]["task"].clone()).collect();
     assert_eq!(json!(began), json!(["T1", "T2", "T3"]));
@@ -236,14 +236,14 @@ fn cli_pause_resume_flow() {
     let snapshot = env.state()["snapshot_id"].as_str().unwrap().to_owned();
     let resumed = env.flow(&["resume", &id[24..32]]).succeeded();
     let lines: Vec<&str> = resumed.stderr.lines().collect();
-    let title = format!("Resuming Greeting from session 1, snapshot {}:", &snapshot[24..32]);
+    let title = format!("Resuming Greeting from run 1, snapshot {}:", &snapshot[24..32]);
     assert_eq!(lines[0], title, "{resumed}");
     let when = lines[1].strip_prefix("  paused ").and_then(|rest| rest.split_once(" ("));
     assert_eq!(when.map(|(_, why)| why), Some("pause): time for lunch"), "{resumed}");
     assert!(lines[2].starts_with("  then: 1 done, 2 left; main at "), "{resumed}");
     assert_eq!(lines[3].strip_prefix("  now: "), lines[2].strip_prefix("  then: "), "{resumed}");
     assert_eq!(lines[4], "  next: T2", "{resumed}");
-    assert!(lines[5..].iter().any(|line| line.starts_with("task T2: ref begins")), "{resumed}");
+    assert!(lines[5..].iter().any(|line| line.starts_with("task T2: ref starts")), "{resumed}");
     let done = format!("Workflow {} is completed: 3 of 3 tasks done.\n", &id[24..32]);
     assert_eq!(resumed.text(), done);
 }
@@ -255,7 +255,7 @@ fn resume_context_includes_decisions() {
     let told = &env.briefs("ref")[1];
     for expected in [
         "You resume workflow",
-        "session 1 of 2 ended with snapshot ",
+        "run 1 of 2 ended with snapshot ",
         "What follows is how it stands now.",
         "> Greet people.",
         "- Total tasks: 3\n- Completed: 1\n- Remaining: 2\n- Current task: none",

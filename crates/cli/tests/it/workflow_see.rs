@@ -51,7 +51,7 @@ fn status_shows_tasks_snapshots_and_what_can_be_done() {
     let shown = env.flow(&["status"]).succeeded();
     for expected in [
         "status: paused",
-        "session: 2",
+        "run: 2",
         "T1    First   completed",
         "T3    Third   pending",
         "Snapshots",
@@ -90,7 +90,7 @@ fn show_gives_a_snapshot_whole_in_parts_and_as_an_agent_is_told_it() {
         assert_eq!(shown, whole[part], "{part}");
     }
     let context = env.data(["workflow", "show", "--context", "--snapshot", &first]);
-    assert!(context.contains("session 1 of 2"), "{context}");
+    assert!(context.contains("run 1 of 2"), "{context}");
     assert!(context.contains("- Completed: 1\n"), "{context}");
     assert_eq!(env.flow(&["show", "--part", "odd"]).code, Some(2));
 }
@@ -101,7 +101,7 @@ fn two_snapshots_are_compared() {
     let snapshots = env.flow_json(&["snapshots"]);
     let ids = [0, 1].map(|at| snapshots[at]["id"].as_str().unwrap()[24..32].to_owned());
     let told = env.flow(&["diff", &ids[0], &ids[1]]).succeeded();
-    for expected in ["(session 1) → ", "task T2: pending → completed", "file: ", "file.txt"] {
+    for expected in ["(run 1) → ", "task T2: pending → completed", "file: ", "file.txt"] {
         assert!(told.text().contains(expected), "{expected:?}: {told}");
     }
     let compared = env.flow_json(&["diff", &ids[0], &ids[1]]);
@@ -269,7 +269,7 @@ fn without_a_terminal_there_are_plain_lines() {
     env.plan(TWO);
     let run = env.start(&[]).succeeded();
     assert!(!run.stderr.contains('\u{1b}') && !run.stderr.contains('█'), "{run}");
-    for expected in ["task T1: ref begins in session ", "task T1: done", "completed"] {
+    for expected in ["task T1: ref starts in session ", "task T1: done", "completed"] {
         assert!(run.stderr.contains(expected), "{expected:?}: {run}");
     }
     assert!(!run.text().contains("task T1"), "data is apart from talk: {run}");

@@ -121,7 +121,10 @@ fn a_command_of_the_plan_runs_only_once_it_is_approved() {
     let env = with_task("- verify: `touch checked`\n\ndo: say: a");
     let run = env.flow(&["start", "plan.md"]);
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.text().contains("may this command of the plan run:\n    touch checked"), "{run}");
+    assert!(
+        run.text().contains("Allow this command of the plan to run?\n    touch checked"),
+        "{run}"
+    );
     assert_eq!(env.status(), "blocked");
     assert!(!env.has("checked") && env.briefs("ref").is_empty(), "nothing ran");
     env.flow(&["approve"]).succeeded();
@@ -135,7 +138,7 @@ fn a_command_of_the_plan_runs_only_once_it_is_approved() {
     assert_eq!(env.flow(&["start", "plan.md"]).code, Some(1));
     assert_eq!(
         env.state()["questions"][0]["question"],
-        "may this command of the plan run: touch  checked"
+        "allow this command of the plan to run? touch  checked"
     );
     assert_eq!(env.flow(&["reject"]).code, Some(1));
     assert_eq!(env.status(), "failed");
@@ -155,7 +158,7 @@ fn a_command_that_is_changed_by_hand_while_it_runs_is_asked_for_again() {
     assert_eq!(run.end(&env).code, Some(1));
     assert_eq!(
         env.state()["questions"][0]["question"],
-        "may this command of the plan run: touch sneaky"
+        "allow this command of the plan to run? touch sneaky"
     );
     assert!(!env.has("sneaky"));
 }

@@ -67,7 +67,7 @@ fn what_was_refused_is_not_done() {
     let env = with(ASKS);
     let run = env.start(&[]);
     assert_eq!(run.code, Some(1), "{run}");
-    let beforehand = "nobody can be asked here: what ref asks permission for is refused";
+    let beforehand = "no terminal: permission requests from ref will be refused";
     assert!(run.stderr.contains(beforehand), "{run}");
     assert_eq!(
         (env.status().as_str(), env.tasks().as_str()),

@@ -157,7 +157,7 @@ fn a_session_goes_to_another_clone_and_back_with_its_whole_history() {
 
     pull(a);
     let listed = list(a);
-    assert!(listed.stderr.contains("went on elsewhere: 2 messages were taken in"), "{listed}");
+    assert!(listed.stderr.contains("went on elsewhere: imported 2 messages"), "{listed}");
     assert_clean(a);
     assert_eq!(said(a, &id), said(b, &id));
     say(a, &id, "so be it");

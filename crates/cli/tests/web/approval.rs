@@ -65,7 +65,7 @@ fn a_command_that_is_masked_is_approved_in_a_terminal_only() {
     let command =
         "true -----BEGIN PRIVATE KEY----- ; touch hidden ; echo -----END PRIVATE KEY-----";
     let id = started(&site, &plan(&[command]));
-    let question = asked(&site, &id, "may this command");
+    let question = asked(&site, &id, "allow this command");
     let text = question["question"].as_str().unwrap();
     assert!(text.contains("[redacted: private key]") && !text.contains("touch"), "{text}");
     assert_eq!(question["is_whole"], false);
@@ -99,7 +99,7 @@ fn only_the_command_that_was_read_is_approved() {
     let first = asked(&site, &id, "touch first");
     assert_eq!(first["is_whole"], true);
     assert_eq!(first["answers"], json!(["approve", "reject"]));
-    for other in ["may this command of the plan run: touch second", "touch first", ""] {
+    for other in ["allow this command of the plan to run? touch second", "touch first", ""] {
         assert_eq!(site.post(&path, &json!({"question": other})).is(409).code(), "refused");
     }
     assert!(!is_there(&site, "first"));
@@ -115,10 +115,10 @@ fn a_command_is_shown_in_the_order_in_which_it_runs() {
     let site = Site::within(world::repository(), &[]);
     let command = "touch a\u{202e}b\u{2066}c";
     let id = started(&site, &plan(&[command]));
-    let question = asked(&site, &id, "may this command");
+    let question = asked(&site, &id, "allow this command");
     let shown = "touch a\u{241b}202e;b\u{241b}2066;c";
     let text = question["question"].as_str().unwrap();
-    assert_eq!(text, format!("may this command of the plan run: {shown}"));
+    assert_eq!(text, format!("allow this command of the plan to run? {shown}"));
     let page = page(&site, &id);
     assert!(page.contains(shown), "{page}");
     let api = |rest: &str| site.get(&format!("/api/v1/workflows/{id}{rest}")).is(200).text();
@@ -127,7 +127,7 @@ fn a_command_is_shown_in_the_order_in_which_it_runs() {
     }
     // As it is, it is not what was shown; as it was shown, it is what is asked.
     let path = format!("/api/v1/workflows/{id}/approve");
-    let raw = json!({"question": format!("may this command of the plan run: {command}")});
+    let raw = json!({"question": format!("allow this command of the plan to run? {command}")});
     assert_eq!(site.post(&path, &raw).is(409).code(), "refused");
     assert_eq!(by_form(&site, &id, text), format!("/workflows/{id}?told=approved"));
     until("it is done", || (world::status(&site.env, &id) == "completed").then_some(()));

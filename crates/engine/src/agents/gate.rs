@@ -128,10 +128,13 @@ impl Desk for Gate {
         if let Some(yes) = self.granted(question).await {
             return self.answer(question, yes, "grant");
         }
-        if !self.asker.is_there() || !is_readable(question) {
+        if !is_readable(question) {
             return self.answer(question, false, "policy");
         }
-        let offered = offered(question);
+        if !self.asker.is_there() {
+            return self.answer(question, false, "nobody");
+        }
+        let offered = Question { agent: self.agent.clone(), ..offered(question) };
         let id = self.asker.ask(&offered).await?;
         let chosen = offered.options.iter().find(|option| option.id == id)?;
         let lasting = match chosen.kind.as_str() {
@@ -178,7 +181,8 @@ mod tests {
         let command = command.map(str::to_owned);
         let intent =
             Intent { kind: "execute".into(), title: "stub".into(), command, ..Intent::default() };
-        Question { tool: "1".into(), intent, is_whole: true, unlasting: None, options: opts(kinds) }
+        let (tool, agent) = ("1".into(), String::new());
+        Question { tool, intent, is_whole: true, agent, unlasting: None, options: opts(kinds) }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Outcome {
             return named(stop);
         }
         if turn.last_text().is_none() && !turn.uses_tools() {
-            let error = Some("the agent ended its turn without a word".to_owned());
+            let error = Some("the agent ended its turn without an answer".to_owned());
             return Self { error, ..named(NO_ANSWER) };
         }
         named(ANSWERED)

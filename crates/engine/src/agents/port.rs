@@ -95,6 +95,8 @@ pub struct Question {
     pub intent: Intent,
     /// Whether the intent is all of it: what nobody can read, nobody allows.
     pub is_whole: bool,
+    /// Who asks, by name; empty until it is put to somebody.
+    pub agent: String,
     /// Why no lasting answer is offered, though the agent would take one.
     pub unlasting: Option<&'static str>,
     pub options: Vec<Opt>,
@@ -115,7 +117,7 @@ pub struct Choice {
     pub option: String,
     /// What was decided: the kind of an option.
     pub kind: String,
-    /// `user`, `grant` or `policy`.
+    /// `user`, `grant`, `policy`, or `nobody` where nobody could be asked.
     pub by: &'static str,
 }
 

@@ -7,6 +7,7 @@ use rethread_domain::id::{self, Invalid};
 use rethread_domain::message::{Extras, NewMessage, nests_deeper};
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
+use rethread_domain::wording::counted;
 use rethread_domain::{Fact, Role, Seq, Session};
 use rethread_store::{self as store, Dump};
 use serde::Deserialize;
@@ -127,9 +128,10 @@ impl Reader<'_> {
         }
         let found = dump.messages.len();
         if self.expected.is_some_and(|expected| expected != found as u64) {
-            return Err(
-                self.bad(format!("the session is not whole: it ends after {found} messages"))
-            );
+            return Err(self.bad(format!(
+                "the session is incomplete: it ends after {}",
+                counted(found, "message")
+            )));
         }
         let last = Seq::try_from(found).unwrap_or(Seq::MAX);
         let mut numbers = HashMap::new();
@@ -146,7 +148,7 @@ impl Reader<'_> {
                 _ => true,
             };
             if !is_new || record.after > last {
-                return Err(self.bad("a fact does not fit the rest of the session"));
+                return Err(self.bad("a fact does not match the rest of the session"));
             }
         }
         match dump.messages.iter().find(|(one, _)| !names.contains(one.conversation.as_str())) {

@@ -322,7 +322,7 @@ fn identified(
     match (named, roots.first().copied()) {
         (Some(Ok(named)), Some(root)) if !roots.contains(&named) => {
             followed.troubles.push(format!(
-                "{path}: session.json says {named}, its log says {root}: left alone; `rethread doctor --repair` writes session.json anew"
+                "{path}: session.json says {named}, its log says {root}: left alone; `rethread doctor --repair` rewrites session.json"
             ));
             None
         }

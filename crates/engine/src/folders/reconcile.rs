@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rethread_domain::session::{Move, Origin as Forked, Refusal};
 use rethread_domain::summary::{Author, Summary};
+use rethread_domain::wording::counted;
 use rethread_domain::{Fact, Seq, Session, SessionId, Status};
 use rethread_store::{Append, Home, Order, Span};
 use rethread_workspace::{Card, Line, digest};
@@ -69,7 +70,7 @@ impl Engine {
             && !found.roots.contains(&card.id)
         {
             followed.troubles.push(named(&format!(
-                "session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` writes it anew",
+                "session.json names the session {}, its log is that of {}: session.json is left as it is; `rethread doctor --repair` rewrites it",
                 card.id, first.id
             )));
         }
@@ -362,8 +363,9 @@ impl Engine {
             let (first, others) = compare::tail(&branch.absent, before);
             if others > 0 {
                 followed.troubles.push(format!(
-                    "{}: {others} messages of {} are missing or changed in its log; `rethread doctor --repair` writes them anew",
+                    "{}: {} of {} missing or changed in its log; `rethread doctor --repair` rewrites them",
                     place.home.path,
+                    counted(others, "message"),
                     id.short()
                 ));
             }

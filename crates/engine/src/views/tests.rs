@@ -46,7 +46,7 @@ fn an_event_says_where_the_work_is() {
         no: 3,
         at,
         kind: "TASK_STARTED".into(),
-        text: Some(format!("task T1: ref begins in session {}", session.short())),
+        text: Some(format!("task T1: ref starts in session {}", session.short())),
         task: Some("T1".into()),
         session_id: Some(session.to_string()),
     };

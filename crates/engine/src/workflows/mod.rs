@@ -24,6 +24,7 @@ mod task;
 mod usage;
 
 use rethread_domain::SessionId;
+use rethread_domain::quote::one_line;
 use rethread_store::{self as store, Grant, Span};
 use rethread_workflow::{
     Charter, Command, Event, EventRecord, Question, Refusal, Snapshot, SnapshotId, Status,
@@ -49,6 +50,11 @@ const PAGE: u32 = 200;
 
 /// Commands that a user approved are kept as decisions about this.
 const COMMANDS: &str = "verify";
+
+/// How a workflow is called in a sentence.
+fn named(workflow: &Workflow) -> String {
+    format!("{} ({})", workflow.id.short(), one_line(&workflow.charter.title, 40))
+}
 
 impl Engine {
     /// A new workflow, pending.
@@ -106,7 +112,7 @@ impl Engine {
             (Some(one), true) => Ok(one),
             (None, _) => Err(Error::NoWorkflow(text.chars().take(80).collect())),
             (Some(one), false) => {
-                let candidates = own.iter().chain([&one]).map(|one| one.id.short()).collect();
+                let candidates = own.iter().chain([&one]).map(named).collect();
                 Err(Error::AmbiguousWorkflow { given: text.to_owned(), candidates })
             }
         }

@@ -141,8 +141,8 @@ impl Order {
         });
         let agent = self.agent.as_ref().or(settings.agent.as_ref()).ok_or_else(|| {
             Fault::bad_input(
-                "which agent is to work?",
-                "say it with --agent, or set workflow.agent; `rethread agents` lists them",
+                "no agent given",
+                "give one with --agent, or set workflow.agent; `rethread agents` lists them",
             )
         })?;
         let budgets = budgets(self.max_minutes, self.max_tokens, self.max_cost)?;
@@ -171,14 +171,14 @@ impl Order {
         if let Some(path) = &self.plan {
             let unusable = |error| {
                 let what = format!("the plan {} cannot be used: {error}", path.display());
-                Fault::bad_input(what, "check that it is there and that you may use it")
+                Fault::bad_input(what, "check that it exists and that you have access to it")
             };
             return std::fs::canonicalize(path).map_err(unusable);
         }
         let path = self.worktree.join(PLAN);
         if path.exists() {
-            let what = format!("{} is there already", path.display());
-            let hint = "start it: `rethread workflow start PLAN.md`, or move it away";
+            let what = format!("{} already exists", path.display());
+            let hint = "start it: `rethread workflow start PLAN.md`, or move it elsewhere";
             return Err(Fault::bad_input(what, hint));
         }
         Ok(path)
@@ -245,7 +245,7 @@ fn warning(
     }
     Ok((!asking.is_empty()).then(|| {
         format!(
-            "nobody can be asked here: what {} asks permission for is refused, and a task that needs it waits for you; --permissions allow allows all of it, allowed_tools in the settings of an agent allows some",
+            "no terminal: permission requests from {} will be refused, and a task that needs one will wait for you. Use --permissions allow to allow all, or allowed_tools in the agent's settings for some.",
             asking.join(", ")
         )
     }))
@@ -262,7 +262,7 @@ fn agents(charter: &Charter, tasks: &[TaskSpec]) -> Vec<String> {
 fn plan_of(path: &Path) -> Result<Plan, Fault> {
     read_plan(path).map_err(|error| {
         let what = format!("{}: {error}", path.display());
-        Fault::refused("bad_plan", what, "docs/guide/workflows.md has a plan to copy")
+        Fault::refused("bad_plan", what, "`rethread workflow start --help` shows a plan")
     })
 }
 
@@ -270,7 +270,7 @@ fn plan_of(path: &Path) -> Result<Plan, Fault> {
 fn issue_of(text: &str) -> Result<Issue, Fault> {
     if text.trim().is_empty() || text.len() > MOST_ISSUE {
         let what = format!("the issue has {} bytes", text.len());
-        return Err(Fault::bad_input(what, "it has to say something, in at most 256 KiB"));
+        return Err(Fault::bad_input(what, "give a text of at most 256 KiB"));
     }
     let mut lines = text.trim().splitn(2, '\n');
     let title = lines.next().unwrap_or_default().trim_start_matches(['#', ' ']).trim();

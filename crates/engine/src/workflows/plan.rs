@@ -152,8 +152,9 @@ pub(super) fn write_new(
         Ok(rejected) if workflow.rejection.is_some() => text::replace(path, &rejected, &text),
         Ok(there) => {
             let there = plan::parse(&there).map(|plan| plan.tasks);
-            return there
-                .map_err(|_| format!("{} is there, and is no plan: move it away", path.display()));
+            return there.map_err(|_| {
+                format!("{} exists and is not a plan: move it elsewhere", path.display())
+            });
         }
         Err(_) => text::create(path, &text),
     };

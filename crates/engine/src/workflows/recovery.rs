@@ -50,7 +50,7 @@ impl Driver<'_> {
                 self.note(event).await?;
             }
         }
-        let why = "whoever ran it was gone".to_owned();
+        let why = "the process running it ended".to_owned();
         let ended = Ended {
             task: id.clone(),
             attempt: task.attempts,

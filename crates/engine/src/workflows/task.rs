@@ -330,7 +330,7 @@ impl Attempt {
         let command = match verify {
             Verify::Named(name) => self.crew.command(name).ok_or_else(|| {
                 Stopped::Failed(format!(
-                    "your settings have no command {name:?} under [workflow.commands]"
+                    "there is no command {name:?} under [workflow.commands] in your settings"
                 ))
             })?,
             Verify::Text(text) => text.clone(),
@@ -362,7 +362,7 @@ impl Attempt {
         match (self.task.spec.expect, tests.phase) {
             (Expect::Green, Phase::Green | Phase::Refactor) | (Expect::Red, Phase::Red) => None,
             (Expect::Red, _) => {
-                Some(format!("`{command}` passes, and was to fail until a later task"))
+                Some(format!("`{command}` passes, but should fail until a later task"))
             }
             (Expect::Green, _) if tests.failing.is_empty() => Some(format!("`{command}` fails")),
             (Expect::Green, _) => Some(format!("`{command}` fails: {}", tests.failing.join(", "))),

@@ -36,7 +36,7 @@ pub(crate) struct NoArgs {}
 pub(crate) struct WaitArgs {
     /// The handle that `invoke_agent` returned
     handle: String,
-    /// Wait at most so many seconds; by default 45
+    /// Wait at most this many seconds; by default 45
     seconds: Option<u64>,
     /// End the turn; what was said so far is kept
     cancel: Option<bool>,

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use rethread_domain::wording::plain;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -141,7 +142,7 @@ fn about_sessions() -> Vec<Known> {
         tool::<sessions::ResumeArgs>(
             "resume_session",
             "Resume a session here",
-            "The context that it takes to go on with a session in this conversation, within a token limit. With the \
+            "The context needed to continue a session in this conversation, within a token limit. With the \
              next prompt, older messages that matter to it are brought in.",
             Reads,
             run!(sessions::resume),
@@ -200,7 +201,7 @@ fn about_workflows() -> Vec<Known> {
         tool::<workflows::StatusArgs>(
             "workflow_status",
             "Show a workflow",
-            "How a workflow stands: its tasks, what it waits for, and whether somebody runs it; with detail also its \
+            "The status of a workflow: its tasks, what it waits for, and whether somebody runs it; with detail also its \
              snapshots, tests and usage. Use it to follow one that you started, or to see which task of which workflow \
              you work on.",
             Reads,
@@ -288,10 +289,8 @@ pub(crate) async fn call(
 /// Arguments that do not fit are the caller's mistake, and told as such.
 fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Failure> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Failure::new(
-            format!("The arguments do not fit: {error:.300}"),
-            "the tool's input schema says what it takes",
-        )
+        let what = format!("Invalid arguments: {:.300}", plain(&error.to_string()));
+        Failure::new(what, "the tool's input schema says what it takes")
     })
 }
 
@@ -301,7 +300,7 @@ pub(crate) fn answered<T: Serialize>(
     outcome: Result<T, Failure>,
 ) -> Result<CallToolResult, Failure> {
     let mut value = serde_json::to_value(outcome?).map_err(|error| {
-        Failure::new(format!("The answer cannot be told: {error}"), "try again")
+        Failure::new(format!("The answer cannot be written: {error}"), "try again")
     })?;
     office.engine.redactor().redact_json(&mut value);
     bounded::result(value)

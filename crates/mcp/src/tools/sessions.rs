@@ -35,7 +35,7 @@ pub(crate) struct ListArgs {
     kind: Option<String>,
     /// Only those with this status: active, paused, completed or archived
     status: Option<String>,
-    /// At most so many; by default 20
+    /// At most this many; by default 20
     limit: Option<u32>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct SearchArgs {
     since: Option<String>,
     /// Only until then
     until: Option<String>,
-    /// At most so many; by default 20
+    /// At most this many; by default 20
     limit: Option<u32>,
     /// `next` of the answer before, to go on from there
     cursor: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) struct GetArgs {
     full: Option<bool>,
     /// Only the message with this number, as much of it as fits
     seq: Option<u32>,
-    /// With seq: leave out so many bytes at its beginning, to read on in a long one
+    /// With seq: skip this many bytes at its beginning, to read on in a long message
     #[schemars(range(min = 0))]
     offset: Option<u32>,
 }
@@ -177,7 +177,7 @@ pub(super) async fn search(
     };
     let limit = within("limit", args.limit, 20, MOST)?;
     let after = args.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
-        Failure::new("The cursor is not one", "give `next` of the answer before, as it is")
+        Failure::new("Not a valid cursor", "give `next` of the previous answer, unchanged")
     })?;
     let search = Search { after, ..Engine::sought(&args.query, filter, limit)? };
     let found = office.engine.search(search).await?;

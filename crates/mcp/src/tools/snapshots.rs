@@ -39,7 +39,7 @@ pub(crate) struct PartArgs {
     task: Option<String>,
     /// Only what is still open: unresolved errors, feedback that nobody has addressed
     only_open: Option<bool>,
-    /// At most so many, the latest; by default 50
+    /// At most this many, the latest; by default 50
     limit: Option<u32>,
 }
 

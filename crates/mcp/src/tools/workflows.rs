@@ -34,9 +34,9 @@ pub(crate) struct StartArgs {
     worktree: Option<String>,
     /// How many tasks may run side by side
     jobs: Option<u32>,
-    /// Pause after so many tasks
+    /// Pause after this many tasks
     pause_after: Option<u32>,
-    /// Pause when it has run for so many minutes in all
+    /// Pause when it has run for this many minutes in total
     max_minutes: Option<u64>,
     /// Pause before a task that would take more tokens than this in all
     max_tokens: Option<u64>,
@@ -74,7 +74,7 @@ pub(crate) struct Stands {
 pub(crate) struct PauseArgs {
     /// By default the one that you work on, or else that of this project
     workflow_id: Option<String>,
-    /// Why: whoever resumes it is told
+    /// Why; shown to whoever resumes it
     reason: Option<String>,
     /// Interrupt the running task instead of waiting for its end; it is the next one then
     now: Option<bool>,
@@ -112,7 +112,7 @@ pub(super) async fn start(
     let (plan, issue) = (filled(args.plan), filled(args.issue));
     if plan.is_none() && issue.is_none() {
         return Err(Failure::new(
-            "There is nothing to work on",
+            "Nothing to work on is given",
             "give plan, the path of a markdown file with tasks, or issue, a text",
         ));
     }
@@ -129,15 +129,12 @@ pub(super) async fn start(
     let worktree = office.project(args.worktree.as_deref())?;
     let agent = filled(args.agent);
     if agent.is_none() && office.program.workflows()?.agent.is_none() {
-        return Err(Failure::new(
-            "It is not said which agent is to work",
-            "give agent; list_agents shows them",
-        ));
+        return Err(Failure::new("No agent is given", "give agent; list_agents shows them"));
     }
     let unwritten = worktree.join(PLAN);
     if plan.is_none() && unwritten.exists() {
-        let what = format!("{} is there already", unwritten.display());
-        return Err(Failure::new(what, "give it as plan, or have it moved away"));
+        let what = format!("{} already exists", unwritten.display());
+        return Err(Failure::new(what, "give it as plan, or have it moved elsewhere"));
     }
     let order = Order {
         plan: plan.map(|path| worktree.join(Path::new(path.trim()))),
@@ -187,7 +184,7 @@ pub(super) async fn pause(
     // Its boundary is the end of the caller's own turn: that cannot be waited for here.
     let wait = if is_own { Duration::ZERO } else { office.limits.wait.saturating_sub(LEFT) };
     let reason = args.reason.filter(|reason| !reason.trim().is_empty());
-    let reason = reason.map_or_else(|| "asked for".to_owned(), |text| one_line(&text, 1_000));
+    let reason = reason.map_or_else(|| "requested".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
     let (engine, program) = (&office.engine, &office.program);
     let workflow = engine.pause_workflow(program, workflow.id, reason, now, wait);

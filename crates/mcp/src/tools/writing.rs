@@ -3,8 +3,9 @@
 use rethread_domain::Session;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::NewMessage;
-use rethread_domain::quote::one_line;
+use rethread_domain::quote::{one_line, safe};
 use rethread_domain::session::{Move, Refusal};
+use rethread_domain::wording::counted;
 use rethread_engine::program::may_record;
 use rethread_engine::views::SessionView;
 use rethread_engine::{Error, Logged as _, Recorder, Span, entry};
@@ -120,7 +121,7 @@ pub(super) async fn record(
 
 fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, Failure> {
     if given.is_empty() || given.len() > MOST {
-        let what = format!("{} messages are given", given.len());
+        let what = format!("{} given", counted(given.len(), "message"));
         return Err(Failure::new(what, format!("give 1 to {MOST}")));
     }
     let now = office.engine.clock().now();
@@ -136,8 +137,8 @@ fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, F
             line.extend(all.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
             let line = Value::Object(line).to_string();
             entry::parse(line.as_bytes(), now, office.limits.message_bytes).map_err(|why| {
-                let why = Failure::from(Error::from(why));
-                Failure::new(format!("Message {number}: {why}"), "nothing was recorded")
+                let what = format!("Message {number}: {}", safe(&why.to_string()));
+                Failure::new(what, format!("{}. Nothing was recorded", crate::error::MESSAGE))
             })
         })
         .collect()

@@ -32,7 +32,7 @@ fn wrong_host(request: &Request, hosts: &[String]) -> Option<Problem> {
     let is_addressed = request.uri().authority().is_none_or(|own| is_known(own.as_str()));
     let is_ours = is_named && is_addressed;
     (!is_ours).then(|| {
-        Problem::new("wrong_host", "this server is not called so")
+        Problem::new("wrong_host", "this server does not have that name")
             .hint("`rethread serve --host NAME` gives it another name")
     })
 }

@@ -131,7 +131,7 @@ impl Frame {
 /// What a redirect says was done, in words. Only these are shown: nobody else's link puts words on our pages.
 const TOLD: &[(&str, &str)] = &[
     ("paused", "Paused."),
-    ("pausing", "The pause was asked for; it comes at the next boundary."),
+    ("pausing", "Pause requested; it takes effect when the running task is done."),
     ("resumed", "It goes on."),
     ("completed", "Completed."),
     ("activated", "Active again."),
@@ -141,13 +141,13 @@ const TOLD: &[(&str, &str)] = &[
     ("forked", "Forked: this is the new session."),
     ("deleted", "Deleted. It can be brought back for 30 days."),
     ("undeleted", "Brought back."),
-    ("sent", "Sent. The answer appears below when it is there."),
+    ("sent", "Sent. The answer will appear below."),
     ("cancelled", "Cancelled."),
     ("answered", "Answered. The agent goes on."),
     ("too-late", "Too late: the question was answered, or the turn is over."),
     ("approved", "Approved."),
     ("rejected", "Rejected."),
-    ("retried", "It is tried again."),
+    ("retried", "Retrying."),
     ("skipped", "Skipped."),
     ("started", "Started."),
 ];

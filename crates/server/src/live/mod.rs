@@ -165,7 +165,7 @@ impl Follower {
         if after > newest {
             let what = format!("there is no event {after}: the newest is {newest}");
             return Err(Problem::new("events_ahead", what)
-                .hint("the number is of another store, or of a newer one: read anew, and begin without it"));
+                .hint("the number is of another store, or of a newer one: read everything again, and begin without it"));
         }
         Ok(Self {
             _place: place,

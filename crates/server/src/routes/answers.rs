@@ -29,7 +29,7 @@ pub(crate) async fn say(
     let workflow = app.workflow(caller, id).await?;
     let command = match said {
         Said::Cancel(why) => {
-            Command::Cancel { why: reason(why).unwrap_or_else(|| "asked for".to_owned()) }
+            Command::Cancel { why: reason(why).unwrap_or_else(|| "requested".to_owned()) }
         }
         Said::Reject(why) => Command::Reject { why: reason(why) },
         Said::Retry(task) => Command::Retry { task, permissions: None },

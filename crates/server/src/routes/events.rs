@@ -52,7 +52,7 @@ async fn events(
     match upgrade {
         Ok(upgrade) => live::ws(&app, &caller, after, upgrade).await,
         Err(_) if headers.contains_key(header::UPGRADE) => {
-            Err(Problem::new("bad_request", "the request for a WebSocket is not one"))
+            Err(Problem::new("bad_request", "this is not a WebSocket request"))
         }
         Err(_) => live::sse(&app, &caller, after).await,
     }

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 use rethread_domain::SessionId;
+use rethread_domain::wording::counted;
 use rethread_engine::exchange::{Format, Secrets};
 use rethread_engine::views::{MessageView, SessionView};
 use rethread_engine::{Order, Recorder, Span, entry};
@@ -154,8 +155,8 @@ async fn append(
     Json(said): Json<Said>,
 ) -> Result<Response, Problem> {
     if said.messages.is_empty() || said.messages.len() > MOST {
-        let what =
-            format!("there are {} messages; 1 to {MOST} can be sent at once", said.messages.len());
+        let given = counted(said.messages.len(), "message");
+        let what = format!("{given} given; 1 to {MOST} can be sent at once");
         return Err(Problem::new("bad_input", what));
     }
     let session = app.session(&caller, &id).await?;
@@ -234,9 +235,10 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
         let mut input = BufReader::new(&*bytes);
         handle.block_on(engine.import(&mut input, most))
     });
-    let imported = taken.await.map_err(|_| Problem::new("internal", "the import broke off"))??;
+    let imported =
+        taken.await.map_err(|_| Problem::new("internal", "the import was interrupted"))??;
     if imported.taken.is_empty() {
-        return Err(Problem::new("bad_input", "there is nothing to take in")
+        return Err(Problem::new("bad_input", "there is nothing to import")
             .hint("send what GET /sessions/{id}/export gave"));
     }
     let sessions = imported.taken.iter().map(|session| app.session_view(session));

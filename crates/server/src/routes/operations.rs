@@ -46,8 +46,10 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Response, Problem> 
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
-    let text =
-        app.metrics.text().map_err(|_| Problem::new("internal", "the counters cannot be told"))?;
+    let text = app
+        .metrics
+        .text()
+        .map_err(|_| Problem::new("internal", "the counters cannot be written"))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
@@ -59,7 +61,7 @@ pub(crate) struct StoreView {
     damage: Vec<String>,
     /// Records that do not match their checksums
     records: Vec<String>,
-    /// What differs from the log and can be made anew
+    /// What differs from the log and can be rebuilt
     drift: Vec<String>,
     unindexed: u64,
     sessions: u64,

@@ -50,7 +50,7 @@ pub(crate) struct Prompt {
 
 /// Sends a prompt to an agent, which is opened with all it has missed
 ///
-/// Answers at once; the turn goes on whoever follows it. With an `Idempotency-Key` it is sent once. An agent that is not
+/// Answers at once; the turn goes on whether or not anybody follows it. With an `Idempotency-Key` it is sent once. An agent that is not
 /// installed is refused at once (`not_installed`), and the key can be used again.
 #[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
@@ -114,7 +114,7 @@ pub(crate) async fn begin(
     if app.turns.find(turn).is_none()
         && app.engine.message_by_id(session.id, &known_as).await?.is_some()
     {
-        return Err(Problem::new("key_reused", "this was sent before the server started anew")
+        return Err(Problem::new("key_reused", "this was sent before the server was restarted")
             .hint("the session has what was sent, and what came of it"));
     }
     options.request_id = Some(known_as);
@@ -176,7 +176,7 @@ pub(crate) struct Chosen {
 
 /// Answers a question that the agent asks in a turn
 ///
-/// Once: whoever comes second is told so. An answer for good (`allow_always`, `reject_always`) is remembered for the agent, the
+/// Once: a second answer is refused. An answer for good (`allow_always`, `reject_always`) is remembered for the agent, the
 /// project and exactly this title.
 #[utoipa::path(post, path = "/turns/{id}/answers", tag = TAG, params(("id" = String, Path)),
     request_body = Chosen, responses((status = 200, body = TurnView)))]

@@ -86,7 +86,7 @@ pub(crate) struct Made {
     role: Role_,
     /// Whose sessions it is for; by default the caller's
     user: Option<String>,
-    /// After so many days it is worth nothing
+    /// It expires after this many days
     #[schema(minimum = 1, maximum = 3650)]
     days: Option<u16>,
 }

@@ -47,7 +47,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
     let (begun, warning) = begin(&app, &caller, None, started).await.unwrap();
     let id = begun.id;
     let warning = warning.expect("nobody can be asked what calm asks");
-    assert!(warning.contains("what calm asks permission for is refused"), "{warning}");
+    assert!(warning.contains("permission requests from calm will be refused"), "{warning}");
     while !engine.workflow(id).await.unwrap().is_running() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

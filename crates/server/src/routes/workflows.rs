@@ -128,10 +128,10 @@ pub(crate) struct Started {
     /// How many tasks may run side by side
     #[schema(minimum = 1, maximum = 64)]
     pub(crate) jobs: Option<u32>,
-    /// Pause after so many tasks
+    /// Pause after this many tasks
     #[schema(minimum = 1)]
     pub(crate) pause_after: Option<u32>,
-    /// Pause when it has run for so many minutes in total
+    /// Pause when it has run for this many minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
     /// Pause before a task that would take more tokens than this in all
@@ -203,7 +203,7 @@ async fn taken(app: &App, caller: &Caller, by: WorkflowId) -> Problem {
 fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Problem> {
     let (plan, issue) = (filled(started.plan.as_deref()), filled(started.issue.as_deref()));
     if plan.is_none() && issue.is_none() {
-        return Err(Problem::new("bad_input", "there is nothing to work on")
+        return Err(Problem::new("bad_input", "nothing to work on is given")
             .hint("give plan, the path of a markdown file with tasks, or issue, a text"));
     }
     if started.jobs.is_some_and(|jobs| jobs > MOST_JOBS) {
@@ -212,7 +212,7 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
     let counts = [started.jobs, started.pause_after, started.max_minutes];
     let is_zero = counts.contains(&Some(0)) || started.max_tokens == Some(0);
     if is_zero || started.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
-        return Err(Problem::new("limit_not_positive", "a limit is not above 0"));
+        return Err(Problem::new("limit_not_positive", "a limit must be above 0"));
     }
     let worktree = app.folder(filled(started.worktree.as_deref()))?;
     Ok(Order {
@@ -305,7 +305,7 @@ async fn log(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paused {
-    /// Whoever resumes it is told
+    /// Why; shown to whoever resumes it
     pub(crate) reason: Option<String>,
     /// Interrupt the running task instead of waiting for its end; it is the next one then
     pub(crate) now: Option<bool>,
@@ -335,7 +335,7 @@ pub(crate) async fn ask_pause(
     paused: Paused,
 ) -> Result<Workflow, Problem> {
     let workflow = app.workflow(caller, id).await?;
-    let reason = reason(paused.reason).unwrap_or_else(|| "asked for".to_owned());
+    let reason = reason(paused.reason).unwrap_or_else(|| "requested".to_owned());
     let now = paused.now == Some(true);
     Ok(app.engine.pause_workflow(&app.program, workflow.id, reason, now, PATIENCE).await?)
 }
@@ -455,7 +455,7 @@ sayings! {
     ///
     /// A command of which a part is masked is not approved here (`command_hidden`), but in a terminal, which shows all of it.
     approve "/workflows/{id}/approve" Approved, |body| Said::Approve(body.question);
-    /// Says no to what a workflow waits for: a plan is written anew, a failed task is given up
+    /// Says no to what a workflow waits for: a plan is written again, a failed task is given up
     reject "/workflows/{id}/reject" Why, |body| Said::Reject(body.reason);
     /// Runs a failed or skipped task again
     retry "/workflows/{id}/retry" Which, |body| Said::Retry(body.task);

@@ -17,8 +17,8 @@ use crate::types::{ListFilter, Span};
 
 /// Texts read in one go, so that a page of long ones does not fill the memory.
 const MOST_BYTES: u64 = 16 << 20;
-/// How many sessions an ambiguous id is explained with.
-const CANDIDATES: usize = 8;
+/// Up to how many sessions that an id could mean are counted.
+const CANDIDATES: usize = 1_000;
 
 /// Sessions whose id, or the random part of it, begins so.
 pub(super) fn resolve(

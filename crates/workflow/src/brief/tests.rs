@@ -34,7 +34,7 @@ fn compile_minimal_context() {
     has(
         &text,
         &[
-            "session 1 of 2",
+            "run 1 of 2",
             "> #12: Sessions are lost\n> They vanish",
             "- Total tasks: 3\n- Completed: 0\n",
             "### Done\n\n(none yet)\n",
@@ -143,7 +143,7 @@ fn a_task_is_told_whole_with_its_check_and_what_was_left() {
     );
     let snapshot = snapshot();
     let resumed = task_brief(&workflow, "T2", Some(&snapshot), ROOM);
-    has(&resumed, &["session 1 of 1", "## Task T2: The store", "> the pause could not wait\n"]);
+    has(&resumed, &["run 1 of 1", "## Task T2: The store", "> the pause could not wait\n"]);
     let fresh = task_brief(&workflow, "T3", None, ROOM);
     assert!(!fresh.contains("begun before"), "{fresh}");
 }

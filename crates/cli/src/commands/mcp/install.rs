@@ -53,7 +53,7 @@ impl Args {
         };
         let after = changed.map_err(|problem| unusable(&file, &problem))?;
         if after == before {
-            output::note(format_args!("{} has it already.", file.display()));
+            output::note(format_args!("{} already has it.", file.display()));
             return Ok(ExitCode::SUCCESS);
         }
         output::data(&format!("{}\n{}", file.display(), difference(&before, &after)));
@@ -65,7 +65,7 @@ impl Args {
         if let Some(copy) = copy {
             output::note(format_args!("As it was: {}", copy.display()));
         }
-        output::note(format_args!("Written. Start the client anew to use it."));
+        output::note(format_args!("Written. Restart the client to use it."));
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -73,7 +73,7 @@ impl Args {
 fn unusable(file: &Path, why: &dyn std::fmt::Display) -> anyhow::Error {
     BadInput::new(
         format!("{} is left as it is: {why}", file.display()),
-        "mend it, or add by hand what docs/mcp.md shows for this client",
+        "correct the file, or add the server by hand: `rethread mcp install --print` shows what is added",
     )
     .into()
 }

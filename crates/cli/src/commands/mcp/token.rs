@@ -52,5 +52,5 @@ fn read(path: &Path) -> anyhow::Result<String> {
     }
     let token = std::fs::read_to_string(path)?.trim().to_owned();
     let is_token = token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_token { Ok(token) } else { Err(unusable("is not one").into()) }
+    if is_token { Ok(token) } else { Err(unusable("is not a token").into()) }
 }

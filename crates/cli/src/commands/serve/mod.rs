@@ -169,13 +169,13 @@ impl Args {
         let what = format!("cannot listen on {address}: {error}");
         match own {
             Some(base) if self.open => {
-                output::note(format_args!("Rethread serves this store at {base} already."));
+                output::note(format_args!("Rethread already serves this store at {base}."));
                 self.greet(app, &base).await?;
                 Ok(ExitCode::SUCCESS)
             }
             Some(base) => {
                 let hint = format!(
-                    "Rethread serves this store at {base} already: `rethread login --open`"
+                    "Rethread already serves this store at {base}: `rethread login --open`"
                 );
                 Err(BadInput::new(what, hint).into())
             }

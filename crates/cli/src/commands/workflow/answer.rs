@@ -22,7 +22,7 @@ pub(crate) struct Pause {
     /// Why
     #[arg(long, short)]
     reason: Option<String>,
-    /// Interrupt the running task; it is the next one then
+    /// Interrupt the running task; it will be the next to run
     #[arg(long)]
     now: bool,
     /// Do not wait for the task
@@ -33,7 +33,7 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let id = self.which.find(app, &[Status::InProgress]).await?;
-        let reason = self.reason.unwrap_or_else(|| "asked for".to_owned());
+        let reason = self.reason.unwrap_or_else(|| "requested".to_owned());
         let command = Command::Pause { trigger: Trigger::Pause, reason, now: self.now };
         let workflow = app.engine.ask_workflow(id, &command).await?;
         if !app.json {
@@ -76,7 +76,7 @@ impl Approve {
     }
 }
 
-/// Say no to what a workflow waits for: a plan is written anew, a failed task is given up
+/// Say no to what a workflow waits for: a plan is written again, a failed task is given up
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reject {
     #[command(flatten)]
@@ -95,14 +95,14 @@ impl Reject {
     }
 }
 
-/// Run a task again that failed, was skipped, or was not allowed to do something
+/// Run a task again that failed, was skipped, or was refused a permission
 #[derive(Debug, clap::Args)]
 pub(crate) struct Retry {
     /// The task
     task: String,
     #[command(flatten)]
     which: Which,
-    /// What agents may do from now on without being asked: ask, allow, deny or agent (as they are set up)
+    /// How permission questions of agents are answered from now on: ask, allow, deny or agent (as they are set up)
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ impl Retry {
     }
 }
 
-/// Leave a task out: what depends on it may begin
+/// Skip a task: those that depend on it may begin
 #[derive(Debug, clap::Args)]
 pub(crate) struct Skip {
     /// The task
@@ -152,7 +152,7 @@ impl Cancel {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let open = [Status::InProgress, Status::Blocked, Status::Paused, Status::Pending];
         let id = self.which.find(app, &open).await?;
-        let why = self.reason.unwrap_or_else(|| "asked for".to_owned());
+        let why = self.reason.unwrap_or_else(|| "requested".to_owned());
         let (program, read) = (app.program(), app.engine.workflow(id).await?);
         let cancel = Command::Cancel { why };
         let workflow = app.engine.answer_workflow(program.as_ref(), &read, cancel).await?;

@@ -182,7 +182,7 @@ async fn run(app: &App, id: WorkflowId, first: Option<Command>) -> anyhow::Resul
 
 /// Ctrl-C pauses at the end of the task; once more, at once.
 async fn ask_to_pause(app: &App, id: WorkflowId, now: bool) {
-    let reason = "asked for at the terminal".to_owned();
+    let reason = "requested at the terminal".to_owned();
     let command = Command::Pause { trigger: Trigger::Pause, reason, now };
     match app.engine.ask_workflow(id, &command).await {
         Ok(_) if now => output::note(format_args!("Pausing at once …")),
@@ -215,14 +215,14 @@ pub(super) async fn detached(
         output::json(&app.engine.workflow_view(&workflow).await?);
     } else {
         output::note(format_args!(
-            "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows how it stands, `rethread workflow logs -f {0}` follows it.",
+            "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows its status, `rethread workflow logs -f {0}` follows it.",
             id.short()
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nothing runs for so many seconds")]
+#[expect(clippy::cast_precision_loss, reason = "nothing runs for that many seconds")]
 fn in_minutes(seconds: u64) -> String {
     format!("--max-minutes={}", seconds as f64 / 60.0)
 }

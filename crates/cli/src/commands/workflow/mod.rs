@@ -95,29 +95,24 @@ impl Which {
         Self { id }
     }
 
-    /// The one that is named, or the one of this folder that has one of these statuses, whatever was done last.
+    /// The one that is named, or the one of this folder that has one of these statuses, whatever was done last. Where
+    /// none has, it is the latest: whoever asks something of it is told why it cannot be done.
     pub(crate) async fn find(&self, app: &App, wanted: &[Status]) -> anyhow::Result<WorkflowId> {
         let user = app.config.user(None)?;
         if let Some(id) = &self.id {
             return Ok(app.engine.own_workflow(id, &user).await?.id);
         }
         let folder = project(None)?;
-        let mut rows = app.engine.workflows_in(&folder, &user).await?;
-        rows.retain(|row| wanted.is_empty() || wanted.contains(&row.status));
-        rows.into_iter().next().map(|row| row.id).ok_or_else(|| none_here(&folder, wanted))
+        let rows = app.engine.workflows_in(&folder, &user).await?;
+        let fitting = rows.iter().find(|row| wanted.is_empty() || wanted.contains(&row.status));
+        fitting.or(rows.first()).map(|row| row.id).ok_or_else(|| none_here(&folder))
     }
 }
 
-fn none_here(folder: &std::path::Path, wanted: &[Status]) -> anyhow::Error {
-    let what: Vec<&str> = wanted.iter().map(|status| status.as_str()).collect();
-    let what = if what.is_empty() {
-        String::new()
-    } else {
-        format!("{} ", what.join(" or ").replace('_', " "))
-    };
+fn none_here(folder: &std::path::Path) -> anyhow::Error {
     Refused {
         code: "workflow_not_found",
-        message: format!("no {what}workflow in {}", folder.display()),
+        message: format!("no workflow in {}", folder.display()),
         hint: Some(
             "`rethread workflow list` shows all; `rethread workflow start PLAN` begins one"
                 .to_owned(),

@@ -9,7 +9,7 @@ use super::{drive, render};
 use crate::cli::App;
 use crate::output;
 
-/// Take up what crashed: workflows in progress whose process is gone
+/// Recover workflows whose process ended unexpectedly
 ///
 /// Each is snapshotted, with the trigger `crash`. With --resume, or as the setting
 /// `workflow.after_crash` says, they go on at once, one after the other. What was to pause before the crash is paused.

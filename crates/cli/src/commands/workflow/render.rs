@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use rethread_domain::SessionId;
 use rethread_domain::quote::{cut_line, one_line, safe};
+use rethread_domain::wording::counted;
 use rethread_engine::views::{Comparison, Pair, TaskChange};
 use rethread_workflow::{
     Event, Measure, Question, Resolution, Snapshot, SnapshotSum, State, Status, Task, Used,
@@ -21,10 +22,6 @@ pub(super) fn event(event: &Event) -> Option<String> {
     }
 }
 
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
 /// How a workflow rests, and what can be done then.
 pub(super) fn rests(workflow: &Workflow) -> String {
     let short = workflow.id.short();
@@ -35,9 +32,9 @@ pub(super) fn rests(workflow: &Workflow) -> String {
             format!("Workflow {short} pauses when its running task is done.\n")
         }
         status => format!(
-            "Workflow {short} is {}: {done} of {total} task{} done.\n",
-            words(status),
-            plural(total)
+            "Workflow {short} is {}: {done} of {} done.\n",
+            status.word(),
+            counted(total, "task")
         ),
     };
     match &workflow.state {
@@ -80,12 +77,12 @@ fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
             let path = workflow.charter.plan.as_ref().map(|path| path.display().to_string());
             let path = path.unwrap_or_default();
             format!(
-                "The plan is in {path}: read it, change it, then\n  `rethread workflow approve {short}`, or `… reject {short} --reason R` has it written anew"
+                "The plan is in {path}: read it, change it, then\n  `rethread workflow approve {short}`, or `… reject {short} --reason R` has it written again"
             )
         }
         // Whole: what is approved has to be seen.
         Question::Command { command } => format!(
-            "may this command of the plan run:\n    {}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`",
+            "Allow this command of the plan to run?\n    {}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`",
             safe(command)
         ),
         Question::TaskRemoved { .. } => {
@@ -121,7 +118,7 @@ pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String 
     } else if workflow.pausing().is_some() {
         state.push_str(", pausing");
     }
-    text.push_str(&format!("  status: {state}\n  session: {}\n", workflow.sessions));
+    text.push_str(&format!("  status: {state}\n  run: {}\n", workflow.sessions));
     text.push_str(&format!("  worktree: {}\n", one_line(&workflow.charter.worktree, 200)));
     text.push_str(&format!(
         "  agent: {}\n  usage: {}\n",
@@ -164,8 +161,10 @@ pub(super) fn used(used: &Used) -> String {
         Measure::Estimated => ", estimated",
     };
     let mut text = format!(
-        "{} tokens{how}, {} turns, {} tool calls",
-        used.tokens, used.turns, used.tool_calls
+        "{}{how}, {}, {}",
+        counted(used.tokens, "token"),
+        counted(used.turns, "turn"),
+        counted(used.tool_calls, "tool call")
     );
     if let Some(share) = used.context_use() {
         text.push_str(&format!(", context up to {:.0} %", share * 100.0));
@@ -188,7 +187,7 @@ pub(super) fn snapshots(all: &[SnapshotSum], app: &App) -> String {
             one_line(&snapshot.reason, 60),
         ]
     });
-    table::render(&["SNAPSHOT", "SESSION", "TRIGGER", "TAKEN", "TASKS", "WHY"], rows.collect())
+    table::render(&["SNAPSHOT", "RUN", "TRIGGER", "TAKEN", "TASKS", "WHY"], rows.collect())
 }
 
 pub(super) fn snapshot(snapshot: &Snapshot, row: &[SnapshotSum], app: &App) -> String {
@@ -199,12 +198,11 @@ pub(super) fn snapshot(snapshot: &Snapshot, row: &[SnapshotSum], app: &App) -> S
         id.as_deref().map_or("-".to_owned(), |id| id.chars().take(12).collect())
     };
     text.push_str(&format!(
-        "Git: branch {}, commit {} (began at {}), {} file{} modified, {} staged, {} uncommitted\n",
+        "Git: branch {}, commit {} (began at {}), {} modified, {} staged, {} uncommitted\n",
         one_line(git.branch.as_deref().unwrap_or("-"), 80),
         commit(&git.commit),
         commit(&git.commit_at_start),
-        git.files_modified.len(),
-        plural(git.files_modified.len()),
+        counted(git.files_modified.len(), "file"),
         git.files_staged.len(),
         git.files_uncommitted.len()
     ));
@@ -218,7 +216,7 @@ pub(super) fn snapshot(snapshot: &Snapshot, row: &[SnapshotSum], app: &App) -> S
         text.push('\n');
     }
     text.push_str(&format!(
-        "Usage: {} (in all: {})\n",
+        "Usage: {} (in total: {})\n",
         used(&snapshot.usage),
         used(&snapshot.total)
     ));
@@ -279,7 +277,7 @@ fn sections(snapshot: &Snapshot) -> String {
 
 pub(super) fn comparison(from: &Snapshot, to: &Snapshot, compared: &Comparison) -> String {
     let mut text = format!(
-        "{} (session {}) → {} (session {})\n",
+        "{} (run {}) → {} (run {})\n",
         from.id.short(),
         from.session_number,
         to.id.short(),

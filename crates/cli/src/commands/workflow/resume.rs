@@ -29,10 +29,10 @@ pub(crate) struct Args {
     yes: bool,
     #[command(flatten)]
     budgets: Budget,
-    /// Another agent goes on with it
+    /// Continue with another agent
     #[arg(long, value_name = "AGENT")]
     with: Option<String>,
-    /// When a usage limit is hit, wait until it is lifted and go on
+    /// When a usage limit is reached, wait until it is lifted and continue
     #[arg(long)]
     wait: bool,
     /// Go on in the background
@@ -89,7 +89,7 @@ fn summary_of(resumption: &Resumption, app: &App) -> String {
     let Resumption { snapshot, workflow, .. } = resumption;
     let ago = time::ago(snapshot.created_at, app.engine.clock().now());
     let mut text = format!(
-        "Resuming {} from session {}, snapshot {}:\n  paused {ago} ({}): {}\n  then: {} done, {} left; {}\n  now: {}; {}",
+        "Resuming {} from run {}, snapshot {}:\n  paused {ago} ({}): {}\n  then: {} done, {} left; {}\n  now: {}; {}",
         one_line(&snapshot.title, 80),
         snapshot.session_number,
         snapshot.id.short(),

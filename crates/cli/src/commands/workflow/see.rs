@@ -21,7 +21,7 @@ pub(crate) struct List {
     /// Only those with this status
     #[arg(long)]
     status: Option<workflow::Status>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, short = 'n', allow_negative_numbers = true)]
     limit: Option<i64>,
 }
@@ -58,14 +58,13 @@ impl List {
                 one_line(&row.worktree, 60),
             ]
         });
-        let headings =
-            ["ID", "TITLE", "STATUS", "TASKS", "SESSIONS", "AGENT", "CHANGED", "WORKTREE"];
+        let headings = ["ID", "TITLE", "STATUS", "TASKS", "RUNS", "AGENT", "CHANGED", "WORKTREE"];
         output::data(&table::render(&headings, lines.collect()));
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Show how a workflow stands: tasks, snapshots, what it waits for
+/// Show the status of a workflow: tasks, snapshots, what it waits for
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -164,8 +163,10 @@ impl Snapshots {
 /// Compare two snapshots of a workflow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
+    /// The earlier snapshot: its id, or the beginning of it
     #[arg(value_name = "A")]
     from: String,
+    /// The later snapshot
     #[arg(value_name = "B")]
     to: String,
     /// The workflow [default: the one that has them]

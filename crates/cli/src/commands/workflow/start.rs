@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rethread_domain::quote::safe;
+use rethread_domain::quote::{one_line, safe};
 use rethread_engine::agents::Asker as _;
 use rethread_engine::workflows::Order;
 
@@ -39,15 +39,16 @@ fn example() -> String {
     format!("{EXAMPLE}{}", rethread_workflow::plan::fields())
 }
 
-/// Begin to work on a plan
+/// Start working on a plan
 ///
 /// Each task runs in a fresh session of the agent, in the worktree. Ctrl-C pauses at the end of the running task.
 /// Without a PLAN, the agent writes one for the issue first, and waits for your approval.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = example())]
+#[command(group = clap::ArgGroup::new("work").args(["plan", "issue"]).required(true).multiple(true))]
 pub(crate) struct Args {
-    /// The plan: a markdown file with tasks; `rethread workflow start --help` shows one
-    #[arg(value_name = "PLAN", required_unless_present = "issue")]
+    /// The plan: a markdown file with tasks, such as the one below
+    #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// What it is about: a text, or a file with one
     #[arg(long, value_name = "TEXT|FILE")]
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     /// How many tasks may run side by side
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
-    /// Pause after so many tasks
+    /// Pause after this many tasks
     #[arg(long, value_name = "N")]
     pause_after: Option<u32>,
     /// Pause when the whole workflow has run for this long
@@ -73,13 +74,13 @@ pub(crate) struct Args {
     /// Pause before a task with which the whole workflow would cost more than this
     #[arg(long, value_name = "USD")]
     max_cost: Option<f64>,
-    /// What agents may do without being asked: ask, allow, deny or agent (as they are set up); nobody can be asked without a terminal
+    /// How permission questions of agents are answered: ask, allow, deny or agent (as they are set up); without a terminal nobody can be asked
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
-    /// Let the commands in the plan run, as they stand there
+    /// Approve the commands in the plan as they are written there
     #[arg(long)]
     approve_commands: bool,
-    /// When a usage limit is hit, wait until it is lifted and go on
+    /// When a usage limit is reached, wait until it is lifted and continue
     #[arg(long)]
     wait: bool,
     /// Go on in the background
@@ -103,7 +104,8 @@ impl Args {
             return detached(app, workflow.id, &first).await;
         }
         if !app.json {
-            output::note(format_args!("Workflow {} begins.", workflow.id.short()));
+            let title = one_line(&workflow.charter.title, 100);
+            output::note(format_args!("Workflow {}: {title}", workflow.id.short()));
         }
         drive(app, workflow.id, Some(first), waits).await
     }
@@ -134,7 +136,7 @@ fn is_approved(app: &App, commands: &[String]) -> anyhow::Result<bool> {
     for command in commands {
         output::note(format_args!("  {}", safe(command)));
     }
-    confirm("May they run?")
+    confirm("Allow them to run?")
 }
 
 /// A text, or the content of a file.

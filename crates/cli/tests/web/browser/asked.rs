@@ -26,7 +26,7 @@ fn a_question_is_answered_on_the_page_with_the_keyboard() {
     browser.click("#to option[value=ref]");
     browser.write("#prompt", &format!("ask: {HOSTILE}"));
     browser.click("#send button[type=submit]");
-    browser.until_says("#questions .question h3", "ref asks: may it do this?");
+    browser.until_says("#questions .question h3", "ref asks for permission");
     browser.until_says("#said", "ref asks");
     let check = || {
         let shown = browser.text("#questions .whole");
@@ -50,7 +50,7 @@ fn a_question_is_answered_on_the_page_with_the_keyboard() {
     );
     let named = "const form = document.querySelector('#questions [role=group]'); \
                  return document.getElementById(form.getAttribute('aria-labelledby')).innerText";
-    assert!(browser.run(named).as_str().unwrap().contains("may it do this?"));
+    assert!(browser.run(named).as_str().unwrap().contains("asks for permission"));
     browser.until_has(".turn .stream");
     browser.run("document.querySelector('#questions button').focus()");
     browser.press(ENTER);

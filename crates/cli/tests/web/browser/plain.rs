@@ -95,7 +95,7 @@ fn a_workflow_is_read_paused_and_resumed_without_a_script() {
     visit.go(&format!("/workflows/{id}"));
     browser.write("#plain-reason", "the train leaves");
     browser.click("noscript form button[type=submit]");
-    browser.until_says("[role=status]", "The pause was asked for");
+    browser.until_says("[role=status]", "Pause requested");
     world::touch(env, "go2");
     world::until("it is paused", || (world::status(env, &id) == "paused").then_some(()));
     visit.go(&format!("/workflows/{id}"));

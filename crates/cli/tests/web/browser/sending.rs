@@ -171,7 +171,7 @@ fn what_came_to_nothing_says_so_until_the_next_turn() {
     assert!(browser.has(".over [role=alert]"));
     send(&visit, "say: Good evening.");
     browser.until_says("li.said.assistant", "Good evening.");
-    browser.until_says("#said", "The answer is there");
+    browser.until_says("#said", "The answer has arrived");
     assert!(!browser.has(".over"), "{}", browser.describe());
 }
 

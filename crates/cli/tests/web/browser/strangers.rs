@@ -114,10 +114,11 @@ fn another_name_for_this_machine_opens_nothing() {
     let browser = Browser::with(&["--host-resolver-rules=MAP evil.test 127.0.0.1"]);
     browser.open(&format!("http://evil.test:{}/", site.address.port()));
     let shown = browser.shown();
-    assert!(shown.contains("not called so"), "{shown}");
+    assert!(shown.contains("does not have that name"), "{shown}");
     assert!(!shown.contains("Mine"), "{shown}");
     let link = site.env.json(["login"])["url"].as_str().unwrap().to_owned();
     browser.open(&link.replace("127.0.0.1", "evil.test"));
-    browser.until("it is told", "return document.body.innerText.includes('not called so')");
+    browser
+        .until("it is told", "return document.body.innerText.includes('does not have that name')");
     assert_eq!(browser.run("return document.cookie"), "");
 }

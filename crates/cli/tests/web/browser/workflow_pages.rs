@@ -139,7 +139,7 @@ fn the_log_tells_what_agents_say_and_do() {
     let (browser, env) = (&visit.browser, &visit.site.env);
     visit.go(&format!("/workflows/{id}"));
     browser.until_says("#live", "Live");
-    browser.until_says("#log .told", "T1: ref is told");
+    browser.until_says("#log .told", "T1: to ref");
     browser.run("window.stayed = true");
     world::touch(env, "go1");
     browser.until_says("#log .speech", "The cookie <b>rotates</b> too early");

@@ -27,7 +27,7 @@ fn pause(visit: &Visit, reason: &str) {
     assert_eq!(beside, true, "the box stands at its label");
     browser.write("#pause-reason", reason);
     browser.click("#pause-dialog button[type=submit]");
-    browser.until_says("[role=status]", "The pause was asked for");
+    browser.until_says("[role=status]", "Pause requested");
     browser.until_has("#pause:disabled");
     assert_eq!(browser.text("#pause"), "Pausing…");
 }
@@ -63,7 +63,7 @@ fn dashboard_pause_resume_flow() {
     browser.until_has("button[data-copy=resume-command]:not([hidden])");
     assert!(browser.text("#board").contains("1 of 3 tasks done"), "{}", browser.describe());
     let first = cards(&visit).remove(0);
-    for part in ["Session 1", "pause", "just now", "1 of 3", "lunch"] {
+    for part in ["Run 1", "pause", "just now", "1 of 3", "lunch"] {
         assert!(first.to_lowercase().contains(&part.to_lowercase()), "{part}: {first}");
     }
 
@@ -100,7 +100,7 @@ fn compare(visit: &Visit, id: &str) {
     let browser = &visit.browser;
     let snapshots = world::snapshots(&visit.site, id);
     browser.click(&format!("#timeline a[href$='{}']", snapshots[1]));
-    browser.until_says("h1", "Snapshot of session 2");
+    browser.until_says("h1", "Snapshot of run 2");
     let shown = browser.shown();
     for part in ["the train leaves", "keep the name of the cookie", "main", "login.rs", "T3"] {
         assert!(shown.contains(part), "{part}: {shown}");

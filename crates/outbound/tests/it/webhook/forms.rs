@@ -57,7 +57,7 @@ async fn json_is_the_notice_itself() {
         json!({
             "id": "0198-d1", "event": "workflow_paused", "at": "2026-11-16T07:00:00Z",
             "workflow_id": "0198-w1", "title": "Fix the login", "status": "paused",
-            "reason": "asked for", "snapshot_id": "0198-s1", "session_number": 2,
+            "reason": "requested", "snapshot_id": "0198-s1", "session_number": 2,
             "tasks_completed": 3, "tasks_total": 5, "worktree": "login",
             "resume": "rethread workflow resume 0198-w1",
         })
@@ -75,7 +75,7 @@ async fn slack_gets_a_text_and_blocks() {
     assert_eq!(body["text"], "Workflow paused: Fix the login (3 of 5 tasks)");
     assert_eq!(body["blocks"][0]["text"]["text"], "Workflow paused");
     assert_eq!(body["blocks"][1]["text"]["text"], "“Fix the login”");
-    assert_eq!(body["blocks"][2]["text"]["text"], "asked for");
+    assert_eq!(body["blocks"][2]["text"]["text"], "requested");
     let fields = body["blocks"][3]["fields"].as_array().unwrap();
     assert_eq!(fields.last().unwrap()["text"], "To resume: rethread workflow resume 0198-w1");
 }
@@ -112,7 +112,7 @@ async fn discord_gets_a_content_and_an_embed() {
     let embed = &body["embeds"][0];
     assert_eq!(
         (&embed["title"], &embed["description"]),
-        (&json!("Fix the login"), &json!("asked for"))
+        (&json!("Fix the login"), &json!("requested"))
     );
     assert_eq!(embed["timestamp"], "2026-11-16T07:00:00Z");
     let last = embed["fields"].as_array().unwrap().last().unwrap();

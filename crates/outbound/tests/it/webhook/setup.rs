@@ -49,7 +49,7 @@ pub(crate) fn notice() -> Notice {
         workflow_id: "0198-w1".to_owned(),
         title: "Fix the login".to_owned(),
         status: "paused".to_owned(),
-        reason: Some("asked for".to_owned()),
+        reason: Some("requested".to_owned()),
         snapshot_id: Some("0198-s1".to_owned()),
         session_number: 2,
         tasks_completed: 3,

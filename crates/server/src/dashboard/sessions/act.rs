@@ -42,7 +42,7 @@ pub(super) async fn act(
             app.engine.undelete(session).await?;
             return to(session, "undeleted");
         }
-        _ => return Err(Problem::new("not_found", "a session does not know this action")),
+        _ => return Err(Problem::new("not_found", "there is no such action for a session")),
     };
     app.engine.shift(session, asked).await?;
     to(session, told)

@@ -104,7 +104,7 @@ impl Questions {
             let agent = &asking.agent;
             let told = move |one: &Question| {
                 let what = one_line(&one.title, 200);
-                format!("{agent} asks: may it do this? {} {what}", one.kind)
+                format!("{agent} asks for permission: {} {what}", one.kind)
             };
             asking.questions.iter().map(told)
         });

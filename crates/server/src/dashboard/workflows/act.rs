@@ -121,7 +121,7 @@ pub(super) async fn say(
         "reject" => (Said::Reject(some(&answer.reason)), "rejected"),
         "retry" => (Said::Retry(answer.task), "retried"),
         "skip" => (Said::Skip(answer.task), "skipped"),
-        _ => return Err(Problem::new("not_found", "a workflow does not know this action")),
+        _ => return Err(Problem::new("not_found", "there is no such action for a workflow")),
     };
     let done = answers::say(&app, &caller, &id, said).await;
     ended(&id, done.map(|_| code))

@@ -48,7 +48,7 @@ fn others(app: &App, workflow: &Workflow, id: &str) -> Result<Vec<Other>, Proble
     let named = all.map(|row| {
         let (short, trigger) = (describe::short(&row.id), plain(&row.trigger));
         let name = format!(
-            "Session {}, {trigger}, {} done ({short})",
+            "Run {}, {trigger}, {} done ({short})",
             row.session_number, row.tasks_completed
         );
         Other { id: row.id, name }
@@ -65,7 +65,7 @@ pub(super) async fn page(
     let snapshot = view(&app, &found(&app, &caller, &id, &given).await?)?;
     let is_running = app.engine.is_workflow_driven(workflow.id).await?;
     let now = app.engine.clock().now();
-    let name = format!("Snapshot of session {}", snapshot.session_number);
+    let name = format!("Snapshot of run {}", snapshot.session_number);
     frame::page(&Page {
         frame: Frame::new(name, Nav::Workflows, &caller),
         short: describe::short(&snapshot.id),

@@ -29,7 +29,7 @@ pub(super) fn line(app: &App, session: &Session, task: &str, message: &Message) 
     let agent = message.extras.agent.as_deref().or(session.agent.as_deref());
     let agent = agent.unwrap_or("the agent");
     let (by, text, tone) = match message.role {
-        Role::User => (format!("{task}: {agent} is told"), said, "speech told"),
+        Role::User => (format!("{task}: to {agent}"), said, "speech told"),
         Role::Tool => {
             let status = calls.first().and_then(|call| call.split_once(" · "));
             let done = status.map(|(_, status)| format!(" · {status}")).unwrap_or_default();

@@ -50,7 +50,7 @@ fn number<T: FromStr + PartialOrd + Default + Display>(
 ) -> Result<Option<T>, Problem> {
     let Some(text) = some(text) else { return Ok(None) };
     let read = text.parse::<T>().ok().filter(|number| *number > T::default());
-    let unfit = || Problem::new("bad_input", format!("this is not {what} above 0")).of(name);
+    let unfit = || Problem::new("bad_input", format!("expected {what} above 0")).of(name);
     read.map(Some).ok_or_else(unfit)
 }
 
