@@ -6,6 +6,7 @@ mod append;
 mod blob;
 mod claims;
 mod connection;
+mod copies;
 mod damage;
 mod extras;
 mod facts;
@@ -392,7 +393,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
-        upkeep::copy(&connection::reader(&self.path)?, to)
+        copies::copy(&connection::reader(&self.path)?, to)
     }
 
     async fn check(&self) -> Result<Health> {
@@ -442,7 +443,7 @@ impl Upkeep for SqliteStore {
 /// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
 pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Option<PathBuf>> {
     match url {
-        StoreUrl::Sqlite(to) => upkeep::restore(from, to, at),
+        StoreUrl::Sqlite(to) => copies::restore(from, to, at),
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     }
     if before > 0 {
         let copy = beside(path, &format!(".v{before}.bak"));
-        super::upkeep::copy(&connection, &copy)?;
+        super::copies::copy(&connection, &copy)?;
     }
     switch_to_wal(&connection)?;
     if version(&connection, path, steps.len())? == steps.len() {

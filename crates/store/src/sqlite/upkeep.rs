@@ -1,15 +1,13 @@
-//! Keeping the file in order: purging, erasing, copies, checks.
+//! Keeping the file in order: purging, erasing, checks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use jiff::Timestamp;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::Kind;
 use rethread_domain::message::Extras;
 use rethread_domain::{Fact, Seq, SessionId};
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
@@ -25,9 +23,6 @@ use crate::types::{Dump, Health, Usage};
 
 /// What a title becomes that was made from a purged message, where nothing else gives one.
 const UNTITLED: &str = "untitled";
-/// How long others who write are waited for before a store is replaced.
-const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Removes the text of a message from the log, from what was made of it, and from the index.
 pub(super) fn purge(connection: &Connection, id: SessionId, seq: Seq, at: Timestamp) -> Result<()> {
@@ -289,150 +284,8 @@ fn sweep(connection: &Connection, no: i64) -> Result<()> {
     Ok(())
 }
 
-/// A consistent copy of an open store, in a file of its own that appears when it is whole.
-pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
-    let half = beside(to, ".part");
-    // There is one only after a crash; one that stays in the way fails what follows.
-    drop(fs::remove_file(&half));
-    let copied = copy_into(source, &half).and_then(|()| {
-        fs::File::open(&half)?.sync_all()?;
-        fs::rename(&half, to)?;
-        let folder =
-            to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(fs::File::open(folder)?.sync_all()?)
-    });
-    if copied.is_err() {
-        // What went wrong before is told.
-        drop(fs::remove_file(&half));
-    }
-    copied
-}
-
-fn copy_into(source: &Connection, to: &Path) -> Result<()> {
-    connection::create(to)?;
-    let mut target = Connection::open(to)?;
-    finish(&Backup::new(source, &mut target)?)
-}
-
-/// Puts a copy back in place of a store; gives where what was there is kept.
-pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
-    let had_log = connection::has_log(from);
-    let restored = restore_from(from, to, at);
-    if !had_log {
-        connection::close_log(from);
-    }
-    restored
-}
-
-fn restore_from(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
-    if !from.try_exists().unwrap_or(true) {
-        return Err(Error::CannotOpen(format!("{}: there is no such file", from.display())));
-    }
-    if !connection::check_file(from)? {
-        return Err(connection::not_a_store(from, "there is nothing in it"));
-    }
-    let source = connection::reader(from)?;
-    if schema::version(&source, from, schema::STEPS.len())? == 0 {
-        return Err(connection::not_a_store(from, "there is nothing in it"));
-    }
-    let damage = integrity(&source)?;
-    if let Some(first) = damage.first() {
-        return Err(Error::Damaged(format!("{}: {first}", from.display())));
-    }
-    if !connection::check_file(to)? {
-        put(&source, to)?;
-        return Ok(None);
-    }
-    let aside = reserve_aside(to, at)?;
-    match exchange(&source, to, &aside) {
-        Ok(true) => schema::migrate(to, schema::STEPS)?,
-        Ok(false) => {
-            move_aside(to, &aside)?;
-            put(&source, to)?;
-        }
-        Err(error) => {
-            // What went wrong before is told.
-            drop(fs::remove_file(&aside));
-            return Err(error);
-        }
-    }
-    Ok(Some(aside))
-}
-
-/// Makes a store of a copy, where there is none.
-fn put(source: &Connection, to: &Path) -> Result<()> {
-    connection::create(to)?;
-    let mut target = connection::writer(to)?;
-    finish(&Backup::new(source, &mut target)?)?;
-    drop(target);
-    schema::migrate(to, schema::STEPS)
-}
-
-/// Keeps a copy of a store and puts another in its place. Nobody writes in between: whatever was acknowledged is in the
-/// copy, and whoever comes later finds the other store. `false` where what is there cannot be read.
-fn exchange(source: &Connection, to: &Path, aside: &Path) -> Result<bool> {
-    let is_unreadable = |error: &Error| {
-        matches!(error, Error::NotAStore { .. } | Error::Damaged(_) | Error::Failed(_))
-    };
-    let opened = connection::reader(to).and_then(|reader| Ok((reader, connection::writer(to)?)));
-    let (reader, mut target) = match opened {
-        Err(error) if is_unreadable(&error) => return Ok(false),
-        opened => opened?,
-    };
-    let backup = Backup::new(source, &mut target)?;
-    // The first page takes the lock on the store; nobody sees it before the last.
-    match lock(&backup).and_then(|()| copy(&reader, aside)) {
-        Err(error) if is_unreadable(&error) => return Ok(false),
-        copied => copied?,
-    }
-    finish(&backup)?;
-    Ok(true)
-}
-
-/// Copies the first page, once nobody else writes.
-fn lock(backup: &Backup<'_, '_>) -> Result<()> {
-    let began = Instant::now();
-    while let StepResult::Busy | StepResult::Locked = backup.step(1)? {
-        if began.elapsed() > PATIENCE {
-            return Err(Error::Busy);
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
-}
-
-/// All pages in one step: one state of the store, whoever writes meanwhile.
-fn finish(backup: &Backup<'_, '_>) -> Result<()> {
-    Ok(backup.run_to_completion(i32::MAX, Duration::ZERO, None)?)
-}
-
-/// Keeps the files of a store that cannot be read.
-fn move_aside(store: &Path, aside: &Path) -> Result<()> {
-    for suffix in ["", "-wal", "-shm"] {
-        let file = beside(store, suffix);
-        if file.exists() {
-            fs::rename(&file, beside(aside, suffix))?;
-        }
-    }
-    Ok(())
-}
-
-/// Takes a name that nobody has, so that no copy replaces an earlier one.
-fn reserve_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
-    let time = at.strftime("%Y%m%dT%H%M%SZ");
-    for count in 1u32.. {
-        let counter = if count == 1 { String::new() } else { format!("-{count}") };
-        let aside = beside(store, &format!(".before-restore-{time}{counter}.bak"));
-        match connection::new_file(&aside) {
-            Ok(()) => return Ok(aside),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => (),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(Error::Failed("every name for a copy is taken".into()))
-}
-
-fn integrity(connection: &Connection) -> Result<Vec<String>> {
+/// What SQLite itself finds wrong with the file.
+pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>> {
     let lines: Vec<String> = connection
         .prepare("pragma integrity_check(20)")?
         .query_map([], |row| row.get(0))?
