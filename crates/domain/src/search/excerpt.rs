@@ -11,8 +11,8 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     let masks = mask::places(text);
     let is_masked = |at: usize| mask::is_in(&masks, at);
     let mut finds = finds(query, text, |at| !is_masked(at));
-    let is_marked = !finds.is_empty();
-    if !is_marked {
+    let has_words = !finds.is_empty();
+    if !has_words {
         finds = self::finds(query, text, is_masked);
     }
     let best = densest(&finds, width);
@@ -32,7 +32,7 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
     }
     let mut out = String::new();
     let mut at = start;
-    let shown = |find: &&Range<usize>| is_marked && find.start >= start && find.end <= end;
+    let shown = |find: &&Range<usize>| has_words && find.start >= start && find.end <= end;
     for find in finds.iter().filter(shown) {
         push_flat(&mut out, &text[at..find.start]);
         out.push_str("**");
