@@ -189,7 +189,7 @@ async fn append(
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Purged {
+pub(crate) struct Purge {
     session_id: String,
     seq: u32,
     /// When it was purged before, if it was
@@ -203,7 +203,7 @@ pub(crate) struct Purged {
 
 /// Removes the text of one message everywhere, for good
 #[utoipa::path(post, path = "/sessions/{id}/messages/{seq}/purge", tag = TAG,
-    params(("id" = String, Path), ("seq" = u32, Path)), responses((status = 200, body = Purged)))]
+    params(("id" = String, Path), ("seq" = u32, Path)), responses((status = 200, body = Purge)))]
 async fn purge(
     State(app): State<App>,
     caller: Caller,
@@ -213,7 +213,7 @@ async fn purge(
     let purge = app.engine.purge(session.id, seq).await?;
     let (has_left_files, remarks) = (purge.has_left_files, purge.remarks());
     let (session_id, purged_before) = (session.id.to_string(), purge.purged_before);
-    ok(&Purged { session_id, seq, purged_before, has_left_files, remarks })
+    ok(&Purge { session_id, seq, purged_before, has_left_files, remarks })
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -11,7 +11,7 @@ use rethread_domain::{Fact, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
-use super::connection::{self, beside};
+use super::connection::beside;
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
 use super::{
