@@ -75,6 +75,12 @@ impl App {
                 id.short()
             ));
         }
+        for id in &followed.purged_again {
+            output::note(format_args!(
+                "note: an old folder of {} had come back with a text that was purged: it is removed, its other lines are in the session's folder; commit that",
+                id.short()
+            ));
+        }
         for (id, folder) in &followed.separated {
             output::note(format_args!(
                 "note: {} shared its folder with another session; it has one of its own now: {folder}",
