@@ -30,6 +30,43 @@ pub(crate) fn around(folder: &Path, config: &Config) -> Option<Arc<Workspace>> {
     }
 }
 
+/// Says what was put right in folders, and what is not as it should be.
+fn tell_repairs(followed: &Followed) {
+    for (id, seq) in &followed.purged {
+        output::note(format_args!(
+            "note: message {seq} of {} was purged elsewhere, and is purged here now",
+            id.short()
+        ));
+    }
+    for id in &followed.purged_again {
+        output::note(format_args!(
+            "note: an old folder of {} had come back with a text that was purged: it is removed, its other lines are in the session's folder; commit that",
+            id.short()
+        ));
+    }
+    for (id, folder) in &followed.separated {
+        output::note(format_args!(
+            "note: {} shared its folder with another session; it has one of its own now: {folder}",
+            id.short()
+        ));
+    }
+    for (id, count) in &followed.healed {
+        output::note(format_args!(
+            "note: {}, missing from the folder of {} until now, back in place",
+            counted(*count, "message"),
+            id.short()
+        ));
+    }
+    for trouble in &followed.troubles {
+        output::note(format_args!("note: {}", output::shown(trouble, false)));
+    }
+    if !followed.masked.is_empty() {
+        let masked: Vec<String> =
+            followed.masked.iter().map(|(what, count)| format!("{count} × {what}")).collect();
+        output::note(format_args!("note: masked in the folder: {}", masked.join(", ")));
+    }
+}
+
 impl App {
     /// Looks through the workspace for what came and what changed.
     pub(crate) async fn gather(&self) -> anyhow::Result<()> {
@@ -71,33 +108,7 @@ impl App {
                 fork.short()
             ));
         }
-        for (id, seq) in &followed.purged {
-            output::note(format_args!(
-                "note: message {seq} of {} was purged elsewhere, and is purged here now",
-                id.short()
-            ));
-        }
-        for (id, folder) in &followed.separated {
-            output::note(format_args!(
-                "note: {} shared its folder with another session; it has one of its own now: {folder}",
-                id.short()
-            ));
-        }
-        for (id, count) in &followed.healed {
-            output::note(format_args!(
-                "note: {}, missing from the folder of {} until now, back in place",
-                counted(*count, "message"),
-                id.short()
-            ));
-        }
-        for trouble in &followed.troubles {
-            output::note(format_args!("note: {}", output::shown(trouble, false)));
-        }
-        if !followed.masked.is_empty() {
-            let masked: Vec<String> =
-                followed.masked.iter().map(|(what, count)| format!("{count} × {what}")).collect();
-            output::note(format_args!("note: masked in the folder: {}", masked.join(", ")));
-        }
+        tell_repairs(&followed);
         Ok(())
     }
 

@@ -117,8 +117,12 @@ pub struct Extras {
     pub other: Map<String, Value>,
 }
 
-/// The names under which marks of secrets are kept: no field from outside may have them.
-pub const MARKS: [&str; 2] = ["$secrets", "$rules"];
+/// The names under which our own marks are kept: of secrets, and that a message is damaged. No field that is recorded may
+/// have them.
+pub const MARKS: [&str; 3] = ["$secrets", "$rules", "$damaged"];
+
+/// So many levels a field of a message may have: what is deeper fits into no session folder.
+pub const DEEPEST_FIELD: usize = 90;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_unversioned(rules: &u32) -> bool {
@@ -216,13 +220,16 @@ pub enum Body {
     },
 }
 
-/// Says that a message could not be read as it was written: its text is a mark that says so.
+/// What is said of facts and events that could not be read as they were written.
 pub const DAMAGED: &str = "damaged";
+
+/// Says that a message could not be read as it was written: its text is a mark that says so.
+pub const DAMAGED_MARK: &str = MARKS[2];
 
 impl Message {
     /// Whether its text is only a mark in place of one that is damaged in the store.
     pub fn is_damaged(&self) -> bool {
-        self.extras.other.get(DAMAGED).is_some_and(|mark| mark == true)
+        self.extras.other.get(DAMAGED_MARK).is_some_and(|mark| mark == true)
     }
 }
 

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use rethread_domain::conversation;
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Extras, MARKS, NewMessage, Role, Usage, nests_deeper};
+use rethread_domain::message::{
+    DEEPEST_FIELD, Extras, MARKS, NewMessage, Role, Usage, nests_deeper,
+};
 use rethread_domain::price::Price;
 use serde_json::{Map, Value};
 
@@ -29,11 +31,13 @@ pub enum BadEntry {
     Time(String),
     #[error(transparent)]
     Name(#[from] Invalid),
+    #[error("a field of the message is nested too deeply; at most {0} levels are allowed")]
+    TooDeep(usize),
     #[error("the message has {0} bytes; at most {1} are allowed")]
     TooLong(u64, u64),
 }
 
-/// What can be written down and read again.
+/// What can be written down and read again, a message and all around it.
 pub(crate) const DEEPEST: usize = 127;
 
 /// Reads a line. Its price is still to be counted.
@@ -41,8 +45,9 @@ pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage,
     let text = std::str::from_utf8(line).map_err(|_| BadEntry::Encoding)?;
     let value: Value =
         serde_json::from_str(text).map_err(|error| BadEntry::Json(error.to_string()))?;
-    if nests_deeper(&value, DEEPEST) {
-        return Err(BadEntry::Json("it is nested too deeply".to_owned()));
+    // The message itself is a level.
+    if nests_deeper(&value, DEEPEST_FIELD + 1) {
+        return Err(BadEntry::TooDeep(DEEPEST_FIELD));
     }
     let Value::Object(mut fields) = value else { return Err(BadEntry::Shape) };
     let role = take_text(&mut fields, "role")?.ok_or(BadEntry::Missing("role"))?;
@@ -176,6 +181,26 @@ mod tests {
         let levels = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
         let hidden = format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, levels(126));
         check(&format!(r#"{{"role":"user","content":"x","a":[{hidden}]}}"#), "nested too deeply");
+    }
+
+    #[test]
+    fn what_no_folder_could_carry_is_refused_with_the_limit() {
+        let line = |name: &str, levels: usize| {
+            let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            format!(r#"{{"role":"user","content":"x","{name}":{deep}}}"#)
+        };
+        for name in ["a", "tool_calls"] {
+            check(&line(name, DEEPEST_FIELD + 1), "nested too deeply; at most 90 levels");
+            let taken = line(name, DEEPEST_FIELD);
+            assert!(parse(taken.as_bytes(), Timestamp::UNIX_EPOCH, 100).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_field_of_somebody_is_none_of_our_marks() {
+        let line = br#"{"role":"user","content":"x","damaged":true,"$damaged":true,"$rules":1}"#;
+        let message = parse(line, Timestamp::UNIX_EPOCH, 100).unwrap();
+        assert_eq!(serde_json::to_string(&message.extras).unwrap(), r#"{"damaged":true}"#);
     }
 
     #[test]

@@ -22,6 +22,6 @@ pub use folder::{
 };
 pub use git::{
     Changed, Changes, Committed, Head, Hurdle, Names, State, changed, changes, commit, diff, head,
-    hurdle, is_tracked, state,
+    hurdle, is_same_repository, is_tracked, state,
 };
 pub use workspace::{Kind, Made, Odd, Seen, Wish, Workspace};

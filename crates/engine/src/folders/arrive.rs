@@ -1,7 +1,6 @@
 //! Looking through a workspace: what came by git is taken in, what changed is brought together.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,6 +12,8 @@ use rethread_store::{self as store, Dump, Home, Housed};
 use rethread_workspace::{Card, Folder, FolderPath, Item, Line, Locked, Seen, Workspace};
 
 use super::compare::{Branch, Known};
+use super::moved::Here;
+use super::twice::Kept;
 use super::{Followed, Place, lines, lock, unseen};
 use crate::{Engine, Logged as _, Result};
 
@@ -43,7 +44,7 @@ impl Engine {
         for housed in self.store.homes(&root).await? {
             homes.entry(housed.home.path.clone()).or_default().push(housed);
         }
-        let here: HashSet<&str> = seen.iter().map(|one| one.path.as_str()).collect();
+        let here = Here::new(&seen);
         for one in &seen {
             let looked = match homes.get(one.path.as_str()).map(Vec::as_slice) {
                 Some(all) if !all.is_empty() && all.iter().all(|one| one.is_deleted) => {
@@ -93,7 +94,9 @@ impl Engine {
     }
 
     async fn look_again(&self, housed: &Housed, followed: &mut Followed) -> Result<()> {
-        match self.enter(housed.id, housed.home.clone()).await? {
+        // Another folder may have been brought together with it meanwhile.
+        let Some(home) = self.store.home(housed.id).await? else { return Ok(()) };
+        match self.enter(housed.id, home).await? {
             Some(place) => self.reconcile(&place, followed).await,
             None => Ok(()),
         }
@@ -105,7 +108,7 @@ impl Engine {
         workspace: &Arc<Workspace>,
         user: &str,
         seen: &Seen,
-        here: &HashSet<&str>,
+        here: &Here<'_>,
         followed: &mut Followed,
     ) -> Result<()> {
         if let Some(odd) = &seen.odd {
@@ -128,7 +131,7 @@ impl Engine {
         workspace: &Arc<Workspace>,
         user: &str,
         seen: &Seen,
-        here: &HashSet<&str>,
+        here: &Here<'_>,
         followed: &mut Followed,
     ) -> Result<()> {
         if roots_of(&locked)?.len() > 1 {
@@ -153,46 +156,26 @@ impl Engine {
                 Ok(())
             }
             Ok(session) if session.user != user => Ok(()),
-            Ok(_) => self.moved_here(place, id, here, followed).await,
+            Ok(_) => self.moved_here(place, id, workspace, here, followed).await,
             Err(store::Error::NotFound(_)) if self.store.is_buried(&id.to_string()).await? => {
                 followed.deleted_here.push(seen.path.to_string());
                 Ok(())
             }
             Err(store::Error::NotFound(_)) => {
-                self.take_in(place, id, user, card.unwrap_or_default(), followed).await
+                let place = match Self::twin(workspace, id, &seen.path, here)? {
+                    Some(twin) => self.bring_together(place, id, &twin, followed).await?,
+                    None => Kept::Both(place),
+                };
+                match place {
+                    Kept::Both(place) | Kept::This(place) => {
+                        self.take_in(place, id, user, card.unwrap_or_default(), followed).await
+                    }
+                    // It is looked at by itself.
+                    Kept::Other => Ok(()),
+                }
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// A known session turns up in another folder: it was moved, or its workspace was.
-    async fn moved_here(
-        &self,
-        place: Place,
-        id: SessionId,
-        here: &HashSet<&str>,
-        followed: &mut Followed,
-    ) -> Result<()> {
-        if let Some(before) = self.store.home(id).await? {
-            if before.root == place.home.root && here.contains(before.path.as_str()) {
-                followed.troubles.push(format!(
-                    "{} and {} both say that they are session {}: the second is left alone",
-                    before.path,
-                    place.home.path,
-                    id.short()
-                ));
-                return Ok(());
-            }
-            self.move_homes(&before, &place.home.root, &place.path).await?;
-        } else {
-            self.store.set_home(id, place.home.clone()).await?;
-        }
-        let session = self.store.session(id).await?;
-        if !Path::new(&session.project).exists() {
-            let project = place.home.root.clone();
-            self.change_alone(id, |_| Ok(Fact::Rehomed { project: project.clone() })).await?;
-        }
-        self.reconcile(&place, followed).await
     }
 
     /// Where the folder of a session is now, when it is not where it was.

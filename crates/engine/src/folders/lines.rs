@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rethread_domain::id::{self, Invalid};
-use rethread_domain::message::{Extras, NewMessage};
+use rethread_domain::message::{DEEPEST_FIELD, Extras, NewMessage, nests_deeper};
 use rethread_domain::price::Price;
 use rethread_domain::{Message, Role, Seq, Session, SessionId};
 use rethread_redact::Redactor;
@@ -15,8 +15,6 @@ use crate::entry;
 const PRIVATE: &[&str] = &["thoughts", "updates", "context"];
 /// Longer ids do not fit into a line: what follows from them stands there.
 const LONGEST_ID: usize = 200;
-/// What is nested deeper does not fit into a line either, and stays in the store.
-const DEEPEST: usize = 90;
 /// The kind of a line that is a message.
 pub(super) const MESSAGE: &str = "message";
 
@@ -64,13 +62,13 @@ pub(super) fn line(
     if let Some(model) = &message.extras.model {
         other.insert("model".to_owned(), model.as_str().into());
     }
-    if let Some(calls) =
-        message.extras.tool_calls.as_ref().filter(|calls| is_shallow(calls, DEEPEST))
-    {
+    // What is nested deeper, and was recorded before that was refused, stays in the store.
+    let is_shallow = |value: &Value| !nests_deeper(value, DEEPEST_FIELD);
+    if let Some(calls) = message.extras.tool_calls.as_ref().filter(|calls| is_shallow(calls)) {
         other.insert("tool_calls".to_owned(), calls.clone());
     }
     let mut extra = message.extras.other.clone();
-    extra.retain(|name, value| !PRIVATE.contains(&name.as_str()) && is_shallow(value, DEEPEST));
+    extra.retain(|name, value| !PRIVATE.contains(&name.as_str()) && is_shallow(value));
     if !extra.is_empty() {
         other.insert("extra".to_owned(), Value::Object(extra));
     }
@@ -95,18 +93,6 @@ pub(super) fn line(
         other,
     };
     (line, masked)
-}
-
-fn is_shallow(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(values) => {
-            levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1))
-        }
-        Value::Object(fields) => {
-            levels > 0 && fields.values().all(|value| is_shallow(value, levels - 1))
-        }
-        _ => true,
-    }
 }
 
 /// Why a line is not a message.

@@ -25,8 +25,8 @@ pub(super) struct Found {
     pub(super) torn: Option<Range<u64>>,
     /// Messages that were purged elsewhere and not here: branch, number, and when.
     pub(super) purged: Vec<(usize, u32, Timestamp)>,
-    /// Whether the file has the text of a message that was purged.
-    pub(super) has_purged_text: bool,
+    /// The texts of purged messages that the file still has.
+    pub(super) purged_texts: Vec<String>,
     /// Lines that are back after they had been damaged or missing.
     pub(super) returned: Vec<Returned>,
     /// Whether there is no line at all, not even a damaged one.
@@ -135,8 +135,11 @@ impl Engine {
             .collect();
         let is_purged =
             |id: &str| marked.contains_key(id) || known.iter().any(|one| one.purged.contains(id));
-        let has_purged_text =
-            lines.iter().any(|(line, _)| purged_at(line).is_none() && is_purged(&line.id));
+        let purged_texts = lines
+            .iter()
+            .filter(|(line, _)| purged_at(line).is_none() && is_purged(&line.id))
+            .map(|(line, _)| line.content.clone())
+            .collect();
         if !has_newer {
             troubles.extend(missing(&comparison, &lines, &edited, last));
         }
@@ -163,7 +166,7 @@ impl Engine {
             roots,
             torn: end.torn,
             purged,
-            has_purged_text,
+            purged_texts,
             returned,
             is_empty,
         })

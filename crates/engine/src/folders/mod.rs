@@ -11,12 +11,14 @@ mod compare;
 mod keep_up;
 mod lines;
 mod look;
+mod moved;
 mod purged;
 mod reconcile;
 mod remove;
 mod repair;
 mod returned;
 mod separate;
+mod twice;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,6 +55,9 @@ pub struct Followed {
     pub forked: Vec<(SessionId, SessionId)>,
     /// Messages that were purged elsewhere, and are now purged here.
     pub purged: Vec<(SessionId, Seq)>,
+    /// Sessions of which another folder came back with a text that was purged. It was removed again: what else was in it is
+    /// in the folder that the session lives in.
+    pub purged_again: Vec<SessionId>,
     /// Sessions that had shared a folder with another, and their folders now.
     pub separated: Vec<(SessionId, String)>,
     /// Messages that had been missing in the log of a folder and are back in their places, with how many.
@@ -71,6 +76,7 @@ impl Followed {
         self.went_on.extend(other.went_on);
         self.forked.extend(other.forked);
         self.purged.extend(other.purged);
+        self.purged_again.extend(other.purged_again);
         self.separated.extend(other.separated);
         self.healed.extend(other.healed);
         self.troubles.extend(other.troubles);

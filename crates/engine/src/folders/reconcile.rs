@@ -14,7 +14,7 @@ use super::card::SetAt;
 use super::compare::{self, Arrival, Branch, Known, Origin};
 use super::look::Found;
 use super::returned::PutBack;
-use super::{FolderHealth, Followed, PAGE, Place, lines};
+use super::{Followed, PAGE, Place, lines};
 use crate::{Engine, Error, Result};
 
 /// What became of a branch: how many messages came to its session. Without a session it was left alone.
@@ -84,9 +84,7 @@ impl Engine {
         }
         found.set_aside(place, followed)?;
         self.bring_up(place, &taken, &known, &found, followed).await?;
-        if found.has_purged_text {
-            self.rewrite(place, None, &mut FolderHealth::default()).await?;
-        }
+        self.forget_purged(place, first.id, &found.purged_texts, followed).await?;
         let has_trouble = followed.troubles.len() > before;
         self.remember(place, &taken, has_trouble).await
     }
@@ -283,7 +281,9 @@ impl Engine {
             Ok(session) if session.deleted_at.is_some() => Ok(None),
             Ok(_) => {
                 let home = self.store.home(id).await?;
-                let is_elsewhere = home.is_some_and(|home| home.path != place.home.path);
+                let is_elsewhere = home.is_some_and(|home| {
+                    (home.root, home.path) != (place.home.root.clone(), place.home.path.clone())
+                });
                 Ok((!is_elsewhere).then_some(id))
             }
             Err(rethread_store::Error::NotFound(_)) => {

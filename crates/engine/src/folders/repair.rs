@@ -10,8 +10,11 @@ use rethread_store::{Home, Housed, Record};
 use rethread_workspace::{Entry, Item, Line, Seen, Workspace};
 
 use super::arrive::roots_of;
+use super::moved::Here;
 use super::{Followed, Place, lines, lock, look};
 use crate::{Engine, Error, Result};
+
+const PURGED_AGAIN: &str = "it had come back with a text that was purged: it is removed, and the session goes on in its own folder";
 
 /// What is wrong in one folder, and what was done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl Engine {
         scanned: &[Seen],
         repair: bool,
     ) -> Option<FolderHealth> {
-        let here = scanned.iter().map(|one| one.path.as_str()).collect();
+        let here = Here::new(scanned);
         let mut health = FolderHealth { path: one.path.to_string(), ..FolderHealth::default() };
         let mut followed = Followed::default();
         let mut looked = self.arrive(workspace, user, one, &here, &mut followed).await;
@@ -84,6 +87,10 @@ impl Engine {
             if health.is_repaired {
                 health.troubles.push("session.json named another session than its log".to_owned());
             }
+        }
+        if !followed.purged_again.is_empty() {
+            health.is_repaired = followed.troubles.is_empty();
+            health.troubles.push(PURGED_AGAIN.to_owned());
         }
         health.troubles.extend(followed.troubles);
         health.troubles.extend(looked.err().map(|error| error.to_string()));
@@ -141,6 +148,10 @@ impl Engine {
         if !repair || health.troubles.is_empty() {
             return Ok(health);
         }
+        drop(place);
+        // It may have got another name.
+        let Some(home) = self.store.home(id).await? else { return Ok(health) };
+        let Some(place) = self.enter(id, home).await? else { return Ok(health) };
         self.rewrite(&place, None, &mut health).await?;
         if place.locked.card().ok().flatten().is_some_and(|card| card.id != id.to_string()) {
             health.aside.extend(place.locked.set_card_aside()?);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use rethread_domain::message::{Body, DAMAGED, Extras};
+use rethread_domain::message::{Body, DAMAGED, DAMAGED_MARK, Extras};
 use rethread_domain::opening::Watermark;
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
@@ -44,7 +44,7 @@ fn mark(seq: Seq, damage: Damage) -> String {
 }
 
 fn marked(seq: Seq, damage: Damage, at: Timestamp) -> Message {
-    let other = Map::from_iter([(DAMAGED.to_owned(), Value::Bool(true))]);
+    let other = Map::from_iter([(DAMAGED_MARK.to_owned(), Value::Bool(true))]);
     Message {
         seq,
         given_id: None,

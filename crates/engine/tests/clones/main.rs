@@ -2,20 +2,20 @@
 //! directions, both end up with the same, and nothing is lost, mixed up or brought back.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
 
-use std::collections::BTreeMap;
+mod copied;
+mod member;
+mod purged;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::Arc;
 
 use futures::executor::block_on;
-use jiff::Timestamp;
+use rethread_domain::SessionId;
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::session::{Beginning, Move};
-use rethread_domain::{Session, SessionId};
+use rethread_domain::session::Move;
 use rethread_engine::folders::{Followed, Workspace};
-use rethread_engine::{Clock, Engine, ListFilter, Pruning, Recorder, Span, entry};
-use rethread_store::StoreUrl;
+
+use member::{Member, Sessions, clone_of, commit, engine, git, succeeds, two_clones, written};
 
 const ACTIONS: [Action; 7] = [
     Action::Start,
@@ -38,80 +38,7 @@ enum Action {
     Purge,
 }
 
-/// A clone with a store of its own.
-struct Member {
-    name: &'static str,
-    root: PathBuf,
-    engine: Engine,
-}
-
-fn at(hour: i8) -> Timestamp {
-    format!("2026-11-17T{hour:02}:00:00Z").parse().unwrap()
-}
-
-fn engine(root: &Path, store: &Path, hour: i8) -> Engine {
-    let store = block_on(rethread_store::open(&StoreUrl::Sqlite(store.to_owned()))).unwrap();
-    let workspace = Workspace::open(root).unwrap();
-    Engine::new(store, Clock::Fixed(at(hour))).with_workspace(Some(Arc::new(workspace)))
-}
-
-fn git(folder: &Path, args: &[&str]) -> Output {
-    let who = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "core.editor=true"];
-    let more = ["-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"];
-    Command::new("git")
-        .args(who)
-        .args(more)
-        .args(args)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn succeeds(output: &Output) -> String {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn commit(folder: &Path) {
-    succeeds(&git(folder, &["add", "--all"]));
-    succeeds(&git(folder, &["commit", "--quiet", "--allow-empty", "-m", "all"]));
-}
-
 impl Member {
-    fn say(&self, id: SessionId, words: &[&str]) {
-        let mut recorder = block_on(Recorder::open(&self.engine, id, Pruning::default())).unwrap();
-        let now = self.engine.clock().now();
-        let lines = words.iter().map(|text| {
-            let line = serde_json::json!({"role": "user", "content": text}).to_string();
-            entry::parse(line.as_bytes(), now, u64::MAX).unwrap()
-        });
-        block_on(recorder.record(lines.collect())).unwrap();
-        block_on(recorder.finish()).unwrap();
-    }
-
-    fn start(&self, title: &str, words: &[&str]) -> SessionId {
-        let beginning = Beginning {
-            user: "anna".into(),
-            project: self.root.display().to_string(),
-            kind: "chat".into(),
-            title: Some(title.into()),
-            agent: None,
-            model: None,
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
-            parent: None,
-        };
-        let id = block_on(self.engine.start(beginning)).unwrap().id;
-        self.say(id, words);
-        id
-    }
-
     fn act(&self, action: Action, id: SessionId, pair: &str) -> Option<SessionId> {
         let name = self.name;
         match action {
@@ -134,37 +61,6 @@ impl Member {
         }
         None
     }
-
-    fn gather(&self) -> Followed {
-        block_on(self.engine.gather("anna")).unwrap()
-    }
-
-    /// Merges what the other has committed. Where git cannot (one removed what the other changed), what is on the disk is
-    /// taken.
-    fn merge(&self, other: &Self) {
-        succeeds(&git(&self.root, &["fetch", "--quiet", other.root.to_str().unwrap(), "HEAD"]));
-        if !git(&self.root, &["merge", "--quiet", "--no-edit", "FETCH_HEAD"]).status.success() {
-            commit(&self.root);
-        }
-    }
-
-    /// Every session with what was said in it.
-    fn sessions(&self) -> Sessions {
-        let filter = ListFilter { archived: true, limit: 10_000, ..ListFilter::default() };
-        let mut found = BTreeMap::new();
-        for session in block_on(self.engine.list(&filter)).unwrap() {
-            let mut said = block_on(self.engine.messages(session.id, Span::newest(100))).unwrap();
-            said.reverse();
-            let said = said.iter().map(|one| one.body.head().to_owned()).collect();
-            found.insert(session.id, (session, said));
-        }
-        found
-    }
-
-    fn tree(&self) -> String {
-        assert_eq!(succeeds(&git(&self.root, &["status", "--porcelain"])), "", "{}", self.name);
-        succeeds(&git(&self.root, &["rev-parse", "HEAD^{tree}"]))
-    }
 }
 
 fn went_on(name: &str, pair: &str) -> String {
@@ -174,20 +70,6 @@ fn went_on(name: &str, pair: &str) -> String {
 fn secret(pair: &str) -> String {
     format!("A question about {pair} nobody should have asked.")
 }
-
-/// All that is written below a folder.
-fn written(folder: &Path, found: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            written(&path, found);
-        } else {
-            found.push_str(&fs::read_to_string(path).unwrap());
-        }
-    }
-}
-
-type Sessions = BTreeMap<SessionId, (Session, Vec<String>)>;
 
 struct Pair {
     name: String,
@@ -321,30 +203,7 @@ fn whatever_two_people_do_at_once_both_end_up_with_the_same_merged_the_other_way
     all_pairs(true);
 }
 
-/// Two clones of an empty workspace.
-fn two_clones(folder: &Path) -> [Member; 2] {
-    let root = folder.canonicalize().unwrap().join("a");
-    fs::create_dir(&root).unwrap();
-    succeeds(&git(&root, &["init", "--quiet"]));
-    Workspace::init(&root, None).unwrap();
-    commit(&root);
-    let other = clone_of(folder, "b", 9);
-    [Member { name: "a", engine: engine(&root, &folder.join("a.db"), 8), root }, other]
-}
-
-/// A clone of the first one as it is committed now.
-fn clone_of(folder: &Path, name: &'static str, hour: i8) -> Member {
-    succeeds(&git(folder, &["clone", "--quiet", "a", name]));
-    let root = folder.canonicalize().unwrap().join(name);
-    let engine = engine(&root, &folder.join(format!("{name}.db")), hour);
-    Member { name, root, engine }
-}
-
 impl Member {
-    fn folder_of(&self, id: SessionId) -> PathBuf {
-        block_on(self.engine.folder_of(id)).unwrap().unwrap()
-    }
-
     /// Gives the folder of a session the name and the description that earlier versions gave it.
     fn make_old(&self, id: SessionId) {
         let folder = self.folder_of(id);
