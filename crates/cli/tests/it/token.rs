@@ -87,7 +87,7 @@ fn what_cannot_be_is_told() {
     --- stdout
     --- stderr
     error: --days cannot be 0
-    hint: give 1 to 36500; without --days it is good until it is revoked
+    hint: give 1 to 36500; without --days it never expires
     ");
     assert_output!(env.run(["token", "create", "--name", "x", "--role", "root"]), @r#"
     exit: 2

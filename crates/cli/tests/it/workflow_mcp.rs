@@ -133,7 +133,7 @@ fn from_start_to_end_through_tools_alone() {
         "the reviewer does as it is told, too"
     );
     let over = mcp.refused("pause_workflow", json!({"workflow_id": id}));
-    assert!(over.contains("completed") && over.contains("Workflow_status"), "{over}");
+    assert!(over.contains("completed") && over.contains("workflow_status"), "{over}");
     assert!(mcp.refused("resume_workflow", json!({"workflow_id": id})).contains("completed"));
     assert!(mcp.refused("pause_workflow", json!({})).contains("no workflow that is in_progress"));
     world.assert_sound();

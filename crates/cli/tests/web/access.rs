@@ -184,7 +184,7 @@ fn where_it_runs_already_is_told() {
     let refused = site.env.run(["serve", "--addr", &address]);
     assert_eq!(refused.code, Some(2), "{refused}");
     let told = format!(
-        "hint: Rethread serves this store at http://{address} already: `rethread login --open`"
+        "hint: Rethread already serves this store at http://{address}: `rethread login --open`"
     );
     assert!(refused.stderr.contains(&told), "{refused}");
     // Whoever wants to see it is led there. There is no browser here, so the link is printed.

@@ -76,7 +76,7 @@ fn dashboard_pause_resume_flow() {
     until_untold(&visit);
     let all = cards(&visit);
     assert_eq!(all.len(), 2);
-    assert!(all[1].contains("Session 2") && all[1].contains("2 of 3"), "{}", all[1]);
+    assert!(all[1].contains("Run 2") && all[1].contains("2 of 3"), "{}", all[1]);
     assert!(browser.text("#log").contains("lunch"), "{}", browser.describe());
 
     compare(&visit, &id);

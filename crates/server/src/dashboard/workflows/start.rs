@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(read(" 7 "), Ok(Some(7)));
         assert_eq!(read("  "), Ok(None));
         for text in ["0", "-1", "1.5", "x", "4294967296"] {
-            assert_eq!(read(text), Err("jobs: this is not a whole number above 0".to_owned()));
+            assert_eq!(read(text), Err("jobs: expected a whole number above 0".to_owned()));
         }
         let cost = |text| number::<f64>("max_cost_usd", text, "an amount").ok().flatten();
         assert_eq!(cost("0.5"), Some(0.5));
