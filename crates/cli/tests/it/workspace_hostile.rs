@@ -408,10 +408,15 @@ fn what_does_not_fit_into_a_line_keeps_no_folder_from_following() {
         deep = json!([deep]);
     }
     let long = json!({"role": "user", "content": "long", "id": "a".repeat(256)});
-    let nested = json!({"role": "user", "content": "deep", "extra": deep, "tool_calls": [deep]});
-    let told = env.feed(["record"], jsonl(&[long, nested, user("last")])).succeeded();
+    let told = env.feed(["record"], jsonl(&[long, user("last")])).succeeded();
     assert_eq!(told.stderr, "", "{told}");
     let text = fs::read_to_string(only_folder(&env).join(".session/messages.jsonl")).unwrap();
-    assert_eq!(text.lines().count(), 3, "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+    for field in ["extra", "tool_calls"] {
+        let told =
+            env.feed(["record"], jsonl(&[json!({"role": "user", "content": "x", field: deep})]));
+        assert_eq!(told.code, Some(2), "{told}");
+        assert!(told.stderr.contains("at most 90 levels"), "{told}");
+    }
     env.assert_sound();
 }
