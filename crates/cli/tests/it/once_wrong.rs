@@ -93,7 +93,7 @@ fn an_agent_is_found_wherever_it_spoke() {
             "{agent}"
         );
     }
-    assert_eq!(env.json(["list"])[0]["agent"], "claude");
+    assert_eq!(env.json(["list"])[0]["agent"], "codex", "the one that spoke last");
     assert_eq!(env.json(["list", "--agent", "gemini"]), json!([]));
 }
 

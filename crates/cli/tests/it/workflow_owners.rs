@@ -134,7 +134,7 @@ fn a_stalled_owner_is_replaced_and_writes_nothing_when_it_wakes_up() {
     let stalled = Instant::now();
     std::fs::rename(env.path("project/agent"), env.path("first")).unwrap();
     let refused = env.fails(&["workflow", "resume"], "refused");
-    assert!(refused["message"].as_str().unwrap().contains("in_progress"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("is already running"), "{refused}");
     until("its lease is over", || {
         let found = env.json(["workflow", "recover"]);
         (!found.as_array().unwrap().is_empty()).then_some(())
