@@ -5,6 +5,10 @@
 //! apart: nothing is written after what was cut off. So a commit that follows a bad frame, written in the same run of the
 //! log, was lost to damage. Then the file is kept aside as it is, and people are told.
 //!
+//! One thing looks the same: a writer that was killed after it had written a commit and before it announced it, while
+//! somebody else had the store open. They write over it, and what they leave of it is a commit after a frame that does not
+//! fit. That follows a commit, and no single bit makes it fit.
+//!
 //! Of the very last frame nobody can tell: half written and damaged look the same.
 
 use std::fs::{self, File};
@@ -55,6 +59,25 @@ fn stored(bytes: &[u8], at: usize) -> Sum {
     (number(bytes, at), number(bytes, at + 4))
 }
 
+/// Whether a frame would match its checksum if one bit were another.
+fn is_one_bit_off(frame: &mut [u8], seed: Sum, is_big: bool) -> bool {
+    let sum = |frame: &[u8]| {
+        checksum(&frame[FRAME_HEADER..], checksum(&frame[..8], seed, is_big), is_big)
+    };
+    let (said, made) = (stored(frame, 16), sum(frame));
+    if (said.0 ^ made.0).count_ones() + (said.1 ^ made.1).count_ones() <= 1 {
+        return true;
+    }
+    (0..8).chain(FRAME_HEADER..frame.len()).any(|byte| {
+        (0..8).any(|bit| {
+            frame[byte] ^= 1 << bit;
+            let fits = sum(frame) == said;
+            frame[byte] ^= 1 << bit;
+            fits
+        })
+    })
+}
+
 /// Reads a whole part; `None` at the end, or where the rest is shorter.
 fn next(from: &mut impl Read, part: &mut [u8]) -> std::io::Result<bool> {
     match from.read_exact(part) {
@@ -85,6 +108,7 @@ fn examine(from: &mut impl Read, page: usize) -> std::io::Result<Option<Damage>>
     // What the checksum of the next frame may go on from: after a bad frame, what it says or what it amounts to.
     let mut seeds = vec![stored(&header, 24), sum];
     let mut damage = (!is_intact).then_some((0, 0));
+    let (mut is_after_commit, mut is_left_over) = (true, false);
     let mut frame = vec![0; FRAME_HEADER + page];
     let mut count = 0u64;
     while next(from, &mut frame)? {
@@ -100,15 +124,20 @@ fn examine(from: &mut impl Read, page: usize) -> std::io::Result<Option<Damage>>
             .collect();
         let is_good = is_of_run && sums.contains(&said);
         match &mut damage {
-            None if !is_good => damage = Some((count, 0)),
+            None if !is_good => {
+                damage = Some((count, 0));
+                is_left_over =
+                    is_of_run && is_after_commit && !is_one_bit_off(&mut frame, seeds[0], is_big);
+            }
             Some((_, commits)) if is_good && number(&frame, 4) != 0 => *commits += 1,
             _ => (),
         }
+        is_after_commit = is_good && number(&frame, 4) != 0;
         seeds = if is_good { vec![said] } else { [vec![said], sums].concat() };
         seeds.dedup();
         seeds.truncate(4);
     }
-    let found = damage.filter(|(_, commits)| *commits > 0);
+    let found = damage.filter(|(_, commits)| *commits > u64::from(is_left_over));
     Ok(found.map(|(frame, commits)| Damage { frame, commits, salt: salt.unwrap_or_default() }))
 }
 
@@ -234,4 +263,46 @@ pub(super) fn kept(store: &Path) -> Vec<String> {
         ),
     };
     files.iter().map(say).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_commit_that_nobody_heard_of_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let open = |name: &str| {
+            let connection = Connection::open(place(name)).unwrap();
+            connection
+                .execute_batch("pragma journal_mode = wal; pragma wal_autocheckpoint = 0")
+                .unwrap();
+            connection
+        };
+        let first = open("first");
+        first.execute_batch("create table t (text); insert into t values ('before')").unwrap();
+        for suffix in ["", "-wal"] {
+            fs::copy(beside(&place("first"), suffix), beside(&place("second"), suffix)).unwrap();
+        }
+        let prefix = usize::try_from(fs::metadata(place("first-wal")).unwrap().len()).unwrap();
+        // Killed before it could say so.
+        first.execute_batch("insert into t values (randomblob(40000))").unwrap();
+        let unheard = fs::read(place("first-wal")).unwrap();
+        // Somebody else writes over it.
+        let second = open("second");
+        second.execute_batch("insert into t values ('after')").unwrap();
+        let mut log = fs::read(place("second-wal")).unwrap();
+        assert!(prefix < log.len() && log.len() < unheard.len());
+        log.extend_from_slice(&unheard[log.len()..]);
+        let examined = |log: &[u8]| examine(&mut &*log, PAGE).unwrap();
+        assert_eq!(examined(&log), None);
+        // A bit that flips in the first frame of a commit is damage.
+        let mut flipped = unheard.clone();
+        flipped[prefix + FRAME_HEADER + 1000] ^= 4;
+        let damage = examined(&flipped).unwrap();
+        assert_eq!((examined(&unheard), damage.commits), (None, 1));
+    }
 }
