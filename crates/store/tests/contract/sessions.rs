@@ -198,7 +198,7 @@ fn a_session_is_found_by_its_id_its_beginning_and_its_short_form() {
 }
 
 #[test]
-fn an_ambiguous_beginning_gives_several_and_not_all() {
+fn an_ambiguous_beginning_gives_all_that_it_could_mean() {
     on_each(async |store| {
         let mut ids = Vec::new();
         for n in 0..30 {
@@ -208,7 +208,7 @@ fn an_ambiguous_beginning_gives_several_and_not_all() {
             ids.push(id);
         }
         let found = store.resolve(&"01999999".parse().unwrap(), None).await.unwrap();
-        assert!((2..30).contains(&found.len()), "{}", found.len());
+        assert_eq!(found.len(), 30);
         assert!(found.iter().all(|id| ids.contains(id)));
         let one = store.resolve(&"000000000007".parse().unwrap(), None).await.unwrap();
         assert_eq!(one, [ids[7]]);
