@@ -10,7 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::channel::mpsc;
 use rethread_acp::{AcpLauncher, Entry, Shell};
-use rethread_engine::agents::{Act, Block, Choice, Desk, Door, Launcher, Question};
+use rethread_engine::agents::{
+    Action, Block, Choice, Launcher, OpenRequest, PermissionHandler, Question,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +77,7 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 struct Yes;
 
 #[async_trait]
-impl Desk for Yes {
+impl PermissionHandler for Yes {
     async fn permit(&self, question: &Question) -> Option<Choice> {
         question.options.first().map(|option| Choice {
             option: option.id.clone(),
@@ -84,7 +86,7 @@ impl Desk for Yes {
         })
     }
 
-    fn may(&self, _: &Act) -> Option<bool> {
+    fn may(&self, _: &Action) -> Option<bool> {
         Some(true)
     }
 }
@@ -108,7 +110,7 @@ fn drive(args: Vec<OsString>) -> ExitCode {
     };
     let done = runtime.block_on(async {
         let mut agent = launcher.launch(&PathBuf::from(folder), Arc::new(Yes)).await?;
-        agent.open(Door::New).await?;
+        agent.open(OpenRequest::New).await?;
         say("ready");
         let (sender, mut updates) = mpsc::channel(8);
         let cancel = CancellationToken::new();

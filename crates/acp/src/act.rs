@@ -1,9 +1,9 @@
-//! Whether we may do what an agent has us do: a file written and a program run by us are as good as by a tool of its
-//! own, and follow the same rules.
+//! Whether we may do what an agent asks us to do: a file that we write or a program that we run for it follows the same rules as a
+//! tool of its own.
 
 use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
-use rethread_engine::agents::{Act, Deed, Opt, Question};
+use rethread_engine::agents::{Action, ActionKind, PermissionOption, Question};
 use serde_json::{Map, Value, json};
 
 use crate::classify::RpcError;
@@ -11,18 +11,20 @@ use crate::frame::{self, Fields};
 use crate::serve::Server;
 use crate::session::{Running, Shared};
 
-/// What is kept of a command; whoever is asked sees all of it.
+/// The longest command that is kept; a person who is asked sees all of it.
 const MOST_TITLE: usize = 1024;
-/// Variables that change nothing about what a command does, though some differ from session to session.
+/// Variables that do not change what a command does, although some differ from session to session.
 const HARMLESS: &[&str] = &["AGENT_SESSION_ID", "TERM", "NO_COLOR", "COLUMNS", "LINES"];
 
-/// What a call has us do; nothing where it only looks at what was done.
-pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option<Act> {
+/// The action that a call asks for; `None` if it only looks at the result of an earlier one.
+pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option<Action> {
     let path = || params.text("path").unwrap_or_default();
-    let (deed, title, input) = match method {
-        "fs/read_text_file" => (Deed::Read, format!("read {}", path()), json!({ "path": path() })),
+    let (kind, title, input) = match method {
+        "fs/read_text_file" => {
+            (ActionKind::Read, format!("read {}", path()), json!({ "path": path() }))
+        }
         "fs/write_text_file" => {
-            (Deed::Edit, format!("write {}", path()), json!({ "path": path() }))
+            (ActionKind::Edit, format!("write {}", path()), json!({ "path": path() }))
         }
         "terminal/create" => {
             let args = params.get("args").map(frame::elements).unwrap_or_default();
@@ -31,21 +33,26 @@ pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option
             let mut input = Map::from_iter([("command".to_owned(), Value::from(line.clone()))]);
             input.extend(params.text("cwd").map(|cwd| ("cwd".to_owned(), cwd.into())));
             input.extend(variables(params).map(|env| ("env".to_owned(), env)));
-            (Deed::Execute, line, Value::Object(input))
+            (ActionKind::Execute, line, Value::Object(input))
         }
         _ => return None,
     };
     let roots = server.roots();
     let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-    let kind = deed.kind();
-    let request =
-        Request { kind, title: &title, input: &input, places: &[], changes: &[], roots: &roots };
+    let request = Request {
+        kind: kind.tool_kind(),
+        title: &title,
+        input: &input,
+        places: &[],
+        changes: &[],
+        roots: &roots,
+    };
     let mut intent = consent::read(&request);
     server.note(&mut intent);
-    Some(Act { deed, intent })
+    Some(Action { kind, intent })
 }
 
-/// The variables that a command is given, but for those that change nothing.
+/// The variables of a command, except for those that change nothing.
 fn variables(params: &Fields<'_>) -> Option<Value> {
     let all = params.get("env").map(frame::elements).unwrap_or_default();
     let all = all.into_iter().filter_map(Fields::parse).filter_map(|one| {
@@ -57,14 +64,18 @@ fn variables(params: &Fields<'_>) -> Option<Value> {
     (!set.is_empty()).then_some(Value::Object(set))
 }
 
-/// Decides: by rule; else as it was decided before in this turn about just that, the agent's own questions included;
-/// else by asking.
-pub(crate) async fn allow(shared: &Shared, act: &Act, params: &Fields<'_>) -> Result<(), RpcError> {
+/// Decides by the rules; otherwise by an earlier answer in this turn about exactly the same, the agent's own questions included;
+/// otherwise by asking.
+pub(crate) async fn allow(
+    shared: &Shared,
+    act: &Action,
+    params: &Fields<'_>,
+) -> Result<(), RpcError> {
     let running = shared.running();
     match (shared.desk.may(act), running) {
         (Some(true), _) => Ok(()),
         (Some(false), Some(running)) => {
-            if running.first_refusal(act.deed) {
+            if running.first_refusal(act.kind) {
                 tell(&running, act, "reject_once", "policy").await;
             }
             Err(refused())
@@ -79,8 +90,8 @@ fn refused() -> RpcError {
 }
 
 /// One answer counts for the same command or file until the end of the turn.
-async fn ask(shared: &Shared, running: &Running, act: &Act, params: &Fields<'_>) -> bool {
-    // Whoever comes second waits for the answer to the first.
+async fn ask(shared: &Shared, running: &Running, act: &Action, params: &Fields<'_>) -> bool {
+    // A second request waits for the answer to the first.
     let _one = running.asking.lock().await;
     if let Some(known) = running.decided(&act.intent) {
         return known;
@@ -98,31 +109,34 @@ async fn ask(shared: &Shared, running: &Running, act: &Act, params: &Fields<'_>)
     yes
 }
 
-async fn tell(running: &Running, act: &Act, answer: &str, by: &str) {
+async fn tell(running: &Running, act: &Action, answer: &str, by: &str) {
     let title = act.intent.headline();
     let record = Permission {
-        tool: format!("rethread-{}", act.deed.kind()),
+        tool: format!("rethread-{}", act.kind.tool_kind()),
         title: title[..title.floor_char_boundary(MOST_TITLE)].to_owned(),
-        kind: act.deed.kind().to_owned(),
+        kind: act.kind.tool_kind().to_owned(),
         answer: answer.to_owned(),
         by: by.to_owned(),
     };
     running.pass(Update::Permission(record)).await;
 }
 
-async fn question(shared: &Shared, act: &Act, params: &Fields<'_>) -> Question {
+async fn question(shared: &Shared, act: &Action, params: &Fields<'_>) -> Question {
     let options = [
         ("allow_once", "Yes, in this turn"),
         ("allow_always", "Always in this project"),
         ("reject_once", "No, not in this turn"),
         ("reject_always", "Never in this project"),
     ];
-    let option =
-        |(id, name): (&str, &str)| Opt { id: id.into(), name: name.into(), kind: id.into() };
+    let option = |(id, name): (&str, &str)| PermissionOption {
+        id: id.into(),
+        name: name.into(),
+        kind: id.into(),
+    };
     let mut intent = act.intent.clone();
-    // Our own words add nothing to the path or the command.
+    // Our own description adds nothing to the path or the command.
     intent.title.clear();
-    if act.deed == Deed::Edit {
+    if act.kind == ActionKind::Edit {
         intent.changes.extend(shared.server.change(params).await);
     }
     Question {

@@ -1,13 +1,13 @@
-//! Tool calls of a turn as the agent has told of them: some say what they do there, and not when they ask.
+//! The tool calls of a turn as the agent reported them: some agents give details there, and not when they ask for permission.
 
 use std::collections::HashMap;
 
 use crate::frame::Fields;
 use crate::translate;
 
-/// How many tool calls of a turn are known.
+/// How many tool calls of a turn are remembered.
 const KNOWN: usize = 1024;
-/// The longest part of a call that is kept, and how much is kept of all of them, in bytes.
+/// The longest part of a call that is kept, and the limit of all of them, in bytes.
 const LONGEST: usize = 256 * 1024;
 const MOST: usize = 8 * 1024 * 1024;
 
@@ -17,14 +17,14 @@ pub(crate) struct Calls {
     bytes: usize,
 }
 
-/// What is known of a call. Parts are kept as they were written.
+/// What is known of a call. Parts are kept as raw JSON.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Call {
     pub(crate) title: String,
     pub(crate) kind: String,
     pub(crate) input: Option<String>,
     pub(crate) locations: Option<String>,
-    /// Only where it tells of changes.
+    /// Only if it reports changes.
     pub(crate) content: Option<String>,
     /// Whether its arguments were too long to be kept.
     pub(crate) is_cut: bool,
@@ -39,7 +39,7 @@ impl Calls {
         self.known.get(id).cloned()
     }
 
-    /// Takes up what an update says of a call.
+    /// Takes over what an update says of a call.
     pub(crate) fn note(&mut self, update: &str) {
         let Some(fields) = Fields::parse(update) else { return };
         let Some(id) = translate::name(&fields, "toolCallId") else { return };

@@ -1,12 +1,12 @@
-//! What an agent's error means. Agents agree neither on codes nor on words, so both are looked at.
+//! Classifies an agent's errors. Agents agree neither on codes nor on wording, so both are considered.
 //!
-//! The dear mistake is to take a time-out, a cancel or a missing login for a session that is gone: its history
-//! would be told again for nothing. So a session is gone only where the agent says so.
+//! The costly mistake is to take a timeout, a cancel or a missing login for a lost session: its history would be retold for nothing.
+//! So a session counts as gone only if the agent says so.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rethread_engine::agents::{Lifted, Trouble};
+use rethread_engine::agents::{AgentError, Lifted};
 use rethread_engine::workflows::says_limit;
 use serde_json::Value;
 
@@ -18,18 +18,18 @@ const NO_METHOD: i64 = -32601;
 const NOT_FOUND: i64 = -32002;
 const LOGIN: i64 = -32000;
 const INTERNAL: i64 = -32603;
-/// What HTTP calls it, which some pass on.
+/// The HTTP status, which some agents pass on.
 const TOO_MANY: i64 = 429;
 
-/// What is shown of a message.
+/// How much of a message is shown.
 const MOST_MESSAGE: usize = 2000;
 
-/// An error as it came over the wire.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// JSON, as it was written; empty where there was none.
+    /// Raw JSON; empty if there is none.
     pub(crate) data: String,
 }
 
@@ -52,7 +52,7 @@ impl RpcError {
         }
     }
 
-    /// Message and the texts among the data, for a reader.
+    /// The message and the texts in the data, for a reader.
     fn describe(&self) -> String {
         let mut told = self.message.clone();
         let mut add = |more: String| {
@@ -72,26 +72,29 @@ impl RpcError {
     }
 }
 
-/// What follows from an error that `method` was answered with.
-pub(crate) fn classify(method: &str, error: &RpcError, quirks: Quirks) -> Trouble {
+/// What follows from the error that `method` was answered with.
+pub(crate) fn classify(method: &str, error: &RpcError, quirks: Quirks) -> AgentError {
     let told = error.describe();
     let words = format!("{} {}", error.message, error.data).to_lowercase();
     if error.code == CANCELLED {
-        return Trouble::Cancelled;
+        return AgentError::Cancelled;
     }
     if error.code == NO_METHOD {
-        return Trouble::Unsupported(method.to_owned());
+        return AgentError::Unsupported(method.to_owned());
     }
     if is_gone(method, error, &words, quirks) {
-        return Trouble::SessionGone(told);
+        return AgentError::SessionGone(told);
     }
     if error.code == TOO_MANY || says_limit(&words) {
-        return Trouble::LimitReached { message: told, lifted: lifted(&frame::tree(&error.data)) };
+        return AgentError::LimitReached {
+            message: told,
+            lifted: lifted(&frame::tree(&error.data)),
+        };
     }
     if error.code == LOGIN || wants_login(&words) {
-        return Trouble::NeedsLogin(told);
+        return AgentError::NeedsLogin(told);
     }
-    Trouble::Refused { what: method.to_owned(), code: error.code, message: told }
+    AgentError::Refused { what: method.to_owned(), code: error.code, message: told }
 }
 
 fn is_gone(method: &str, error: &RpcError, words: &str, quirks: Quirks) -> bool {
@@ -115,7 +118,7 @@ fn names_a_file(error: &RpcError) -> bool {
     uri.is_some_and(|uri| uri.contains("://") || uri.starts_with('/'))
 }
 
-/// Sayings that mean nothing else.
+/// Phrases that mean nothing else.
 fn says_gone(words: &str) -> bool {
     const SAYINGS: &[&str] = &[
         "session not found",
@@ -136,7 +139,7 @@ fn says_gone(words: &str) -> bool {
     SAYINGS.iter().any(|saying| words.contains(saying))
 }
 
-/// "not found" and "session" in one sentence, in whatever order.
+/// "not found" and "session" in one sentence, in any order.
 fn says_missing(words: &str) -> bool {
     let sentences = words.split(['.', ';', '\n']);
     let missing = ["not found", "does not exist", "doesn't exist", "could not find", "not exist"];
@@ -162,7 +165,7 @@ fn wants_login(words: &str) -> bool {
     SAYINGS.iter().any(|saying| words.contains(saying))
 }
 
-/// When a limit is lifted, by the data of an error: whoever made it, the names of such fields are much alike.
+/// When a limit ends, by the data of an error: providers name such fields much alike.
 fn lifted(data: &Value) -> Option<Lifted> {
     match data {
         Value::Object(fields) => {
@@ -371,7 +374,7 @@ mod tests {
             let data = data.to_owned();
             let error = RpcError { code, message: message.to_owned(), data };
             let trouble = classify("session/prompt", &error, Quirks::default());
-            let Trouble::LimitReached { lifted, .. } = &trouble else { panic!("{trouble:?}") };
+            let AgentError::LimitReached { lifted, .. } = &trouble else { panic!("{trouble:?}") };
             assert_eq!(*lifted, expected, "{error:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A running agent, spoken to in version 1 of the protocol.
+//! A running agent, which speaks version 1 of the protocol.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use futures::channel::mpsc;
 use jiff::Timestamp;
 use rethread_domain::quote;
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{Abilities, Agent, Block, Door, Ended, Opened, Settings, Trouble};
+use rethread_engine::agents::{
+    Abilities, Agent, AgentError, Block, Ended, OpenRequest, Opened, Settings,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -34,15 +36,15 @@ use crate::session::{Running, Shared};
 use crate::settings::Offers;
 use crate::translate;
 
-/// What is shown of an agent's last words.
+/// How much of an agent's standard error is shown.
 const SHOWN_ERRORS: usize = 4 * 1024;
-/// How often is looked whether an agent still says something.
+/// How often to check whether an agent still sends something.
 const LONGEST_TICK: Duration = Duration::from_secs(10);
-/// How many pages of its list of sessions an agent is asked for, and how long each may take: what is not found there is
-/// looked at by a load.
+/// How many pages of its list of sessions an agent is asked for, and how long each may take: what is not found there is verified by
+/// loading.
 const MOST_PAGES: usize = 4;
 const LONGEST_LIST: Duration = Duration::from_secs(5);
-/// How long we wait to learn how an agent ended that speaks no more.
+/// How long to wait for the exit status of an agent that has closed its output.
 const POST_MORTEM: Duration = Duration::from_secs(5);
 
 /// An agent that was started.
@@ -63,7 +65,7 @@ impl AcpAgent {
         started: Started,
         entry: Entry,
         limits: Limits,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, AgentError> {
         let Started { peer, process, shared, errors, folder } = started;
         let (abilities, offers) = (Abilities::default(), Offers::default());
         let mut agent =
@@ -83,19 +85,19 @@ impl AcpAgent {
     }
 
     /// The guard may not have been able to start the program at all.
-    fn not_started(&self, trouble: Trouble) -> Trouble {
-        if matches!(trouble, Trouble::Unsupported(_)) {
-            // Without this there is no protocol at all: `cat`, for instance, asks us in turn.
+    fn not_started(&self, trouble: AgentError) -> AgentError {
+        if matches!(trouble, AgentError::Unsupported(_)) {
+            // Without this there is no protocol at all: `cat`, for instance, sends our own request back.
             let why = "this program does not speak ACP".to_owned();
-            return Trouble::Nonsense { what: "initialize".to_owned(), why };
+            return AgentError::Nonsense { what: "initialize".to_owned(), why };
         }
-        let Trouble::Ended { stderr, .. } = &trouble else { return trouble };
+        let AgentError::Ended { stderr, .. } = &trouble else { return trouble };
         let code = self.process.status().and_then(|status| status.code());
         let codes = [guard::NOT_FOUND, guard::NOT_EXECUTABLE].map(|code| Some(i32::from(code)));
         match stderr.strip_prefix(guard::COMPLAINT) {
             Some(why) if codes.contains(&code) => {
                 let program = self.entry.command.first().cloned().unwrap_or_default();
-                Trouble::CannotStart { program, why: why.to_owned() }
+                AgentError::CannotStart { program, why: why.to_owned() }
             }
             _ => trouble,
         }
@@ -106,32 +108,32 @@ impl AcpAgent {
         method: &str,
         params: impl Serialize,
         after: Duration,
-    ) -> Result<Box<RawValue>, Trouble> {
+    ) -> Result<Box<RawValue>, AgentError> {
         match timeout(after, self.peer.call(method, params)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(failure)) => Err(self.trouble(method, failure).await),
             Err(_) => {
                 self.abandon();
-                Err(Trouble::TimedOut { what: method.to_owned(), after })
+                Err(AgentError::TimedOut { what: method.to_owned(), after })
             }
         }
     }
 
-    async fn trouble(&self, method: &str, failure: Failure) -> Trouble {
+    async fn trouble(&self, method: &str, failure: Failure) -> AgentError {
         match failure {
             Failure::Error(error) => classify(method, &error, self.entry.quirks),
             Failure::Closed => self.ended().await,
         }
     }
 
-    /// How it came that the agent does not speak any more.
-    async fn ended(&self) -> Trouble {
+    /// Why the agent does not answer any more.
+    async fn ended(&self) -> AgentError {
         if let Some(most) = self.peer.too_long() {
             self.abandon();
-            return Trouble::LineTooLong(most);
+            return AgentError::LineTooLong(most);
         }
         if timeout(self.limits.close, self.process.exited()).await.is_err() {
-            // It closed its output, but runs on.
+            // It has closed its output, but still runs.
             self.abandon();
             let _lost = timeout(POST_MORTEM, self.process.exited()).await;
         }
@@ -140,7 +142,7 @@ impl AcpAgent {
         let (errors, noise) = (quote::safe(errors.trim()), self.peer.noise());
         let said = [errors, noise].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();
         let status = process::describe_exit(self.process.status());
-        Trouble::Ended { status, stderr: said.join("\n[and on its output:] ") }
+        AgentError::Ended { status, stderr: said.join("\n[and on its output:] ") }
     }
 
     fn abandon(&self) {
@@ -153,21 +155,21 @@ impl AcpAgent {
         Duration::from_millis(self.entry.quirks.quiet_ms.into())
     }
 
-    fn session(&self) -> Result<String, Trouble> {
-        self.shared.native().ok_or_else(|| Trouble::Nonsense {
+    fn session(&self) -> Result<String, AgentError> {
+        self.shared.native().ok_or_else(|| AgentError::Nonsense {
             what: "the session".to_owned(),
             why: "none is open".to_owned(),
         })
     }
 
-    /// Waits for the answer; once cancelled, not for long.
+    /// Waits for the answer; once cancelled, only for a short time.
     async fn answer(
         &self,
         native: &str,
         request: &PromptRequest,
         running: &Running,
         cancel: &CancellationToken,
-    ) -> Result<Box<RawValue>, Trouble> {
+    ) -> Result<Box<RawValue>, AgentError> {
         let shared = Arc::clone(&self.shared);
         let answer = self.peer.call_then("session/prompt", request, move || shared.answered());
         tokio::pin!(answer);
@@ -192,14 +194,14 @@ impl AcpAgent {
             answer = &mut answer => self.answered(answer, running).await,
             () = cancel => {
                 self.abandon();
-                Err(Trouble::TimedOut { what: "the cancel".to_owned(), after: self.limits.cancel })
+                Err(AgentError::TimedOut { what: "the cancel".to_owned(), after: self.limits.cancel })
             }
         };
-        silent_for.map_or(ended, |limit| Err(Trouble::Silent(limit)))
+        silent_for.map_or(ended, |limit| Err(AgentError::Silent(limit)))
     }
 
-    /// Waits until the agent has said nothing for too long. Time in which it waits for us does not count, nor does
-    /// time in which this process was stopped: only ticks are counted.
+    /// Waits until the agent has been silent for too long. Time in which it waits for us does not count, nor does time in which this
+    /// process was stopped: only ticks are counted.
     async fn silence(&self) -> Duration {
         let Some(limit) = self.limits.answer else { return std::future::pending().await };
         let tick = (limit / 10).min(LONGEST_TICK).max(Duration::from_millis(1));
@@ -217,16 +219,16 @@ impl AcpAgent {
         &self,
         answer: Result<Box<RawValue>, Failure>,
         running: &Running,
-    ) -> Result<Box<RawValue>, Trouble> {
+    ) -> Result<Box<RawValue>, AgentError> {
         match answer {
             Ok(answer) => Ok(answer),
-            // Some agents take a cancel for a mistake.
-            Err(Failure::Error(_)) if running.cancelled.is_set() => Err(Trouble::Cancelled),
+            // Some agents report a cancel as an error.
+            Err(Failure::Error(_)) if running.cancelled.is_set() => Err(AgentError::Cancelled),
             Err(failure) => Err(self.trouble("session/prompt", failure).await),
         }
     }
 
-    /// The MCP servers that the agent is given.
+    /// The MCP servers that the agent gets.
     fn servers(&self) -> Vec<McpServer> {
         let server = |one: &ToolServer| {
             let (program, args) = one.command.split_first()?;
@@ -237,11 +239,11 @@ impl AcpAgent {
         self.entry.servers.iter().filter_map(server).collect()
     }
 
-    fn check(&self, door: Door<'_>) -> Result<(), Trouble> {
-        let lacks = |method: &str| Err(Trouble::Unsupported(method.to_owned()));
+    fn check(&self, door: OpenRequest<'_>) -> Result<(), AgentError> {
+        let lacks = |method: &str| Err(AgentError::Unsupported(method.to_owned()));
         match door {
-            Door::Load(_) if !self.abilities.load => lacks("session/load"),
-            Door::Resume(_) if !self.abilities.resume => lacks("session/resume"),
+            OpenRequest::Load(_) if !self.abilities.load => lacks("session/load"),
+            OpenRequest::Resume(_) if !self.abilities.resume => lacks("session/resume"),
             _ => Ok(()),
         }
     }
@@ -253,13 +255,13 @@ impl Agent for AcpAgent {
         &self.abilities
     }
 
-    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble> {
+    async fn open(&mut self, door: OpenRequest<'_>) -> Result<Opened, AgentError> {
         self.check(door)?;
         self.offers = Offers::default();
         let (method, known) = match door {
-            Door::New => ("session/new", None),
-            Door::Load(native) => ("session/load", Some(native)),
-            Door::Resume(native) => ("session/resume", Some(native)),
+            OpenRequest::New => ("session/new", None),
+            OpenRequest::Load(native) => ("session/load", Some(native)),
+            OpenRequest::Resume(native) => ("session/resume", Some(native)),
         };
         let opening = self.shared.begin_opening(known);
         let limit = self.limits.open;
@@ -270,7 +272,7 @@ impl Agent for AcpAgent {
                 request.meta = meta;
                 self.call(method, request, limit).await?
             }
-            // A resume has the same members.
+            // The parameters of a resume are the same.
             Some(native) => {
                 let mut request = LoadSessionRequest::new(native.to_owned(), &self.folder)
                     .mcp_servers(self.servers());
@@ -280,12 +282,12 @@ impl Agent for AcpAgent {
         };
         let answer = answer.get();
         let given = Fields::parse(answer).and_then(|answer| answer.text("sessionId"));
-        let native = known.map(str::to_owned).or(given).ok_or_else(|| Trouble::Nonsense {
+        let native = known.map(str::to_owned).or(given).ok_or_else(|| AgentError::Nonsense {
             what: method.to_owned(),
             why: "it has no sessionId".to_owned(),
         })?;
-        if matches!(door, Door::Load(_)) {
-            // What it replays is looked at.
+        if matches!(door, OpenRequest::Load(_)) {
+            // The replay is examined.
             opening.settled(self.quiet()).await;
         }
         let replayed = opening.finish(&native);
@@ -303,7 +305,7 @@ impl Agent for AcpAgent {
             if !cursor.is_null() {
                 request["cursor"] = cursor;
             }
-            // One that is too slow is not needed any more; the agent is.
+            // A list that is too slow is given up; the agent is not.
             let answer = self.peer.call("session/list", request);
             let answer = frame::tree(timeout(LONGEST_LIST, answer).await.ok()?.ok()?.get());
             let own = answer["sessions"].as_array()?.iter().find(|one| one["sessionId"] == native);
@@ -318,19 +320,19 @@ impl Agent for AcpAgent {
         None
     }
 
-    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {
+    async fn set(&mut self, settings: &Settings) -> Result<(), AgentError> {
         let native = self.session()?;
         let mut wanted = settings.clone();
         while let Some(step) = self.offers.next(&mut wanted) {
             let mut step = step?;
             step.params["sessionId"] = Value::String(native.clone());
-            self.shared.forget_mode();
+            self.shared.forget_reported();
             let answer = self.call(step.method, &step.params, self.limits.set).await?;
             let answer = frame::tree(answer.get());
             self.offers.refresh(&answer);
             let mut now = Offers::differs(&step, &answer);
             if let Some(mode) = step.params["modeId"].as_str() {
-                // Some tell what is so now, and it need not be what they were told.
+                // Some report the current value, which may differ from the requested one.
                 sleep(self.quiet()).await;
                 now = self.shared.mode_now().filter(|now| now != mode);
             }
@@ -339,10 +341,15 @@ impl Agent for AcpAgent {
                     || format!("{} = {}", step.params["configId"], step.params["value"]),
                     |mode| format!("mode {mode}"),
                 );
-                return Err(Trouble::NotTaken { what, now });
+                return Err(AgentError::NotTaken { what, now });
             }
         }
         Ok(())
+    }
+
+    async fn reported(&mut self) -> Settings {
+        self.shared.settled(self.quiet()).await;
+        self.shared.reported()
     }
 
     async fn prompt(
@@ -350,7 +357,7 @@ impl Agent for AcpAgent {
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
         cancel: CancellationToken,
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<Ended, AgentError> {
         let native = self.session()?;
         let embeds = self.abilities.embedded;
         let blocks = blocks.into_iter().map(|block| content(block, embeds)).collect();
@@ -358,18 +365,18 @@ impl Agent for AcpAgent {
         self.shared.settled(self.quiet()).await;
         let turn = self.shared.begin_turn(updates).await;
         let answer = match self.answer(&native, &request, &turn.running, &cancel).await {
-            Err(Trouble::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
+            Err(AgentError::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
             answer => answer?,
         };
         let answer = answer.get();
         let stop = Fields::parse(answer).and_then(|answer| answer.text("stopReason"));
-        let stop = stop.ok_or_else(|| Trouble::Nonsense {
+        let stop = stop.ok_or_else(|| AgentError::Nonsense {
             what: "session/prompt".to_owned(),
             why: "it has no stopReason".to_owned(),
         })?;
         if stop == "refusal" && !turn.running.is_answered() {
             let why = "it refused the prompt without a word".to_owned();
-            return Err(Trouble::SessionGone(why));
+            return Err(AgentError::SessionGone(why));
         }
         if let Some(usage) = translate::usage(answer) {
             turn.running.pass(usage).await;
@@ -397,8 +404,8 @@ impl Drop for AcpAgent {
     }
 }
 
-/// A document goes as text unless the entry says that the agent keeps embedded ones: of what is embedded, qwen keeps
-/// nothing in its session, copilot shows the model the name of a file, and claude puts it behind the request.
+/// A document is sent as text unless the entry says that the agent keeps embedded ones: of embedded documents, qwen keeps nothing in
+/// its session, copilot shows the model only a file name, and claude moves them behind the request.
 fn content(block: Block, embeds: bool) -> ContentBlock {
     match block {
         Block::Document { uri, text } if embeds => {
@@ -413,7 +420,7 @@ fn content(block: Block, embeds: bool) -> ContentBlock {
     }
 }
 
-/// Tells the agent to stop when nobody waits for its answer any more.
+/// Tells the agent to stop if nobody waits for its answer any more.
 struct Abandoned<'a> {
     peer: &'a Peer,
     native: &'a str,
@@ -426,20 +433,20 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// What an agent says it can do, corrected by what we know of it.
-fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, Trouble> {
+/// The capabilities that an agent reports, corrected by what is known about it.
+fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, AgentError> {
     let answer = frame::tree(answer);
     let nonsense =
-        |why: &str| Trouble::Nonsense { what: "initialize".to_owned(), why: why.to_owned() };
+        |why: &str| AgentError::Nonsense { what: "initialize".to_owned(), why: why.to_owned() };
     let version = &answer["protocolVersion"];
     let can = &answer["agentCapabilities"];
     match version.as_u64() {
         Some(1) => (),
-        // Some say 2 because they were asked by somebody else for it, and mean 1.
+        // Some answer 2 because another client asked for it, and mean 1.
         Some(2) if can.is_object() => (),
-        Some(other) => return Err(Trouble::WrongVersion(other.to_string())),
+        Some(other) => return Err(AgentError::WrongVersion(other.to_string())),
         None if version.is_null() => return Err(nonsense("it has no protocolVersion")),
-        None => return Err(Trouble::WrongVersion(version.to_string())),
+        None => return Err(AgentError::WrongVersion(version.to_string())),
     }
     let info = &answer["agentInfo"];
     let text = |value: &Value| value.as_str().map(quote::safe);

@@ -1,10 +1,9 @@
-//! A small JSON-RPC peer: one task reads, one writes, answers find the call that waits for them.
+//! A small JSON-RPC peer: one task reads, one writes, and responses are matched to the calls that wait for them.
 //!
-//! The connection of the SDK is not used for this, only its message types: by contract, it keeps what arrives in
-//! queues without a bound, so an agent that talks faster than we write down fills the memory. To hold the agent back
-//! in front of it, each line would have to be understood before the SDK sees it. Here the reader itself hands updates
-//! on and waits while nobody takes them, so the agent waits, too (backpressure); and no queue stands between an update and the
-//! answer that follows it.
+//! The SDK's connection is not used, only its message types: by contract it queues what arrives without a bound, so an agent that
+//! talks faster than we record fills the memory. To hold the agent back in front of it, each line would have to be parsed before
+//! the SDK sees it. Here the reader itself hands updates on and waits while nobody takes them, so that the agent has to wait too
+//! (backpressure); and no queue stands between an update and the response that follows it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,22 +21,22 @@ use crate::frame::Frame;
 use crate::latch::Latch;
 use crate::lines::{LineError, LineReader, Noise};
 
-/// How many lines wait to be written before those who write have to wait.
+/// How many lines may wait to be written before writers have to wait.
 const QUEUED_LINES: usize = 64;
-/// How many calls of the agent are worked on at once.
+/// How many requests of the agent are handled at once.
 const MOST_CALLS: usize = 256;
 
-/// Locks, whatever happened to the one who held it before.
+/// Locks a mutex, even if a holder has panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes what the agent sends of its own accord.
+/// Handles what the agent sends on its own.
 pub(crate) trait Incoming: Send + Sync + 'static {
     /// Nothing else is read before this is done.
     fn notified(&self, method: &str, params: &str) -> impl Future<Output = ()> + Send;
 
-    /// Answers a call. Runs beside the reader.
+    /// Answers a request. Runs beside the reader.
     fn asked(
         &self,
         method: &str,
@@ -45,17 +44,17 @@ pub(crate) trait Incoming: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Value, RpcError>> + Send;
 }
 
-/// Why a call was not answered as hoped.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Error(RpcError),
-    /// Nothing is read from the agent any more.
+    /// Nothing can be read from the agent any more.
     Closed,
 }
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
-/// A call that waits for its answer.
+/// A call that waits for its response.
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     at_once: Box<dyn FnOnce() + Send>,
@@ -64,14 +63,14 @@ struct Waiting {
 /// Our end of the connection.
 pub(crate) struct Peer {
     out: mpsc::Sender<String>,
-    /// Calls that wait for an answer; `None` when none can come any more.
+    /// Pending calls; `None` once no response can come any more.
     waiting: Mutex<Option<HashMap<u64, Waiting>>>,
     next: AtomicU64,
     /// Set when nothing more will be read.
     closed: Latch,
     /// Set when nothing more is to be written.
     shut: Latch,
-    /// The length limit, where the agent broke it.
+    /// The length limit, if the agent exceeded it.
     too_long: Mutex<Option<u64>>,
     noise: Mutex<Noise>,
     calls: Arc<Semaphore>,
@@ -97,7 +96,7 @@ struct Reply<'a> {
 }
 
 impl Peer {
-    /// A peer that writes to `to`. What it reads, [`read`] has to be run for.
+    /// A peer that writes to `to`. [`read`] has to be run for what it receives.
     pub(crate) fn new(to: impl AsyncWrite + Send + Unpin + 'static) -> Arc<Self> {
         let (out, lines) = mpsc::channel(QUEUED_LINES);
         let peer = Arc::new(Self {
@@ -114,7 +113,7 @@ impl Peer {
         peer
     }
 
-    /// Calls the agent. Dropped, it forgets about the answer and tells the agent nothing.
+    /// Calls the agent. If dropped, the response is ignored; the agent is told nothing.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -123,7 +122,7 @@ impl Peer {
         self.call_then(method, params, || ()).await
     }
 
-    /// Calls the agent. `at_once` is run when the answer is read, before anything that follows it is.
+    /// Calls the agent. `at_once` runs when the response is read, before anything that follows it.
     pub(crate) async fn call_then(
         &self,
         method: &str,
@@ -147,7 +146,7 @@ impl Peer {
         }
     }
 
-    /// Notifies without waiting; where there is no room, not at all.
+    /// Sends a notification without waiting; if there is no room, it is dropped.
     pub(crate) fn notify_now(&self, method: &str, params: impl Serialize) {
         if let Ok(line) = line(&Call { jsonrpc: "2.0", id: None, method, params }) {
             let _full = self.out.try_send(line);
@@ -181,7 +180,7 @@ impl Peer {
         self.shut.set();
     }
 
-    /// Stops waiting for anything: all calls fail.
+    /// Fails all pending calls.
     pub(crate) fn close(&self) {
         self.closed.set();
         self.shut.set();
@@ -200,7 +199,7 @@ impl Peer {
         *lock(&self.too_long)
     }
 
-    /// The last lines that were no frames.
+    /// The last lines that were not frames.
     pub(crate) fn noise(&self) -> String {
         lock(&self.noise).describe()
     }
@@ -212,7 +211,7 @@ fn line(frame: &impl Serialize) -> Result<String, Failure> {
     })
 }
 
-/// Takes a call off the list when nobody waits any more.
+/// Removes a call from the list when nobody waits any more.
 struct Forget<'a> {
     peer: &'a Peer,
     id: u64,
@@ -294,7 +293,7 @@ async fn take(peer: &Arc<Peer>, line: &[u8], incoming: &Arc<impl Incoming>) {
     }
 }
 
-/// Answers a call in a task of its own, unless there are too many already.
+/// Answers a request in a task of its own, unless there are too many already.
 async fn serve(
     peer: &Arc<Peer>,
     incoming: &Arc<impl Incoming>,

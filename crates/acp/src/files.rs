@@ -1,5 +1,5 @@
-//! Files of a project, and of nothing else: every path is walked beneath the open folder of the project, so that
-//! neither `..` nor a link leads out of it, whatever is changed meanwhile.
+//! Access to files of the project, and nothing else: every path is resolved beneath the open folder of the project, so that neither
+//! `..` nor a link leads out of it, whatever changes meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,20 +16,20 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, stata
 use rustix::io::Errno;
 
 use crate::classify::RpcError;
-use crate::ward::{self, Access, Ward};
+use crate::protected_paths::{self, Access, ProtectedPaths};
 
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: OwnedFd,
-    /// The folder as we were told of it, and as it is called without links.
+    /// The folder as it was given, and its path without links.
     names: [PathBuf; 2],
-    ward: Ward,
+    ward: ProtectedPaths,
 }
 
 impl Files {
-    pub(crate) fn open(folder: &Path, ward: Ward) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, ward: ProtectedPaths) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(folder, flags, Mode::empty())?;
         Ok(Self { folder: handle, names: [folder.to_owned(), folder.canonicalize()?], ward })
@@ -45,12 +45,12 @@ impl Files {
         [0, 1].map(|name: usize| self.names[name].to_string_lossy().into_owned())
     }
 
-    /// Notes what an intent touches that needs an answer of its own.
+    /// Notes which files of an intent need an answer of their own.
     pub(crate) fn note(&self, intent: &mut Intent) {
         self.ward.note(intent, self.root());
     }
 
-    /// Refuses what is warded, by the real name of an open file or folder, unless just that was allowed.
+    /// Refuses protected paths, by the real path of an open file or folder, unless exactly that was allowed.
     fn pass(
         &self,
         path: &Path,
@@ -66,10 +66,10 @@ impl Files {
         self.ward.why(&real, access).map_or(Ok(()), |why| Err(refused(path, why)))
     }
 
-    /// Reads a file; `is_cleared` where it was allowed though it is warded.
+    /// Reads a file; `is_cleared` if it was allowed although it is protected.
     pub(crate) fn read(&self, path: &Path, is_cleared: bool) -> Result<String, RpcError> {
         let inside = self.inside(path)?;
-        // Not to wait for the other end of a pipe.
+        // Without waiting for the other end of a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file =
             beneath(&self.folder, inside, flags, Mode::empty()).map_err(|e| failed(path, e))?;
@@ -91,7 +91,7 @@ impl Files {
         String::from_utf8(bytes).map_err(|_| refused(path, "it is not text"))
     }
 
-    /// Writes a whole file, all of it or nothing where that can be had.
+    /// Replaces a whole file, atomically where possible.
     pub(crate) fn write(
         &self,
         path: &Path,
@@ -102,10 +102,10 @@ impl Files {
         let name = inside.file_name().ok_or_else(|| refused(path, "it is a folder"))?;
         if let Some(why) = self
             .ward
-            .why(&ward::real(&self.root().join(inside)), Access::Write)
+            .why(&protected_paths::real(&self.root().join(inside)), Access::Write)
             .filter(|_| !is_cleared)
         {
-            // Before a folder is made for it.
+            // Checked before a folder is created for it.
             return Err(refused(path, why));
         }
         let parent = self.parent(inside).map_err(|errno| failed(path, errno))?;
@@ -118,7 +118,7 @@ impl Files {
         let mode = match &there {
             None => Mode::from_raw_mode(0o666),
             Some(known) => match FileType::from_raw_mode(known.st_mode) {
-                // A new file takes its place: what has other names, outside of the project perhaps, stays as it is there.
+                // A new file replaces it: hard links to the old one, perhaps outside of the project, keep their content.
                 FileType::RegularFile => Mode::from_raw_mode(known.st_mode & 0o777),
                 FileType::Symlink => return self.overwrite(path, inside, content, is_cleared),
                 _ => return Err(refused(path, "it is not a file")),
@@ -148,7 +148,7 @@ impl Files {
         written.map_err(|error| refused(path, &error.to_string()))
     }
 
-    /// The folder that a file is in, made where it is missing.
+    /// The folder of a file, created if it is missing.
     fn parent(&self, inside: &Path) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let Some(parent) = inside.parent().filter(|parent| *parent != Path::new("")) else {
@@ -168,7 +168,7 @@ impl Files {
         beneath(&self.folder, parent, flags, Mode::empty())
     }
 
-    /// The path from the folder on.
+    /// The path relative to the folder.
     fn inside<'p>(&self, path: &'p Path) -> Result<&'p Path, RpcError> {
         if !path.is_absolute() {
             return Err(RpcError::new(-32602, format!("{} is not absolute", path.display())));
@@ -206,7 +206,7 @@ fn failed(path: &Path, errno: Errno) -> RpcError {
     }
 }
 
-/// The name of what is open, without links.
+/// The path of an open file, without links.
 #[cfg(target_os = "linux")]
 fn named(opened: &OwnedFd) -> rustix::io::Result<PathBuf> {
     let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
@@ -220,7 +220,7 @@ fn named(opened: &OwnedFd) -> rustix::io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
 }
 
-/// The size of a plain file.
+/// The size of a regular file.
 fn regular(file: &OwnedFd) -> Result<u64, &'static str> {
     let known = fstat(file).map_err(|_| "it cannot be looked at")?;
     if FileType::from_raw_mode(known.st_mode) != FileType::RegularFile {
@@ -229,7 +229,7 @@ fn regular(file: &OwnedFd) -> Result<u64, &'static str> {
     Ok(known.st_size.try_into().unwrap_or(u64::MAX))
 }
 
-/// Writes beside it, then puts it in its place.
+/// Writes a temporary file beside it, then renames it.
 fn replace(
     parent: &OwnedFd,
     name: &OsStr,
@@ -244,7 +244,7 @@ fn replace(
     let _left_behind = unlinkat(parent, &beside, AtFlags::empty());
     let file = openat(parent, &beside, flags, mode)?;
     if is_there {
-        // The mask of our process does not count for a file that was there before.
+        // The umask of our process does not apply to a file that existed before.
         rustix::fs::fchmod(&file, mode)?;
     }
     let mut file = File::from(file);
@@ -266,7 +266,7 @@ fn beneath(
 ) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{ResolveFlags, openat2};
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // A rename elsewhere makes the kernel unsure about `..` for a moment.
+    // A concurrent rename makes the kernel unsure about `..` for a moment.
     for _ in 0..8 {
         match openat2(folder, path, flags | OFlags::CLOEXEC, mode, how) {
             Err(Errno::AGAIN | Errno::INTR) => (),
@@ -287,7 +287,7 @@ fn beneath(
     step_by_step(folder, path, flags, mode)
 }
 
-/// For kernels that cannot do it: one name after the other, and no links at all.
+/// For kernels without openat2: one component after another, and no links at all.
 fn step_by_step(
     folder: &OwnedFd,
     path: &Path,

@@ -144,31 +144,66 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What a JSON string says. Half of a character pair, which a careless cut leaves behind, is replaced.
+/// What a JSON string says. A lone surrogate, which a careless cut leaves behind, is replaced.
 pub(crate) fn text(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;
     }
-    serde_json::from_str(raw).ok().or_else(|| serde_json::from_str::<Lossy>(raw).ok().map(|t| t.0))
+    let lossy = || Some(String::from_utf8_lossy(&wtf8(raw)?).into_owned());
+    serde_json::from_str(raw).ok().or_else(lossy)
 }
 
-struct Lossy(String);
+/// The bytes of a JSON string; lone surrogates are encoded like other characters (WTF-8).
+fn wtf8(raw: &str) -> Option<Vec<u8>> {
+    struct Bytes;
+    impl Visitor<'_> for Bytes {
+        type Value = Vec<u8>;
 
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Lossy;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
-                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
         }
-        deserializer.deserialize_bytes(Bytes)
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+    }
+    serde_json::Deserializer::from_str(raw).deserialize_bytes(Bytes).ok()
+}
+
+/// Joins a character (an emoji) that an agent cut in two: a chunk of its stream ends with the first surrogate of the
+/// pair, and the next chunk begins with the second.
+#[derive(Debug, Default)]
+pub(crate) struct SplitCharacter(Option<u32>);
+
+impl SplitCharacter {
+    /// The text of the next chunk, with the character that the chunk before had begun.
+    pub(crate) fn join(&mut self, raw: &str) -> Option<String> {
+        let whole = text(raw)?;
+        let is_plain = self.0.is_none() && !whole.ends_with(char::REPLACEMENT_CHARACTER);
+        if is_plain || whole.is_empty() {
+            return Some(whole);
+        }
+        let bytes = wtf8(raw)?;
+        let mut rest = bytes.as_slice();
+        let mut joined = String::new();
+        if let Some(first) = self.0.take() {
+            let second = match rest {
+                [0xED, middle @ 0xB0..=0xBF, last, ..] => Some((middle & 0x0F, last & 0x3F)),
+                _ => None,
+            };
+            let character = second.and_then(|(middle, last)| {
+                let second = u32::from(middle) << 6 | u32::from(last);
+                char::from_u32(0x1_0000 + (first << 10 | second))
+            });
+            rest = if character.is_some() { &rest[3..] } else { rest };
+            joined.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        if let [before @ .., 0xED, middle @ 0xA0..=0xAF, last] = rest {
+            self.0 = Some(u32::from(middle & 0x0F) << 6 | u32::from(last & 0x3F));
+            rest = before;
+        }
+        joined.push_str(&String::from_utf8_lossy(rest));
+        Some(joined)
     }
 }
 
@@ -291,5 +326,23 @@ mod tests {
         assert_eq!(text(r#""a\ud83d""#).as_deref(), Some("a\u{fffd}\u{fffd}\u{fffd}"));
         assert_eq!(text(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
         assert_eq!(text("1"), None);
+    }
+
+    #[test]
+    fn a_character_that_is_cut_in_two_is_joined() {
+        for (chunks, expected) in [
+            (vec![r#""a\ud83d""#, r#""\ude00b""#], "a😀b"),
+            (vec![r#""\ud83d""#, r#""\ude00\ud83d""#, r#""\ude01""#], "😀😁"),
+            (vec![r#""\udbff""#, r#""\udfff""#], "\u{10ffff}"),
+            (vec![r#""a\ud83d""#, r#""b""#, r#""c""#], "a\u{fffd}bc"),
+            (vec![r#""a\ud83d""#, "\"\"", r#""\ude00""#], "a😀"),
+            (vec![r#""a\ufffd""#, r#""b""#], "a\u{fffd}b"),
+            (vec![r#""\ude00""#, r#""b""#], "\u{fffd}\u{fffd}\u{fffd}b"),
+        ] {
+            let mut split = SplitCharacter::default();
+            let joined: String = chunks.iter().map(|raw| split.join(raw).unwrap()).collect();
+            assert_eq!(joined, expected, "{chunks:?}");
+        }
+        assert_eq!(SplitCharacter::default().join("1"), None);
     }
 }

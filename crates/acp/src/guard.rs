@@ -1,8 +1,7 @@
-//! The guard: a process of ours between us and a program that we start, so that nothing of it outlives us.
+//! The guard: a process of ours between us and a program that we start, so that none of its processes outlives us.
 //!
-//! The program gets the guard's standard streams themselves; the guard only waits. It adopts whatever the program
-//! leaves behind, and ends all of it when the program exits or when the pipe from us ends, which it also does
-//! when we are killed.
+//! The program gets the guard's standard streams themselves; the guard only waits. It adopts orphaned processes of the program, and
+//! ends all of them when the program exits or when the pipe from us closes, which also happens when we are killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,24 +16,24 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long processes have between being asked to end and being killed.
+/// How long processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long killing may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
 
-/// Begins each complaint of the guard.
+/// The prefix of each complaint of the guard.
 pub(crate) const COMPLAINT: &str = "rethread guard: ";
 pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 
 enum Event {
     Exited(ExitStatus),
-    /// Who started us is gone, or wants it to end.
+    /// Our parent is gone, or wants the program to end.
     Abandoned,
 }
 
-/// Runs `--fd N -- PROGRAM ARGS…`: what stands after the name of the subcommand.
+/// Runs `--fd N -- PROGRAM ARGS…`: what follows the name of the subcommand.
 pub fn guard(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args.into_iter().collect()) {
         Ok(code) => ExitCode::from(code),
@@ -55,7 +54,7 @@ type Failure = (u8, String);
 fn run(args: Vec<OsString>) -> Result<u8, Failure> {
     let failed = |error: io::Error| (1, error.to_string());
     let (fd, command) = parse(&args)?;
-    // Opened anew, so that it is closed in what we start; a second read end more or less changes nothing.
+    // Reopened, so that it is closed in what we start; one more reader changes nothing.
     let alive = File::open(format!("/dev/fd/{fd}")).map_err(failed)?;
     let _survive = survive().map_err(failed)?;
     adopt();
@@ -89,8 +88,8 @@ fn parse(args: &[OsString]) -> Result<(u32, &[OsString]), Failure> {
     }
 }
 
-/// Signals that the program sends to its own group reach us, too, and must not end us. What is given back has to
-/// be kept. The program does not inherit it.
+/// Signals that the program sends to its own process group reach us too, and must not end us. The result has to be kept. The program
+/// does not inherit this.
 fn survive() -> io::Result<impl Sized> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let entered = runtime.enter();
@@ -102,14 +101,14 @@ fn survive() -> io::Result<impl Sized> {
 
 #[cfg(target_os = "linux")]
 fn adopt() {
-    // Where it fails, only what detaches itself is out of reach.
+    // If it fails, only processes that detach themselves are out of reach.
     let _unadopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 #[cfg(not(target_os = "linux"))]
 fn adopt() {}
 
-/// Lets go of the streams, so that they end with the program.
+/// Closes the streams, so that they end with the program.
 fn leave_streams() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
@@ -118,7 +117,7 @@ fn leave_streams() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for everything that is ours, adopted or not, so that nothing stays a zombie.
+/// Waits for all of our children, adopted or not, so that none stays a zombie.
 fn reap(child: u32, events: &mpsc::Sender<Event>) {
     loop {
         match wait(WaitOptions::empty()) {
@@ -129,7 +128,7 @@ fn reap(child: u32, events: &mpsc::Sender<Event>) {
                 }
             }
             Ok(None) | Err(rustix::io::Errno::INTR) => (),
-            // Nothing is left.
+            // No children are left.
             Err(_) => return,
         }
     }
@@ -147,7 +146,7 @@ fn watch(mut alive: File, events: &mpsc::Sender<Event>) {
     let _over = events.send(Event::Abandoned);
 }
 
-/// Ends all that descends from us: asks, waits, kills.
+/// Ends all descendants: SIGTERM, wait, SIGKILL.
 fn sweep(happened: &mpsc::Receiver<Event>) {
     let mut asked = BTreeSet::new();
     let begun = Instant::now();
@@ -164,7 +163,7 @@ fn sweep(happened: &mpsc::Receiver<Event>) {
                 let _gone = kill_process(pid, Signal::TERM);
             }
         }
-        // The reaper says when the program is gone; what it left behind has to be looked for.
+        // The reaper reports the end of the program; processes that it left have to be looked for.
         match happened.recv_timeout(STEP) {
             Ok(_) | Err(RecvTimeoutError::Timeout) => (),
             Err(RecvTimeoutError::Disconnected) => thread::sleep(STEP),
@@ -172,7 +171,7 @@ fn sweep(happened: &mpsc::Receiver<Event>) {
     }
 }
 
-/// All processes that descend from this one and are not dead already.
+/// All descendants of this process that are not dead yet.
 fn descendants() -> Vec<Pid> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let mut children: BTreeMap<i32, Vec<(i32, bool)>> = BTreeMap::new();
@@ -199,7 +198,7 @@ fn processes() -> Vec<(i32, i32, bool)> {
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     ids.filter_map(|pid| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything, brackets too: what follows the last one is state and parent.
+        // The name may contain anything, parentheses too: state and parent follow the last one.
         let mut rest = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
         let (state, parent) = (rest.next()?, rest.next()?.parse().ok()?);
         Some((pid, parent, matches!(state, "Z" | "X")))

@@ -1,4 +1,4 @@
-//! Whether a rule for permissions can be kept with an agent, and what it takes: a rule that only we know of is none.
+//! Whether a permission rule can be enforced with an agent, and what that takes: a rule that the agent ignores is none.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::presets::Entry;
 
-/// What keeps each rule. One that is missing cannot be kept.
+/// What enforces each rule. A rule that is missing cannot be enforced.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HoldTable {
@@ -17,24 +17,24 @@ pub struct HoldTable {
     pub deny: Option<Hold>,
 }
 
-/// What an agent needs so that it asks before it acts. Nothing, where it always does.
+/// What an agent needs so that it asks before it acts. Nothing, if it always does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hold {
-    /// Modes in which it does: the first is set unless the user chose another of them.
+    /// Modes in which it asks: the first is set unless the user chose another of them.
     pub mode: Vec<String>,
     pub options: BTreeMap<String, String>,
     pub env: BTreeMap<String, String>,
     pub args: Vec<String>,
 }
 
-/// Whether a rule can be kept.
+/// Whether a rule can be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
     Yes,
     No,
-    /// Nobody has said: what the agent asks is answered by the rule, and it may not ask.
+    /// Unknown: the agent's questions are answered by the rule, but it may not ask.
     Unknown,
 }
 
@@ -49,10 +49,10 @@ impl Entry {
         }
     }
 
-    /// Whether a rule can be kept with this agent.
+    /// Whether a rule can be enforced with this agent.
     pub fn keeps(&self, consent: Consent) -> Kept {
         match consent {
-            // To say yes to what is asked takes nothing.
+            // Allowing whatever is asked takes nothing.
             Consent::Allow | Consent::Agent => Kept::Yes,
             _ if self.held(consent).is_some() => Kept::Yes,
             _ if self.hold.is_some() => Kept::No,
@@ -60,8 +60,8 @@ impl Entry {
         }
     }
 
-    /// Changes the entry so that a rule is kept. Gives what has to be set in each session, or why a mode that the user
-    /// wants does not go with the rule.
+    /// Changes the entry so that a rule is enforced. Returns what has to be set in each session, or why a mode that the user wants
+    /// does not go with the rule.
     pub fn hold(&mut self, consent: Consent) -> Result<Holds, String> {
         let Some(hold) = self.held(consent).cloned() else { return Ok(Holds::default()) };
         let holds = Holds { modes: hold.mode, options: hold.options };
@@ -84,7 +84,7 @@ impl Entry {
     }
 }
 
-/// Two objects of rules in one: what one of them denies stays denied.
+/// Merges two objects of rules: what one of them denies stays denied.
 fn stricter(ours: &str, known: &str) -> String {
     let parse = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
     let (Some(mut ours), Some(known)) = (parse(ours), parse(known)) else { return ours.to_owned() };

@@ -7,7 +7,7 @@ pub(crate) struct Latch(Semaphore);
 
 impl Latch {
     pub(crate) fn new() -> Self {
-        // Nothing can be acquired of it, ever; closing it wakes everybody who tries.
+        // It has no permits; closing it wakes everybody who waits for one.
         Self(Semaphore::new(0))
     }
 

@@ -1,4 +1,4 @@
-//! Starts an agent as a child of ours.
+//! Starts an agent as a child process.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_engine::agents::{Agent, Desk, Launcher, Trouble};
+use rethread_engine::agents::{Agent, AgentError, Launcher, PermissionHandler};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::sleep;
 
@@ -19,34 +19,34 @@ use crate::latch::Latch;
 use crate::lines::{LineReader, Tail};
 use crate::presets::Entry;
 use crate::process::{self, Process, Recipe};
+use crate::protected_paths::ProtectedPaths;
 use crate::serve::Server;
 use crate::session::Shared;
 use crate::terminals::Terminals;
-use crate::ward::Ward;
 
-/// What is kept of what an agent writes to its standard error.
+/// How much of an agent's standard error is kept.
 const KEPT_ERRORS: usize = 64 * 1024;
 /// Our own variables, some of them secret.
 const OWN: &str = "RETHREAD_";
-/// How long an agent's output may still be read after the agent is gone.
+/// How long an agent's output may still be read after the agent has exited.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How long things may take, and how large they may be.
+/// Timeouts and size limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest line, in bytes.
     pub line: usize,
-    /// For the first answer. Some agents need half a minute to start.
+    /// For the first response. Some agents need half a minute to start.
     pub initialize: Duration,
     /// For opening a session, with its replay.
     pub open: Duration,
     /// For setting a mode, a model or an option.
     pub set: Duration,
-    /// How long a prompt may go on without a word from the agent.
+    /// How long a prompt may run without any message from the agent.
     pub answer: Option<Duration>,
     /// For ending a turn that was cancelled.
     pub cancel: Duration,
-    /// For ending after the input has ended.
+    /// For exiting after the end of input.
     pub close: Duration,
 }
 
@@ -68,18 +68,18 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default)]
 pub struct AcpLauncher {
     pub entry: Entry,
-    /// What starts [`crate::guard()`]: normally this program and the name of its subcommand.
+    /// The command that starts [`crate::guard()`]: normally this program and the name of its subcommand.
     pub guard: Option<Vec<OsString>>,
-    /// Folders and files of the program itself, which agents need an answer of its own for.
-    pub warded: Vec<PathBuf>,
+    /// Folders and files of the program itself, which agents may only touch with an answer of its own.
+    pub protected: Vec<PathBuf>,
     /// The environment that we were started in.
     pub environment: Vec<(OsString, OsString)>,
-    /// Variables that agents must not see, beside our own.
+    /// Variables that agents must not see, besides our own.
     pub withheld: Vec<OsString>,
     pub limits: Limits,
 }
 
-/// The two ends of a conversation with an agent, and what there is to know of it.
+/// Both ends of a connection with an agent, and its state.
 pub(crate) struct Started {
     pub(crate) peer: Arc<Peer>,
     pub(crate) process: Arc<Process>,
@@ -97,37 +97,47 @@ pub(crate) struct Errors {
 
 #[async_trait]
 impl Launcher for AcpLauncher {
-    async fn launch(&self, folder: &Path, desk: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble> {
+    async fn launch(
+        &self,
+        folder: &Path,
+        desk: Arc<dyn PermissionHandler>,
+    ) -> Result<Box<dyn Agent>, AgentError> {
         Ok(Box::new(self.connect(folder, desk).await?))
     }
 }
 
 impl AcpLauncher {
-    /// Where the agent's program is.
-    pub fn program(&self) -> Result<PathBuf, Trouble> {
+    /// The path of the agent's program.
+    pub fn program(&self) -> Result<PathBuf, AgentError> {
         let program = self.entry.command.first().map_or("", String::as_str);
         process::find(OsStr::new(program), &self.environment())
     }
 
-    /// Starts the process and agrees on what it can do.
+    /// Starts the process and negotiates its capabilities.
     pub(crate) async fn connect(
         &self,
         folder: &Path,
-        desk: Arc<dyn Desk>,
-    ) -> Result<AcpAgent, Trouble> {
+        desk: Arc<dyn PermissionHandler>,
+    ) -> Result<AcpAgent, AgentError> {
         let started = self.start(folder, desk)?;
         AcpAgent::initialize(started, self.entry.clone(), self.limits).await
     }
 
-    fn start(&self, folder: &Path, desk: Arc<dyn Desk>) -> Result<Started, Trouble> {
-        let gone = |_| Trouble::FolderGone(folder.to_owned());
-        let files = Files::open(folder, Ward::new(&self.warded)).map_err(gone)?;
-        // As the user calls it: agents know their sessions by it.
+    fn start(
+        &self,
+        folder: &Path,
+        desk: Arc<dyn PermissionHandler>,
+    ) -> Result<Started, AgentError> {
+        let gone = |_| AgentError::FolderGone(folder.to_owned());
+        let files = Files::open(folder, ProtectedPaths::new(&self.protected)).map_err(gone)?;
+        // The path as the user spells it: agents identify their sessions by it.
         let folder = if folder.is_absolute() { folder.to_owned() } else { files.root().to_owned() };
         let environment = self.environment();
-        let (program, args) = self.entry.command.split_first().ok_or_else(|| {
-            Trouble::CannotStart { program: self.entry.name.clone(), why: "no command".to_owned() }
-        })?;
+        let (program, args) =
+            self.entry.command.split_first().ok_or_else(|| AgentError::CannotStart {
+                program: self.entry.name.clone(),
+                why: "no command".to_owned(),
+            })?;
         let found = process::find(OsStr::new(program), &environment)?;
         let recipe = Recipe {
             guard: self.guard.as_deref(),
@@ -138,7 +148,7 @@ impl AcpLauncher {
             stdin: Stdio::piped(),
             merged: None,
         };
-        let cannot = |error: std::io::Error| Trouble::CannotStart {
+        let cannot = |error: std::io::Error| AgentError::CannotStart {
             program: program.clone(),
             why: error.to_string(),
         };
@@ -158,7 +168,7 @@ impl AcpLauncher {
         Ok(Started { peer, process, shared, errors, folder })
     }
 
-    /// What the agent sees: what we see, without secrets, and with what the entry says.
+    /// The agent's environment: ours without secrets, plus what the entry says.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut seen = without_secrets(&self.environment, &self.withheld);
         seen.extend(self.entry.env.iter().map(|(name, value)| (name.into(), value.into())));
@@ -166,7 +176,7 @@ impl AcpLauncher {
     }
 }
 
-/// What others may see of our environment: neither our own variables nor those that are withheld.
+/// Our environment without our own variables and those that are withheld.
 pub(crate) fn without_secrets(
     environment: &[(OsString, OsString)],
     withheld: &[OsString],
@@ -189,7 +199,7 @@ async fn read(
     }
 }
 
-/// Something else may hold the agent's output open when the agent is long gone.
+/// Another process may hold the agent's output open after the agent has exited.
 async fn bury(process: Arc<Process>, peer: Arc<Peer>) {
     tokio::select! {
         _ = process.exited() => sleep(LAST_WORDS).await,

@@ -1,8 +1,9 @@
-//! The Agent Client Protocol, from the client's side: starts an agent as a child process and speaks with it.
+//! The client side of the Agent Client Protocol: starts an agent as a child process and talks to it.
 //!
-//! [`AcpLauncher`] implements the engine's port. The way of an update: `process` (the agent's output) → `lines` →
-//! `frame` → `connection` → `session` → `translate` → the engine's channel. When that channel is full, the way is
-//! blocked back to the agent. [`Shell`] runs commands that the user has approved. The program that embeds this has to offer [`guard()`] as a subcommand.
+//! [`AcpLauncher`] implements the engine's port. The path of an update: `process` (the agent's output) → `lines` → `frame` →
+//! `connection` → `session` → `translate` → the engine's channel. When that channel is full, the whole path blocks, back to the
+//! agent (backpressure). [`Shell`] runs commands that the user has approved. The embedding program has to offer [`guard()`] as a
+//! subcommand.
 
 mod act;
 mod calls;
@@ -16,10 +17,12 @@ mod hold;
 mod latch;
 mod launch;
 mod lines;
+mod native;
 mod permission;
 mod presets;
 mod probe;
 mod process;
+mod protected_paths;
 mod restrict;
 mod serve;
 mod session;
@@ -27,11 +30,11 @@ mod settings;
 mod shell;
 mod terminals;
 mod translate;
-mod ward;
 
 pub use guard::guard;
 pub use hold::{Hold, HoldTable, Kept};
 pub use launch::{AcpLauncher, Limits};
+pub use native::{Native, NativeProgram};
 pub use presets::{Entry, EntryError, Load, Quirks, ToolServer, entries};
 pub use probe::probe;
 pub use restrict::Restrict;

@@ -5,7 +5,7 @@ use agent_client_protocol_schema::v1::{
 };
 use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
-use rethread_engine::agents::{Choice, Opt, Question};
+use rethread_engine::agents::{Choice, PermissionOption, Question};
 use serde_json::Value;
 
 use crate::calls::Call;
@@ -14,10 +14,10 @@ use crate::frame::{self, Fields};
 use crate::session::Shared;
 use crate::translate;
 
-/// How many answers an agent may offer; what comes after them is not looked at.
+/// How many answers an agent may offer; further ones are ignored.
 const MOST_OPTIONS: usize = 64;
 
-/// Asks the desk, writes down what it said, then tells the agent. A cancel of the turn answers first.
+/// Asks the permission handler, records its answer, then tells the agent. A cancel of the turn answers first.
 pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value, RpcError> {
     let Some(running) = shared.running() else { return response(None) };
     let question = question(shared, params);
@@ -30,7 +30,7 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
         |chosen: &Choice| question.options.iter().any(|known| known.id == chosen.option);
     let chosen = chosen.filter(is_offered);
     if let Some(chosen) = &chosen {
-        // What it may do itself, it may have us do: just that.
+        // What the agent may do itself, it may also have us do: exactly that.
         running.decide(&question.intent, chosen.kind.starts_with("allow_"));
     }
     let record = Permission {
@@ -52,7 +52,7 @@ fn response(option: Option<String>) -> Result<Value, RpcError> {
         .map_err(|error| RpcError::new(-32603, error.to_string()))
 }
 
-/// What is asked, by what the agent says now and by what it has told of the same call before.
+/// The question, from what the agent says now and what it reported about the same call before.
 fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     let asked = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
     let tool = translate::name(&asked, "toolCallId").unwrap_or_default();
@@ -79,7 +79,7 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
         Request { kind, title, input: &input, places: &places, changes: &changes, roots: &roots };
     let mut intent = consent::read(&request);
     shared.server.note(&mut intent);
-    // Of a change to a file, the path is enough; of a command, nothing may be missing.
+    // For a change of a file, the path is enough; of a command, nothing may be missing.
     let is_whole = is_read
         && (is_titled || intent.is_pinned())
         && !(is_cut && matches!(intent.kind.as_str(), "execute" | "other"));
@@ -93,16 +93,16 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     }
 }
 
-fn options(params: &Fields<'_>) -> Vec<Opt> {
+fn options(params: &Fields<'_>) -> Vec<PermissionOption> {
     let options = params.get("options").map(frame::elements).unwrap_or_default();
     let offered = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
         let id = option.text("optionId")?;
         let name = option.text("name").unwrap_or_else(|| id.clone());
-        Some(Opt { id, name, kind: option.text("kind").unwrap_or_default() })
+        Some(PermissionOption { id, name, kind: option.text("kind").unwrap_or_default() })
     });
-    let mut options: Vec<Opt> = Vec::new();
+    let mut options: Vec<PermissionOption> = Vec::new();
     for option in offered.take(MOST_OPTIONS) {
-        // Of two that are called the same, nobody knows which one is meant.
+        // Of two options with the same id, it is unclear which one is chosen.
         if !options.iter().any(|known| known.id == option.id) {
             options.push(option);
         }
@@ -110,7 +110,7 @@ fn options(params: &Fields<'_>) -> Vec<Opt> {
     options
 }
 
-/// The changes in the content of a call, with the files that they are to.
+/// The changes in the content of a call, with their files.
 fn changes(content: &str) -> (Vec<String>, Vec<String>) {
     let parts = frame::elements(content).into_iter().filter_map(Fields::parse);
     let diffs = parts.filter(|part| part.text("type").as_deref() == Some("diff"));

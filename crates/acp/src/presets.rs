@@ -1,4 +1,4 @@
-//! Known agents, and what users add to them or change of them: a few lines of data each.
+//! Known agents, and how users change or add them: a few lines of data each.
 
 use std::collections::BTreeMap;
 
@@ -6,52 +6,55 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::hold::HoldTable;
+use crate::native::Native;
 use crate::restrict::Restrict;
 
 const PRESETS: &str = include_str!("presets.toml");
 
-/// How an agent is started and spoken to.
+/// How to start an agent and talk to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The name in the configuration.
     #[serde(skip)]
     pub name: String,
-    /// The program, looked for on the PATH, and its arguments. No shell reads it.
+    /// The program, looked up on the PATH, and its arguments. No shell is involved.
     pub command: Vec<String>,
-    /// Added to the environment of the agent.
+    /// Added to the agent's environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     pub model: Option<String>,
     pub mode: Option<String>,
-    /// Options of the agent's own, set in each session.
+    /// The agent's own options, set in each session.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Goes before the first request.
+    /// Sent before the first request.
     pub system_prompt: Option<String>,
-    /// What is answered when the agent asks for permission.
+    /// How the agent's permission questions are answered.
     pub permissions: Option<String>,
     #[serde(default)]
     pub allowed_tools: Vec<String>,
     #[serde(default)]
     pub disallowed_tools: Vec<String>,
-    /// How to get it.
+    /// How to install it.
     pub install: Option<String>,
     #[serde(default)]
     pub quirks: Quirks,
-    /// How it is told not to use tools, where it has a way.
+    /// How it is told not to use tools, if it has a way.
     pub restrict: Option<Restrict>,
-    /// What keeps it from acting without asking; nothing is known where it is missing.
+    /// The agent's own program, if it has one that people use in a terminal.
+    pub native: Option<Native>,
+    /// What makes it ask before it acts; unknown if it is missing.
     pub hold: Option<HoldTable>,
-    /// Goes with the request for a new session.
+    /// Sent with the request for a new session.
     #[serde(skip)]
     pub meta: Option<serde_json::Value>,
-    /// MCP servers that the agent is given in each session.
+    /// MCP servers that the agent gets in each session.
     #[serde(skip)]
     pub servers: Vec<ToolServer>,
 }
 
-/// An MCP server that agents start for themselves.
+/// An MCP server that agents start themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolServer {
     pub name: String,
@@ -59,26 +62,26 @@ pub struct ToolServer {
     pub env: BTreeMap<String, String>,
 }
 
-/// Where an agent does not do what it says, or does what it does not say.
+/// Where an agent deviates from what it reports.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that agents differ in")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quirks {
     /// `unsafe`: never call session/load, it destroys sessions.
     pub load: Load,
-    /// Resumes, though it does not say so.
+    /// Can resume although it does not say so.
     pub resume_unadvertised: bool,
-    /// Whether a request survives when the agent is killed while it answers, where that is known. Otherwise it is
-    /// looked for in what the agent replays, or sent again with a note that it may be a repetition.
+    /// Whether a request survives if the agent is killed while it answers, if known. Otherwise it is looked for in the agent's replay,
+    /// or sent again with a note that it may be a repetition.
     pub keeps_request: Option<bool>,
-    /// Gives the id of a session that was deleted to another one: a session is only taken up after a look at it.
+    /// Reuses the ids of deleted sessions: a session is only resumed after it was verified.
     pub reuses_ids: bool,
-    /// Says nothing of use when a session is not there.
+    /// Gives no useful error if a session does not exist.
     pub opaque_not_found: bool,
-    /// How many milliseconds it has to be quiet, after a session was loaded or resumed, before a prompt is sent: what
-    /// is replayed late must not pass for the answer.
+    /// How many milliseconds it has to be silent after loading or resuming before a prompt is sent: a late replay must not be taken
+    /// for the answer.
     pub quiet_ms: u32,
-    /// Keeps documents that are embedded in a prompt, in their place, where it offers to take them.
+    /// Keeps documents that are embedded in a prompt, in their place, if it accepts them.
     pub embeds: bool,
     /// Whether it asks before it uses a tool.
     pub asks: bool,
@@ -115,7 +118,7 @@ pub struct EntryError {
     pub why: String,
 }
 
-/// All agents: the known ones, changed field by field by what the user wrote under `[agents]`, and the user's own.
+/// All agents: the known ones, changed field by field by the user's `[agents]`, and the user's own.
 pub fn entries(user: &Table) -> Result<BTreeMap<String, Entry>, EntryError> {
     let mut all: Table = PRESETS.parse().map_err(|why: toml::de::Error| broken("presets", &why))?;
     for (name, changes) in user {
@@ -144,7 +147,7 @@ fn broken(name: &str, why: impl ToString) -> EntryError {
     EntryError { name: name.to_owned(), why: why.to_string() }
 }
 
-/// Puts fields in the place of others. Tables are changed in turn, so that one variable can be added.
+/// Overrides fields. Tables are merged, so that a single variable can be added.
 fn change(known: &mut Table, changes: &Table) {
     for (field, value) in changes {
         match (known.get_mut(field), value) {

@@ -1,4 +1,4 @@
-//! A program that we start, with everything that it starts in turn: alive as long as we hold it, at most.
+//! A child process with all of its descendants, which live no longer than we hold it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rethread_engine::agents::Trouble;
+use rethread_engine::agents::AgentError;
 use rustix::io::FdFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -18,15 +18,15 @@ use tokio::time::timeout;
 
 use crate::connection::lock;
 
-/// How long the guard has to end everything, which it promises to do in four seconds.
+/// How long the guard has to end everything, which it promises to do within four seconds.
 const GUARD_PATIENCE: Duration = Duration::from_secs(6);
-/// How long programs have to end before they are killed, where there is no guard.
+/// How long programs have to exit before they are killed, if there is no guard.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What to start.
 #[derive(Debug)]
 pub(crate) struct Recipe<'a> {
-    /// What stands before the program: the guard of ours, without its flags.
+    /// The command before the program: our guard, without its flags.
     pub(crate) guard: Option<&'a [OsString]>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
@@ -37,12 +37,12 @@ pub(crate) struct Recipe<'a> {
     pub(crate) merged: Option<OwnedFd>,
 }
 
-/// A running program. Dropped, it is ended.
+/// A running program. If dropped, it is ended.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// The guard ends everything when this is closed.
     alive: Mutex<Option<OwnedFd>>,
-    /// The group that the program was started in.
+    /// The process group of the program.
     group: Option<Pid>,
     guarded: bool,
     exit: watch::Receiver<Option<ExitStatus>>,
@@ -59,8 +59,7 @@ pub(crate) fn start(recipe: Recipe<'_>) -> std::io::Result<(Process, Streams)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut command = match recipe.guard.and_then(<[_]>::split_first) {
         Some((own, rest)) => {
-            // The guard inherits this end. Should something else that is started meanwhile do so, too, no harm is
-            // done: what counts is who holds the other end.
+            // The guard inherits this end. If another child does so too, no harm is done: what counts is who holds the other end.
             rustix::io::fcntl_setfd(&read, FdFlags::empty())?;
             let mut command = Command::new(own);
             command.args(rest).arg("--fd").arg(read.as_raw_fd().to_string()).arg("--");
@@ -83,7 +82,7 @@ pub(crate) fn start(recipe: Recipe<'_>) -> std::io::Result<(Process, Streams)> {
         .stderr(err)
         .process_group(0);
     let mut child = command.spawn()?;
-    // The command holds the other ends, too.
+    // The command holds the other ends too.
     drop((read, command));
     let streams = Streams {
         stdin: child.stdin.take(),
@@ -97,7 +96,7 @@ pub(crate) fn start(recipe: Recipe<'_>) -> std::io::Result<(Process, Streams)> {
     Ok((Process { alive: Mutex::new(Some(write)), group, guarded, exit }, streams))
 }
 
-/// Waits for the end, and sees to it that nothing of the group is left.
+/// Waits for the exit, and makes sure that nothing of the group is left.
 async fn wait(mut child: Child, group: Option<Pid>, exited: watch::Sender<Option<ExitStatus>>) {
     use std::os::unix::process::ExitStatusExt;
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
@@ -114,14 +113,14 @@ impl Process {
         *self.exit.borrow()
     }
 
-    /// Waits until the program, and with a guard all that it had started, is gone.
+    /// Waits until the program and, with a guard, all of its descendants have exited.
     pub(crate) async fn exited(&self) -> Option<ExitStatus> {
         let mut exit = self.exit.clone();
         let status = exit.wait_for(Option::is_some).await.ok()?;
         *status
     }
 
-    /// Has everything ended, without waiting for it.
+    /// Ends everything, without waiting for it.
     pub(crate) fn abandon(&self) {
         drop(lock(&self.alive).take());
         if !self.guarded {
@@ -129,7 +128,7 @@ impl Process {
         }
     }
 
-    /// Has everything ended, and waits until it is.
+    /// Ends everything, and waits for it.
     pub(crate) async fn end(&self) {
         self.abandon();
         let patience = if self.guarded { GUARD_PATIENCE } else { GRACE };
@@ -154,20 +153,20 @@ impl Drop for Process {
     }
 }
 
-/// Finds a program on the PATH as it is in `environment`, without a shell. Places that depend on where we are do
-/// not count, so that no project can put a program in the way.
+/// Finds a program on the PATH in `environment`, without a shell. Relative entries do not count, so that no project can put a
+/// program in the way.
 pub(crate) fn find(
     program: &OsStr,
     environment: &[(OsString, OsString)],
-) -> Result<PathBuf, Trouble> {
+) -> Result<PathBuf, AgentError> {
     let name = || program.to_string_lossy().into_owned();
-    let cannot = |why: &str| Trouble::CannotStart { program: name(), why: why.to_owned() };
+    let cannot = |why: &str| AgentError::CannotStart { program: name(), why: why.to_owned() };
     let path = Path::new(program);
     if path.is_absolute() {
         return match is_executable(path) {
             Some(true) => Ok(path.to_owned()),
             Some(false) => Err(cannot("it is not an executable file")),
-            None => Err(Trouble::NotInstalled { program: name() }),
+            None => Err(AgentError::NotInstalled { program: name() }),
         };
     }
     if path.components().count() != 1 {
@@ -187,16 +186,16 @@ pub(crate) fn find(
     if is_there {
         return Err(cannot("it is not an executable file"));
     }
-    Err(Trouble::NotInstalled { program: name() })
+    Err(AgentError::NotInstalled { program: name() })
 }
 
-/// `None` where there is nothing.
+/// `None` if there is nothing.
 fn is_executable(path: &Path) -> Option<bool> {
     let known = path.metadata().ok()?;
     Some(known.is_file() && known.permissions().mode() & 0o111 != 0)
 }
 
-/// How a process ended, for a reader. The guard passes a signal on as shells do.
+/// How a process ended, for a reader. The guard passes signals on as shells do.
 pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt;
     let Some(status) = status else { return "it does not speak any more".to_owned() };

@@ -1,4 +1,4 @@
-//! Handing a restriction on tools to an agent in its own way, where it has one.
+//! Passes tool restrictions on to an agent in its own way, if it has one.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::presets::Entry;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Restrict {
-    /// Arguments, once for each tool, which stands in the place of `{}`.
+    /// Arguments, once for each tool, whose name replaces `{}`.
     pub args: Vec<String>,
     /// A variable that holds a JSON object with "deny" for each tool.
     pub env: Option<String>,
@@ -22,13 +22,13 @@ pub struct Restrict {
 }
 
 impl Entry {
-    /// Why a restriction on tools cannot be held; `None` where it can.
+    /// Why tool restrictions cannot be enforced; `None` if they can.
     pub fn unrestrictable(&self) -> Option<&'static str> {
         (!self.quirks.asks && self.restrict.is_none())
             .then_some("it asks nobody before it uses a tool, and cannot be told not to")
     }
 
-    /// Changes the entry so that the agent itself does without tools of some kinds; gives whether it has a way.
+    /// Changes the entry so that the agent itself does without tools of some kinds; returns whether it has a way.
     pub fn restrict_tools(&mut self, allowed: &[String], disallowed: &[String]) -> bool {
         let Some(restrict) = &self.restrict else { return false };
         let is_in =

@@ -1,4 +1,4 @@
-//! What we do for an agent when it asks: read and write files of the project, run programs in it.
+//! Services for an agent: reads and writes files of the project, and runs programs in it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::frame::Fields;
 use crate::terminals::Terminals;
 use crate::translate;
 
-/// Serves one agent, inside of one folder.
+/// Serves one agent within one folder.
 #[derive(Debug)]
 pub(crate) struct Server {
     files: Arc<Files>,
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) result: Value,
-    /// All that a terminal has put out, when it is let go of.
+    /// The whole output of a terminal, when it is released.
     pub(crate) last_output: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Server {
         Self { files: Arc::new(files), terminals }
     }
 
-    /// Does it. Whether it may be done, `act` knows.
+    /// Carries out a request. `act` decides whether it is allowed.
     pub(crate) async fn serve(
         &self,
         method: &str,
@@ -58,12 +58,12 @@ impl Server {
         Ok(Served { result, last_output })
     }
 
-    /// The names of the folder that is worked in.
+    /// The paths of the project folder.
     pub(crate) fn roots(&self) -> [String; 2] {
         self.files.roots()
     }
 
-    /// Notes what an intent touches that needs an answer of its own.
+    /// Notes which files of an intent need an answer of their own.
     pub(crate) fn note(&self, intent: &mut Intent) {
         self.files.note(intent);
     }
@@ -97,7 +97,7 @@ impl Server {
         Ok(json!({}))
     }
 
-    /// Runs what may block on a thread that may.
+    /// Runs blocking work on a thread for it.
     async fn blocking<T: Send + 'static>(
         &self,
         path: PathBuf,
@@ -113,7 +113,7 @@ pub(crate) fn parse<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {
     serde_json::from_str(params).map_err(|error| RpcError::new(-32602, error.to_string()))
 }
 
-/// Some lines of a text, the first being number 1.
+/// Some lines of a text, numbered from 1.
 fn part(text: &str, line: Option<u32>, limit: Option<u32>) -> String {
     if line.is_none() && limit.is_none() {
         return text.to_owned();

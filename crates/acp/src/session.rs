@@ -1,54 +1,49 @@
-//! The native session as it is right now, and what the agent sends of its own accord about it.
+//! The state of the native session, and what the agent sends about it on its own.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::channel::mpsc;
 use rethread_domain::consent::Intent;
-use rethread_domain::replay::Said;
+use rethread_domain::replay::{Excerpt, Said};
 use rethread_domain::turn::{Tool, Update};
-use rethread_engine::agents::{Deed, Desk, Replayed};
+use rethread_engine::agents::{ActionKind, PermissionHandler, Replayed, Settings};
 use serde_json::Value;
 use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::calls::{Call, Calls};
 use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
-use crate::frame::Fields;
+use crate::frame::{Fields, SplitCharacter};
 use crate::latch::Latch;
 use crate::serve::Server;
+use crate::translate::SplitCharacters;
 use crate::{act, permission, translate};
 
-/// How much is kept of each message of a replay, at its beginning and at its end.
-const KEPT_BYTES: usize = 400;
-const KEPT_END_BYTES: usize = 16 * 1024;
-/// How much is kept of all of it: the first few messages, and the newest.
-const KEPT_IN_ALL: usize = 1024 * 1024;
-const KEPT_FIRST: usize = 4;
-/// How long we wait for an agent to be quiet.
+/// How long to wait for an agent to become silent.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
-/// The longest text that is handed on at once.
+/// The longest text that is passed on at once.
 const LARGEST_PIECE: usize = 256 * 1024;
 
 /// What a connection and its owner share.
 pub(crate) struct Shared {
-    pub(crate) desk: Arc<dyn Desk>,
+    pub(crate) desk: Arc<dyn PermissionHandler>,
     pub(crate) server: Server,
     session: Mutex<Session>,
-    /// How much the agent has sent, and how much of it we are at work on.
+    /// How many messages the agent has sent, and how many of them are being handled.
     heard: AtomicU64,
     working: AtomicU64,
 }
 
-/// Something of the agent's that we are at work on, until this is dropped.
+/// A message of the agent that is being handled, until this is dropped.
 struct Work<'a>(&'a Shared);
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
         self.0.working.fetch_sub(1, Ordering::Relaxed);
-        // While we were, it may have waited for us.
+        // The agent may have waited for us meanwhile.
         self.0.heard.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -57,13 +52,16 @@ impl Drop for Work<'_> {
 struct Session {
     native: Option<String>,
     phase: Phase,
-    /// When something last came in of a session that was loaded or resumed, until its first prompt.
+    /// When something last arrived for a session that was loaded or resumed, until its first prompt.
     settling: Option<Instant>,
-    /// What was told between turns, for the next one.
+    /// What was reported between turns, for the next one.
     title: Option<Update>,
     mode: Option<Update>,
+    /// The values of options that were reported since they were last set.
+    options: BTreeMap<String, String>,
     /// The tool calls of this turn.
     tools: Calls,
+    split: SplitCharacters,
     /// Tool calls whose output is that of a terminal, by the terminal.
     terminals: HashMap<String, String>,
 }
@@ -74,7 +72,7 @@ enum Phase {
     Idle,
     Opening(Replay),
     Turn(Arc<Running>),
-    /// The answer to the prompt is read: nothing that follows belongs to the turn.
+    /// The response to the prompt has arrived: nothing that follows belongs to the turn.
     Answered,
 }
 
@@ -84,10 +82,10 @@ pub(crate) struct Running {
     pub(crate) cancelled: Latch,
     over: Latch,
     answers: AtomicU64,
-    /// The very commands and files that were decided on in this turn.
+    /// The exact commands and files that were decided on in this turn.
     decided: Mutex<HashMap<String, bool>>,
-    /// Of which kinds something was refused by rule.
-    refused: Mutex<HashSet<Deed>>,
+    /// Kinds of which something was refused by a rule.
+    refused: Mutex<HashSet<ActionKind>>,
     pub(crate) asking: tokio::sync::Mutex<()>,
 }
 
@@ -104,7 +102,7 @@ impl Running {
         }
     }
 
-    /// What was decided on the same command or file, or on all of several.
+    /// The decision about the same command or file, or about all of several.
     pub(crate) fn decided(&self, intent: &Intent) -> Option<bool> {
         let decided = lock(&self.decided);
         let keys = intent.keys();
@@ -117,14 +115,14 @@ impl Running {
         lock(&self.decided).extend(intent.keys().into_iter().map(|key| (key, yes)));
     }
 
-    /// Whether nothing of this kind was refused by rule before: what is refused again and again is told once.
-    pub(crate) fn first_refusal(&self, deed: Deed) -> bool {
-        lock(&self.refused).insert(deed)
+    /// Whether nothing of this kind was refused by a rule before: repeated refusals are reported once.
+    pub(crate) fn first_refusal(&self, kind: ActionKind) -> bool {
+        lock(&self.refused).insert(kind)
     }
 
-    /// Hands an update on. Waits while the receiver is full, but not beyond the end of the turn.
+    /// Passes an update on. Waits while the receiver is full, but not beyond the end of the turn.
     ///
-    /// The receiver counts updates, so none may be large: long texts go in pieces.
+    /// The receiver counts updates, so none may be large: long texts are split.
     pub(crate) async fn pass(&self, update: Update) {
         if update.is_answer() {
             self.answers.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +143,7 @@ impl Running {
     }
 
     async fn hand_on(&self, update: Update) {
-        // One sender for all: each further one would have a place of its own in the channel.
+        // One sender for all: each further one would have a slot of its own in the channel.
         let mut updates = self.updates.lock().await;
         tokio::select! {
             biased;
@@ -165,7 +163,7 @@ impl Running {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Arc<dyn Desk>, server: Server) -> Self {
+    pub(crate) fn new(desk: Arc<dyn PermissionHandler>, server: Server) -> Self {
         let (heard, working) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { desk, server, session: Mutex::default(), heard, working }
     }
@@ -175,14 +173,14 @@ impl Shared {
         Work(self)
     }
 
-    /// A number that changes when the agent sends something, and each time it is asked while we are at work on that:
-    /// a person may think over a question for as long as they like.
+    /// A number that changes when the agent sends something, and with each call while that is being handled: a person may think about
+    /// a question for as long as they like.
     pub(crate) fn heard(&self) -> u64 {
         let is_working = self.working.load(Ordering::Relaxed) > 0;
         self.heard.fetch_add(u64::from(is_working), Ordering::Relaxed) + u64::from(is_working)
     }
 
-    /// From here on, updates are a replay, until what is given back is finished or dropped.
+    /// From here on, updates are a replay, until the result is finished or dropped.
     pub(crate) fn begin_opening(&self, native: Option<&str>) -> Opening<'_> {
         let mut session = lock(&self.session);
         *session = Session { native: native.map(str::to_owned), ..Session::default() };
@@ -191,8 +189,8 @@ impl Shared {
         Opening(self)
     }
 
-    /// Some agents answer before they have replayed everything, after a load and after a resume, too; and what comes
-    /// late must not pass for an answer to the next prompt. So wait until it was quiet for as long as this.
+    /// Some agents respond before they have replayed everything, both to a load and to a resume; what comes late must not be taken for
+    /// the answer to the next prompt. So wait until it has been silent for this long.
     pub(crate) async fn settled(&self, quiet: Duration) {
         let until = Instant::now() + LONGEST_SETTLE;
         let last = || lock(&self.session).settling;
@@ -211,13 +209,14 @@ impl Shared {
         session.native.clone().filter(|_| !matches!(session.phase, Phase::Opening(_)))
     }
 
-    /// From here on, updates are passed on, until what is given back is dropped.
+    /// From here on, updates are passed on, until the result is dropped.
     pub(crate) async fn begin_turn(&self, updates: mpsc::Sender<Update>) -> TurnGuard<'_> {
         let running = Arc::new(Running::new(updates));
         let told = {
             let mut session = lock(&self.session);
             session.phase = Phase::Turn(Arc::clone(&running));
             session.tools.clear();
+            session.split = SplitCharacters::default();
             [session.title.take(), session.mode.take()]
         };
         let turn = TurnGuard { shared: self, running };
@@ -241,12 +240,12 @@ impl Shared {
         }
     }
 
-    /// A tool call, as it was told of before.
+    /// A tool call, as reported before.
     pub(crate) fn tool(&self, id: &str) -> Option<Call> {
         lock(&self.session).tools.get(id)
     }
 
-    /// The mode that the agent told of since, outside of a turn.
+    /// The mode that the agent reported since, outside of a turn.
     pub(crate) fn mode_now(&self) -> Option<String> {
         match &lock(&self.session).mode {
             Some(Update::Mode { mode }) => Some(mode.clone()),
@@ -254,8 +253,16 @@ impl Shared {
         }
     }
 
-    pub(crate) fn forget_mode(&self) {
-        lock(&self.session).mode = None;
+    /// The mode that the agent reported since, outside of a turn, and the options, at any time.
+    pub(crate) fn reported(&self) -> Settings {
+        let (mode, options) = (self.mode_now(), lock(&self.session).options.clone());
+        Settings { mode, options, ..Settings::default() }
+    }
+
+    pub(crate) fn forget_reported(&self) {
+        let mut session = lock(&self.session);
+        session.mode = None;
+        session.options.clear();
     }
 
     fn is_foreign(&self, params: &Fields<'_>) -> bool {
@@ -266,13 +273,14 @@ impl Shared {
         }
     }
 
-    /// Does what has to be done at once; what is given back has to be passed on.
+    /// Handles what has to be handled at once; the result has to be passed on.
     fn take(&self, update: &str) -> Option<(Arc<Running>, Update)> {
         let mut session = lock(&self.session);
         let session = &mut *session;
+        session.options.extend(translate::options(update));
         if let Phase::Turn(running) = &session.phase {
             let terminals = |id: &str| self.server.terminals.output(id);
-            let translated = translate::translate(update, &terminals)?;
+            let translated = translate::translate(update, &terminals, &mut session.split)?;
             if matches!(translated, Update::Tool(_)) {
                 session.tools.note(update);
                 if let Some((terminal, tool)) = translate::terminal(update) {
@@ -357,17 +365,17 @@ impl Incoming for Shared {
 pub(crate) struct Opening<'a>(&'a Shared);
 
 impl Opening<'_> {
-    /// Waits for the end of what is replayed.
+    /// Waits for the end of the replay.
     pub(crate) async fn settled(&self, quiet: Duration) {
         lock(&self.0.session).settling = Some(Instant::now());
         self.0.settled(quiet).await;
     }
 
-    /// The session is open. Gives what was replayed.
+    /// The session is open. Returns what was replayed.
     pub(crate) fn finish(self, native: &str) -> Replayed {
         let mut session = lock(&self.0.session);
         session.native = Some(native.to_owned());
-        // Quiet is what follows the answer.
+        // The silence is counted from the response.
         session.settling = session.settling.map(|_| Instant::now());
         match std::mem::take(&mut session.phase) {
             Phase::Opening(replay) => replay.finish(),
@@ -401,59 +409,34 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-/// What is replayed while a session is loaded, in bounds.
+/// What is replayed while a session is loaded, bounded.
 #[derive(Debug, Default)]
 struct Replay {
     updates: u64,
-    said: VecDeque<Said>,
-    bytes: usize,
-    /// The message that the last chunk belongs to, where the agent names it.
+    kept: Excerpt,
+    /// The message that the last chunk belongs to, if the agent names it.
     message: Option<String>,
     /// Whether something else came after the last chunk of text.
     is_ended: bool,
+    split: SplitCharacter,
 }
 
 impl Replay {
     fn take(&mut self, update: &str) {
         self.updates += 1;
-        let Some(translate::Chunk { is_user, text, message }) = translate::chunk(update) else {
+        let chunk = translate::chunk(update, &mut self.split);
+        let Some(translate::Chunk { is_user, text, message }) = chunk else {
             self.is_ended = true;
             return;
         };
         let is_same = message == self.message && !std::mem::take(&mut self.is_ended);
         self.message = message;
-        match self.said.back_mut().filter(|last| last.is_user == is_user && is_same) {
-            Some(last) => {
-                self.bytes -= last.text.len();
-                if is_user {
-                    // Each part of a prompt is a chunk of its own.
-                    last.text.push('\n');
-                }
-                last.text.push_str(&text);
-            }
-            None => self.said.push_back(Said { is_user, text }),
-        }
-        self.shorten();
-    }
-
-    /// What we told before a request stands in the same text with some agents, so of its end more is kept.
-    fn shorten(&mut self) {
-        if let Some(last) = self.said.back_mut() {
-            let begins = last.text.floor_char_boundary(KEPT_BYTES);
-            let ends = last.text.len().saturating_sub(KEPT_END_BYTES);
-            let ends = last.text.ceil_char_boundary(ends);
-            if begins < ends {
-                last.text.replace_range(begins..ends, "\n");
-            }
-            self.bytes += last.text.len();
-        }
-        while self.said.len() > KEPT_FIRST + 1 && self.bytes > KEPT_IN_ALL {
-            let dropped = self.said.remove(KEPT_FIRST);
-            self.bytes -= dropped.map_or(0, |dropped| dropped.text.len());
+        if !is_same || !self.kept.go_on(is_user, &text) {
+            self.kept.push(Said { is_user, text });
         }
     }
 
     fn finish(self) -> Replayed {
-        Replayed { updates: self.updates, said: self.said.into() }
+        Replayed { updates: self.updates, said: self.kept.finish() }
     }
 }

@@ -1,9 +1,9 @@
-//! Mode, model and options of a native session: what there is to choose from, and which call sets it.
+//! Mode, model and options of a native session: the choices, and the calls that set them.
 
-use rethread_engine::agents::{Settings, Trouble};
+use rethread_engine::agents::{AgentError, Settings};
 use serde_json::{Value, json};
 
-/// So many values are named where one is not known.
+/// How many valid values an error names.
 const MOST_NAMED: usize = 12;
 
 /// What an agent offered when the session was opened.
@@ -26,7 +26,7 @@ impl Named {
     }
 }
 
-/// An option of the agent's own.
+/// One of the agent's own options.
 #[derive(Debug)]
 struct Choosable {
     named: Named,
@@ -43,7 +43,7 @@ pub(crate) struct Step {
 }
 
 impl Offers {
-    /// Reads what an agent answered to new, load or resume.
+    /// Reads the response to new, load or resume.
     pub(crate) fn read(answer: &Value) -> Self {
         Self {
             modes: named(&answer["modes"]["availableModes"], "id"),
@@ -52,17 +52,17 @@ impl Offers {
         }
     }
 
-    /// Setting one option can change what others offer; the answer says so.
+    /// Setting one option can change what others offer; the response says so.
     pub(crate) fn refresh(&mut self, answer: &Value) {
         if answer["configOptions"].is_array() {
             self.options = options(&answer["configOptions"]);
         }
     }
 
-    /// The call that sets what is wanted first, which is taken out of it; `None` when nothing is wanted.
+    /// The call for the first of the wanted settings, which is removed from them; `None` if there are none left.
     ///
     /// What seems to be set already is set again: agents change their settings without telling.
-    pub(crate) fn next(&self, wanted: &mut Settings) -> Option<Result<Step, Trouble>> {
+    pub(crate) fn next(&self, wanted: &mut Settings) -> Option<Result<Step, AgentError>> {
         if let Some(model) = wanted.model.take() {
             return Some(self.model(&model));
         }
@@ -76,18 +76,18 @@ impl Offers {
         Some(option.and_then(|option| option.set(&option.named.id, &value)))
     }
 
-    fn model(&self, model: &str) -> Result<Step, Trouble> {
+    fn model(&self, model: &str) -> Result<Step, AgentError> {
         if let Some(option) = self.of_category("model") {
             return option.set("model", model);
         }
-        // Gone from the protocol, but not from the agents.
+        // Removed from the protocol, but still used by agents.
         let known = self.models.iter().find(|known| known.is(model));
         let known = known.ok_or_else(|| lacks("model", model, self.models.iter()))?;
         let params = json!({ "modelId": known.id });
         Ok(Step { method: "session/set_model", params })
     }
 
-    fn mode(&self, mode: &str) -> Result<Step, Trouble> {
+    fn mode(&self, mode: &str) -> Result<Step, AgentError> {
         if let Some(known) = self.modes.iter().find(|known| known.is(mode)) {
             let params = json!({ "modeId": known.id });
             return Ok(Step { method: "session/set_mode", params });
@@ -98,14 +98,14 @@ impl Offers {
         }
     }
 
-    /// The option of a category. Where several are, the one of that name: cline calls its providers models, too.
+    /// The option of a category. If there are several, the one of that name: cline calls its providers models, too.
     fn of_category(&self, category: &str) -> Option<&Choosable> {
         let is_provider = |option: &&Choosable| option.named.id.to_lowercase().contains("provider");
         let all = || self.options.iter().filter(|option| option.category == category);
         all().find(|option| option.named.id == category).or_else(|| all().find(|o| !is_provider(o)))
     }
 
-    /// What an agent says is set, where that is not what it was told.
+    /// What an agent reports as set, if that is not what was requested.
     pub(crate) fn differs(step: &Step, answer: &Value) -> Option<String> {
         let options = answer["configOptions"].as_array()?;
         let option = options.iter().find(|option| option["id"] == step.params["configId"])?;
@@ -116,12 +116,12 @@ impl Offers {
 }
 
 impl Choosable {
-    fn set(&self, what: &str, wanted: &str) -> Result<Step, Trouble> {
+    fn set(&self, what: &str, wanted: &str) -> Result<Step, AgentError> {
         let id = &self.named.id;
         let missing = || {
             if self.is_switch {
                 let why = format!("value {wanted:?} for {what} (it has: true, false)");
-                return Trouble::Unsupported(why);
+                return AgentError::Unsupported(why);
             }
             lacks(what, wanted, self.values.iter())
         };
@@ -136,8 +136,8 @@ impl Choosable {
     }
 }
 
-/// What an agent does not have, with what it has instead.
-fn lacks<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a Named>) -> Trouble {
+/// That an agent does not have something, with what it has instead.
+fn lacks<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a Named>) -> AgentError {
     let mut known: Vec<&str> = known.map(|known| known.id.as_str()).collect();
     let more = known.len().saturating_sub(MOST_NAMED);
     known.truncate(MOST_NAMED);
@@ -146,9 +146,11 @@ fn lacks<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a Named>) -
         told.push_str(&format!(" and {more} more"));
     }
     if told.is_empty() {
-        return Trouble::Unsupported(format!("{what} {wanted:?}: it offers none to choose from"));
+        return AgentError::Unsupported(format!(
+            "{what} {wanted:?}: it offers none to choose from"
+        ));
     }
-    Trouble::Unsupported(format!("{what} {wanted:?} (it has: {told})"))
+    AgentError::Unsupported(format!("{what} {wanted:?} (it has: {told})"))
 }
 
 fn named(list: &Value, id: &str) -> Vec<Named> {
@@ -168,7 +170,7 @@ fn options(list: &Value) -> Vec<Choosable> {
         let named = one(option, "id")?;
         let category = option["category"].as_str().unwrap_or(&named.id).to_owned();
         let mut values = self::named(&option["options"], "value");
-        // They may stand in groups.
+        // They may be grouped.
         for group in option["options"].as_array().into_iter().flatten() {
             values.extend(self::named(&group["options"], "value"));
         }

@@ -1,5 +1,4 @@
-//! Commands that the user has approved, such as those that run tests: under a guard, for a bounded time, with an
-//! output of bounded length.
+//! Runs commands that the user has approved, such as tests: under a guard, for a limited time, with bounded output.
 
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -10,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_engine::workflows::{Checker, Over, Ran};
+use rethread_engine::workflows::{Checker, CommandOutcome, ExitReason};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -24,30 +23,30 @@ use crate::launch::without_secrets;
 use crate::lines::Tail;
 use crate::process::{self, Process, Recipe};
 
-/// How much is kept of the beginning, and how much of the end.
+/// How much of the output is kept, from its beginning and from its end.
 const FIRST: usize = 64 * 1024;
 const LAST: usize = 512 * 1024;
-/// How long output may still come in after the command is gone.
+/// How long output may still arrive after the command has exited.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const SHELL: &str = "/bin/sh";
 
 /// Runs commands of the shell.
 #[derive(Debug, Clone, Default)]
 pub struct Shell {
-    /// What starts [`crate::guard()`]: normally this program and the name of its subcommand.
+    /// The command that starts [`crate::guard()`]: normally this program and the name of its subcommand.
     pub guard: Option<Vec<OsString>>,
     /// The environment that we were started in.
     pub environment: Vec<(OsString, OsString)>,
-    /// Variables that commands must not see, beside our own.
+    /// Variables that commands must not see, besides our own.
     pub withheld: Vec<OsString>,
 }
 
-/// What a command has said so far.
+/// The output so far.
 #[derive(Debug)]
 struct Heard {
     first: Vec<u8>,
     last: Tail,
-    /// All of it, in bytes.
+    /// The total length, in bytes.
     whole: u64,
 }
 
@@ -58,32 +57,34 @@ struct Listener {
 }
 
 impl Shell {
-    /// Runs a command in a folder, at most for `limit` and until `stop` is ready. Dropped, it is ended.
+    /// Runs a command in a folder, until `limit` has passed or `stop` is ready. If dropped, it is ended.
     pub async fn run(
         &self,
         command: &str,
         folder: &Path,
         limit: Duration,
         stop: impl Future<Output = ()>,
-    ) -> Ran {
+    ) -> CommandOutcome {
         let (process, listener) = match self.start(command, folder) {
             Ok(started) => started,
-            Err(why) => return Ran::cannot_start(why),
+            Err(why) => return CommandOutcome::cannot_start(why),
         };
         let (status, over) = tokio::select! {
             biased;
-            status = process.exited() => (status, Over::Finished),
-            () = stop => (None, Over::Stopped),
-            () = sleep(limit) => (None, Over::TimedOut),
+            status = process.exited() => (status, ExitReason::Finished),
+            () = stop => (None, ExitReason::Stopped),
+            () = sleep(limit) => (None, ExitReason::TimedOut),
         };
         process.end().await;
         let _late = timeout(LAST_WORDS, listener.silent.wait()).await;
         let output = lock(&listener.heard).text();
         let code = status.map(code);
         match output.strip_prefix(COMPLAINT) {
-            // The guard speaks only where it could not do its work.
-            Some(why) if code.is_some_and(|code| code != 0) => Ran::cannot_start(why.trim()),
-            _ => Ran { code, output, over },
+            // The guard only writes something if it could not do its work.
+            Some(why) if code.is_some_and(|code| code != 0) => {
+                CommandOutcome::cannot_start(why.trim())
+            }
+            _ => CommandOutcome { code, output, over },
         }
     }
 
@@ -125,7 +126,7 @@ impl Checker for Shell {
         folder: &Path,
         limit: Duration,
         mut stop: watch::Receiver<bool>,
-    ) -> Ran {
+    ) -> CommandOutcome {
         let stopped = async move {
             if stop.wait_for(|stop| *stop).await.is_err() {
                 // Nobody is left who could stop it.
@@ -152,7 +153,7 @@ impl Heard {
         self.last.push(rest);
     }
 
-    /// Beginning and end, with a word on what is missing between them.
+    /// Beginning and end, with a note on what is missing between them.
     fn text(&self) -> String {
         if !self.last.is_cut() {
             let mut all = self.first.clone();
@@ -166,7 +167,7 @@ impl Heard {
     }
 }
 
-/// The text without a character that is cut at its end.
+/// The text without an incomplete character at its end.
 fn whole_characters(bytes: &[u8]) -> String {
     let end = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

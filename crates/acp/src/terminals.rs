@@ -1,4 +1,4 @@
-//! Programs that an agent has us run: inside of the project, under a guard, with an output of bounded length.
+//! Programs that an agent has us run: within the project, under a guard, with bounded output.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -23,10 +23,10 @@ use crate::process::{self, Process, Recipe};
 
 const MOST_OUTPUT: usize = 1024 * 1024;
 const MOST_TERMINALS: usize = 64;
-/// How long output may still come in after the program is gone.
+/// How long output may still arrive after the program has exited.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The programs of one agent. Dropped, they are ended.
+/// The programs of one agent. If dropped, they are ended.
 #[derive(Debug)]
 pub(crate) struct Terminals {
     guard: Option<Vec<OsString>>,
@@ -64,7 +64,7 @@ impl Terminals {
         let folder = files.folder(asked.cwd.as_deref())?;
         let mut environment = self.environment.clone();
         environment.extend(asked.env.into_iter().map(|set| (set.name.into(), set.value.into())));
-        // Some agents send a whole line, with neither arguments nor a shell.
+        // Some agents send a whole command line, with neither arguments nor a shell.
         let is_line = asked.args.is_empty() && consent::is_line(&asked.command);
         let (program, args) = if is_line {
             let line = ["-c".to_owned(), asked.command];
@@ -99,7 +99,7 @@ impl Terminals {
         Ok(json!({ "terminalId": id }))
     }
 
-    /// What a terminal has put out so far.
+    /// The output of a terminal so far.
     pub(crate) fn output(&self, id: &str) -> Option<String> {
         let terminal = lock(&self.running).get(id).cloned()?;
         Some(terminal.text())
@@ -131,7 +131,7 @@ impl Terminals {
         Ok(json!({}))
     }
 
-    /// Ends the program and forgets about it. Gives all of its output.
+    /// Ends the program and forgets it. Returns all of its output.
     pub(crate) async fn release(&self, params: &str) -> Result<String, RpcError> {
         let (id, terminal) = self.get(params)?;
         lock(&self.running).remove(&id);
@@ -140,7 +140,7 @@ impl Terminals {
         Ok(terminal.text())
     }
 
-    /// Ends all programs, without waiting for it.
+    /// Ends all programs, without waiting for them.
     pub(crate) fn abandon(&self) {
         for (_, terminal) in lock(&self.running).drain() {
             terminal.process.abandon();
@@ -159,7 +159,7 @@ impl Terminal {
         lock(&self.output).text(self.most)
     }
 
-    /// Waits for the end of the program, and for its last words.
+    /// Waits for the exit of the program, and for its last output.
     async fn over(&self) -> Option<ExitStatus> {
         let status = self.process.exited().await;
         let _late = timeout(LAST_WORDS, self.silent.wait()).await;
@@ -175,7 +175,7 @@ async fn listen(output: &Mutex<Tail>, stream: Option<impl AsyncRead + Unpin>) {
     }
 }
 
-/// A program as the agent names it: on the PATH, or by a path that counts from where it is to run.
+/// A program as the agent names it: on the PATH, or by a path relative to its working directory.
 fn find(
     program: &OsStr,
     folder: &Path,
@@ -187,7 +187,7 @@ fn find(
         .map_err(|trouble| RpcError::new(-32603, trouble.to_string()))
 }
 
-/// The shell that reads whole lines: models write them for bash.
+/// The shell that reads whole command lines: models write them for bash.
 fn shell(environment: &[(OsString, OsString)]) -> Result<PathBuf, RpcError> {
     process::find(OsStr::new("bash"), environment)
         .or_else(|_| process::find(OsStr::new("/bin/sh"), environment))

@@ -1,29 +1,46 @@
-//! From `session/update` to [`Update`]: what is known is translated, what is not is kept as it came.
+//! Translates `session/update` to [`Update`]; unknown updates are kept as they are.
+
+use std::collections::BTreeMap;
 
 use rethread_domain::turn::{MOST_OUTPUT_BYTES, MOST_RAW_BYTES, Tool, Update};
 use serde_json::{Map, Value};
 
-use crate::frame::{self, Fields};
+use crate::frame::{self, Fields, SplitCharacter};
 
-/// What is shown of a change to a file.
+/// How much of a change to a file is shown.
 const MOST_DIFF_LINES: usize = 40;
 const MOST_DIFF_BYTES: usize = 4096;
 
-/// What is kept of titles, ids and the like.
+/// How much of titles, ids and the like is kept.
 const MOST_NAME: usize = 4096;
-/// More tokens than any turn has: what is beyond it is nonsense, and could not be added up.
+/// How many options of an agent are looked at.
+const MOST_OPTIONS: usize = 200;
+/// More tokens than any turn has: larger numbers are nonsense, and could overflow.
 const MOST_TOKENS: u64 = 1 << 50;
 
-/// Knows what a terminal has put out so far.
+/// Returns the output of a terminal so far.
 pub(crate) type Terminals<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What an update of a running turn says; `None` where it says nothing that belongs to the conversation.
-pub(crate) fn translate(raw: &str, terminals: Terminals<'_>) -> Option<Update> {
+/// Characters that are cut in two by the chunks of the two streams of a turn.
+#[derive(Debug, Default)]
+pub(crate) struct SplitCharacters {
+    text: SplitCharacter,
+    thought: SplitCharacter,
+}
+
+/// What an update of a running turn says; `None` if it does not belong to the conversation.
+pub(crate) fn translate(
+    raw: &str,
+    terminals: Terminals<'_>,
+    split: &mut SplitCharacters,
+) -> Option<Update> {
     let update = Fields::parse(raw)?;
     let kind = update.text("sessionUpdate")?;
     let known = match kind.as_str() {
-        "agent_message_chunk" => said(&update).map(|text| Update::Text { text }),
-        "agent_thought_chunk" => said(&update).map(|text| Update::Thought { text }),
+        "agent_message_chunk" => said(&update, &mut split.text).map(|text| Update::Text { text }),
+        "agent_thought_chunk" => {
+            said(&update, &mut split.thought).map(|text| Update::Thought { text })
+        }
         "tool_call" | "tool_call_update" => tool(&update, terminals).map(Update::Tool),
         "plan" => {
             let entries = update.get("entries").map(kept);
@@ -33,7 +50,7 @@ pub(crate) fn translate(raw: &str, terminals: Terminals<'_>) -> Option<Update> {
         "session_info_update" => return title(&update),
         "current_mode_update" => name(&update, "currentModeId").map(|mode| Update::Mode { mode }),
         "config_option_update" => return current_mode(&update),
-        // Live turns do not repeat the request, and where they do, we know it already.
+        // Live turns do not repeat the request, and if they do, we have it already.
         "user_message_chunk" | "available_commands_update" | "notice" => return None,
         _ => None,
     };
@@ -47,17 +64,17 @@ fn other(raw: &str) -> Update {
     Update::Other { raw: kept(raw) }
 }
 
-/// As a tree, where it will be kept: no more than this is.
+/// As a tree of limited size.
 fn kept(raw: &str) -> Value {
     frame::tree_within(raw, MOST_RAW_BYTES)
 }
 
-/// A short text: what is longer is no name.
+/// A short text.
 pub(crate) fn name(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.text(name).map(shortened)
 }
 
-/// A text that is no longer than a name; where it was, it says so.
+/// Cuts a text to the length of a name, and marks that.
 pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > MOST_NAME {
         text.truncate(text.floor_char_boundary(MOST_NAME));
@@ -67,31 +84,31 @@ pub(crate) fn shortened(mut text: String) -> String {
     text
 }
 
-/// Whether a text may have been longer.
+/// Whether a text may have been cut.
 pub(crate) fn is_shortened(text: &str) -> bool {
     text.len() > MOST_NAME - '…'.len_utf8() && text.ends_with('…')
 }
 
-/// A part of a message, in a replay.
+/// A part of a message in a replay.
 pub(crate) struct Chunk {
     pub(crate) is_user: bool,
     pub(crate) text: String,
-    /// The id of the message, where the agent gives one.
+    /// The id of the message, if the agent gives one.
     pub(crate) message: Option<String>,
 }
 
 /// What was said, in a replay.
-pub(crate) fn chunk(raw: &str) -> Option<Chunk> {
+pub(crate) fn chunk(raw: &str, split: &mut SplitCharacter) -> Option<Chunk> {
     let update = Fields::parse(raw)?;
     let is_user = match update.text("sessionUpdate")?.as_str() {
         "user_message_chunk" => true,
         "agent_message_chunk" => false,
         _ => return None,
     };
-    Some(Chunk { is_user, text: said(&update)?, message: name(&update, "messageId") })
+    Some(Chunk { is_user, text: said(&update, split)?, message: name(&update, "messageId") })
 }
 
-/// Title and mode, which count outside of turns, too.
+/// Title and mode, which also count outside of turns.
 pub(crate) fn standing(raw: &str) -> Option<Update> {
     let update = Fields::parse(raw)?;
     match update.text("sessionUpdate")?.as_str() {
@@ -104,6 +121,22 @@ pub(crate) fn standing(raw: &str) -> Option<Update> {
 
 fn title(update: &Fields<'_>) -> Option<Update> {
     name(update, "title").map(|title| Update::Title { title })
+}
+
+/// The values of the agent's options, if an update reports them.
+pub(crate) fn options(raw: &str) -> BTreeMap<String, String> {
+    const KIND: &str = "config_option_update";
+    // Most updates are pieces of text, which need not be read twice.
+    let update = if raw.contains(KIND) { Fields::parse(raw) } else { None };
+    let update = update.filter(|update| update.text("sessionUpdate").as_deref() == Some(KIND));
+    let options = update.as_ref().and_then(|update| update.get("configOptions"));
+    let options = options.map(frame::elements).unwrap_or_default().into_iter().take(MOST_OPTIONS);
+    let value = |option: Fields<'_>| {
+        let raw = option.get("currentValue")?;
+        Some((name(&option, "id")?, frame::text(raw).unwrap_or_else(|| raw.to_owned())))
+    };
+    let values = options.filter_map(Fields::parse).filter_map(value);
+    values.map(|(name, value)| (name, shortened(value))).collect()
 }
 
 fn current_mode(update: &Fields<'_>) -> Option<Update> {
@@ -123,7 +156,7 @@ fn context(update: &Fields<'_>) -> Option<Update> {
     Some(Update::Context { used, size, spent_usd })
 }
 
-/// The tokens that an answer to a prompt tells of.
+/// The tokens that the response to a prompt reports.
 pub(crate) fn usage(answer: &str) -> Option<Update> {
     let usage = Fields::parse(answer)?;
     let usage = Fields::parse(usage.get("usage")?)?;
@@ -137,9 +170,16 @@ pub(crate) fn usage(answer: &str) -> Option<Update> {
     })
 }
 
-/// The text of a chunk; empty for what has none to show.
-fn said(update: &Fields<'_>) -> Option<String> {
-    content(update.get("content")?)
+/// The text of a chunk; empty if there is nothing to show.
+fn said(update: &Fields<'_>, split: &mut SplitCharacter) -> Option<String> {
+    let raw = update.get("content")?;
+    let block = Fields::parse(raw).unwrap_or_default();
+    let is_text = block.text("type").as_deref() == Some("text");
+    match block.get("text").filter(|_| is_text) {
+        Some(text) => split.join(text),
+        None if raw.starts_with('"') => split.join(raw),
+        None => content(raw),
+    }
 }
 
 fn content(raw: &str) -> Option<String> {
@@ -192,7 +232,7 @@ fn tool(update: &Fields<'_>, terminals: Terminals<'_>) -> Option<Tool> {
     Some(Tool { id, title, kind, status, output, raw })
 }
 
-/// The one terminal that is all of a tool's output.
+/// The terminal that is all of a tool's output.
 pub(crate) fn terminal(raw: &str) -> Option<(String, String)> {
     let update = Fields::parse(raw)?;
     let content = frame::elements(update.get("content")?);
@@ -215,7 +255,7 @@ fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Some agents give a tool's output here only.
+/// Some agents put a tool's output only here.
 fn raw_output(raw: &str) -> Option<String> {
     if raw.starts_with('"') {
         return frame::text(raw);
@@ -261,7 +301,7 @@ mod tests {
 
     fn translated(raw: Value) -> Option<Update> {
         let terminals = |id: &str| (id == "t").then(|| "output of t".to_owned());
-        translate(&raw.to_string(), &terminals)
+        translate(&raw.to_string(), &terminals, &mut SplitCharacters::default())
     }
 
     fn output(content: Value) -> Option<String> {
@@ -288,7 +328,8 @@ mod tests {
             let text = expected.to_owned();
             assert_eq!(translated(chunk("agent_thought_chunk")), Some(Update::Thought { text }));
             assert_eq!(translated(chunk("user_message_chunk")), None);
-            let replayed = super::chunk(&chunk("user_message_chunk").to_string()).unwrap();
+            let replayed = chunk("user_message_chunk").to_string();
+            let replayed = super::chunk(&replayed, &mut SplitCharacter::default()).unwrap();
             assert_eq!((replayed.is_user, replayed.text.as_str()), (true, expected));
         }
     }
@@ -382,7 +423,8 @@ mod tests {
     fn a_million_members_do_not_hurt() {
         let members: Vec<String> = (0..1_000_000).map(|n| format!("\"k{n}\":0")).collect();
         let raw = format!("{{\"sessionUpdate\":\"dance\",{}}}", members.join(","));
-        let Some(Update::Other { raw }) = translate(&raw, &|_| None) else { panic!() };
+        let update = translate(&raw, &|_| None, &mut SplitCharacters::default());
+        let Some(Update::Other { raw }) = update else { panic!() };
         assert!(raw.is_string());
     }
 }

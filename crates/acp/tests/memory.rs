@@ -13,8 +13,8 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use rethread_acp::Shell;
 use rethread_domain::turn::Update;
-use rethread_engine::agents::{Block, Door, Trouble};
-use rethread_engine::workflows::Over;
+use rethread_engine::agents::{AgentError, Block, OpenRequest};
+use rethread_engine::workflows::ExitReason;
 use tokio_util::sync::CancellationToken;
 use world::{WATCHDOG, World};
 
@@ -54,10 +54,10 @@ async fn a_line_without_end_is_cut_off() {
     let peak = Peak::begin();
     let outcome = async {
         let mut agent = world.start().await;
-        agent.open(Door::New).await
+        agent.open(OpenRequest::New).await
     };
     let outcome = tokio::time::timeout(WATCHDOG, outcome).await.unwrap();
-    assert_eq!(outcome, Err(Trouble::LineTooLong(16 * 1024 * 1024)));
+    assert_eq!(outcome, Err(AgentError::LineTooLong(16 * 1024 * 1024)));
     assert!(peak.growth() < ALLOWED, "{} KiB", peak.growth());
 }
 
@@ -128,7 +128,7 @@ async fn a_command_that_never_stops_talking_costs_little() {
     let limit = Duration::from_secs(1);
     let run = shell.run("yes", world.folder.path(), limit, std::future::pending());
     let ran = tokio::time::timeout(WATCHDOG, run).await.unwrap();
-    assert_eq!((ran.code, ran.over), (None, Over::TimedOut));
+    assert_eq!((ran.code, ran.over), (None, ExitReason::TimedOut));
     assert!((500 * 1024..600 * 1024).contains(&ran.output.len()), "{}", ran.output.len());
     assert!(peak.growth() < ALLOWED / 8, "{} KiB", peak.growth());
 }

@@ -38,6 +38,7 @@ pub fn options(program: &Path, session: SessionId, flags: &[&str]) -> OpenOption
         rules: Rules { consent: Consent::Deny, ..Rules::default() },
         asker: Arc::new(Nobody),
         pruning: Pruning::default(),
+        own_sessions: None,
         request_id: None,
     }
 }

@@ -1,6 +1,8 @@
 //! What the benchmarks share: stores that go away, an agent, text like that of agents, and times.
 
 mod agent;
+mod bare;
+mod process;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,9 +15,12 @@ use rethread_domain::price::Price;
 use rethread_domain::session::Beginning;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::{Clock, Engine};
+use rethread_redact::Redactor;
 use rethread_store::{Append, Store, StoreUrl};
 
 pub use agent::options;
+pub use bare::{Newest, cpu_time, sums_of_a_context};
+pub use process::{Spent, peak_memory};
 
 #[expect(clippy::print_stdout, reason = "what a benchmark is for")]
 pub fn say(line: &str) {
@@ -113,9 +118,13 @@ pub fn unpriced(role: Role, content: String, at: Timestamp) -> NewMessage {
     }
 }
 
-fn message(role: Role, content: String, at: Timestamp) -> NewMessage {
+/// A message as the recorder makes it ready: searched for secrets, of which these texts have none, and priced.
+fn message(redactor: &Redactor, role: Role, content: String, at: Timestamp) -> NewMessage {
     let price = Price::of(&content);
-    NewMessage { price, ..unpriced(role, content, at) }
+    let is_clean = redactor.redact(&content).found.is_empty();
+    let rules = if is_clean { rethread_redact::VERSION } else { 0 };
+    let extras = Extras { rules, ..Extras::default() };
+    NewMessage { price, extras, ..unpriced(role, content, at) }
 }
 
 /// The bytes of a message in the benchmarks.
@@ -124,6 +133,7 @@ pub const ROW: usize = 450;
 /// Fills a session up to `messages`.
 pub fn fill(store: &Arc<dyn Store>, session: SessionId, from: u32, messages: u32) -> Result<()> {
     let mut dice = Dice::new(u64::from(from) + 7);
+    let redactor = Redactor::new([]);
     let begin: Timestamp = "2026-01-01T00:00:00Z".parse()?;
     let mut at = from;
     while at < messages {
@@ -132,7 +142,7 @@ pub fn fill(store: &Arc<dyn Store>, session: SessionId, from: u32, messages: u32
             let number = at + index;
             let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
             let when = begin + jiff::SignedDuration::from_secs(i64::from(number) * 20);
-            message(role, text(&mut dice, ROW), when)
+            message(&redactor, role, text(&mut dice, ROW), when)
         });
         let append = Append::new(session, messages.collect());
         futures::executor::block_on(store.append(append))?;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use rethread_acp::{AcpLauncher, Entry, Kept, Shell, ToolServer};
 use rethread_domain::Session;
 use rethread_domain::opening::{Policy, Settings};
-use rethread_engine::agents::{Asker, Consent, Holds, OpenOptions, Rules, Trouble};
-use rethread_engine::program::{AgentInfo, AgentSetup, Choice, Fitting};
+use rethread_engine::agents::{AgentError, Asker, Consent, Holds, OpenOptions, OwnSessions, Rules};
+use rethread_engine::imports::{AGENTS, AgentFolders};
+use rethread_engine::program::{AgentInfo, AgentNeeds, AgentSetup, Choice};
 use rethread_engine::workflows::consent_of;
 use rethread_store::StoreUrl;
 
@@ -26,6 +27,9 @@ pub(crate) struct How {
     /// The model, by the agent's own name for it
     #[arg(long)]
     pub(crate) model: Option<String>,
+    /// The mode, by the agent's own name for it
+    #[arg(long)]
+    mode: Option<String>,
     /// A file that is told once in each new session of the agent
     #[arg(long, value_name = "FILE")]
     system_prompt: Option<PathBuf>,
@@ -53,6 +57,7 @@ impl How {
             agent: agent.map(str::to_owned),
             conversation: self.conversation.clone(),
             model: self.model.clone(),
+            mode: self.mode.clone(),
             policy: self.policy,
             consent: consent_of(self.permissions.as_deref())?,
             system_prompt: self.system_prompt.as_ref().map(read).transpose()?,
@@ -60,13 +65,42 @@ impl How {
         })
     }
 
+    /// Refuses what only Rethread's own window can do.
+    pub(crate) fn refuse_for_native(&self) -> anyhow::Result<()> {
+        if self.is_particular() {
+            let what = "--model, --mode, --system-prompt, --policy and --permissions are for Rethread's own window";
+            let hint = "give the agent's own flags after --, as in `rethread resume ID --native -- --model NAME`";
+            return Err(BadInput::new(what, hint).into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn conversation(&self) -> Option<&str> {
+        self.conversation.as_deref()
+    }
+
     /// Whether anything was said of how to talk, beside in which conversation.
     pub(crate) fn is_particular(&self) -> bool {
         self.model.is_some()
+            || self.mode.is_some()
             || self.system_prompt.is_some()
             || self.policy.is_some()
             || self.permissions.is_some()
     }
+}
+
+/// Where an agent keeps its own sessions, by its environment, if their format is known.
+fn own_sessions(entry: &Entry) -> anyhow::Result<Option<OwnSessions>> {
+    if !AGENTS.contains(&entry.name.as_str()) {
+        return Ok(None);
+    }
+    let mut roots = config::agent_folders()?;
+    if let Some(home) = entry.env.get("HOME") {
+        roots.home = PathBuf::from(home);
+    }
+    let own = entry.env.iter().filter(|(name, _)| AgentFolders::VARIABLES.contains(&name.as_str()));
+    roots.variables.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+    Ok(Some(OwnSessions { agent: entry.name.clone(), roots }))
 }
 
 impl App {
@@ -104,7 +138,7 @@ impl App {
         let entry = Entry { servers, ..entry };
         let StoreUrl::Sqlite(store) = &self.url;
         Ok(AcpLauncher {
-            warded: vec![config::data_folder()?, config::folder()?, std::path::absolute(store)?],
+            protected: vec![config::data_folder()?, config::folder()?, std::path::absolute(store)?],
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
             environment,
@@ -187,7 +221,7 @@ impl App {
             let (name, install) = (entry.name.clone(), entry.install.clone());
             let unrestrictable = entry.unrestrictable().map(str::to_owned);
             let program = self.launcher(entry)?.program();
-            let is_installed = !matches!(program, Err(Trouble::NotInstalled { .. }));
+            let is_installed = !matches!(program, Err(AgentError::NotInstalled { .. }));
             Ok(AgentInfo { name, is_installed, install, unrestrictable })
         });
         agents.collect()
@@ -199,16 +233,17 @@ impl App {
         mut entry: Entry,
         session: &Session,
         consent: Option<Consent>,
-        fitting: Fitting<'_>,
+        needs: AgentNeeds<'_>,
     ) -> anyhow::Result<AgentSetup> {
         let config = &self.config;
-        let is_restricted = entry.restrict_tools(fitting.allowed, fitting.disallowed);
-        if fitting.for_workflow && self.offers_server() {
+        let is_restricted = entry.restrict_tools(needs.allowed, needs.disallowed);
+        if needs.for_workflow && self.offers_server() {
             entry.servers.push(self.server(session)?);
         }
         entry.env.extend(config::lineage_of(session));
         let (consent, holds) = self.kept(&mut entry, consent)?;
         Ok(AgentSetup {
+            own_sessions: own_sessions(&entry)?,
             system_prompt: entry.system_prompt.clone(),
             defaults: Settings {
                 model: entry.model.clone(),

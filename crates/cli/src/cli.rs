@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{Args as _, FromArgMatches as _, Parser, Subcommand};
 use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::safe;
 use rethread_engine::{Clock, Engine, Error, Summariser};
-use rethread_store::StoreUrl;
+use rethread_store::{Store, StoreUrl};
 
 use crate::commands;
 use crate::config::Config;
@@ -24,6 +24,16 @@ use crate::workspace;
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 100)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+// What every command can be told. (No description: clap would take it for that of the program.)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Shared {
     /// Where sessions are kept (`sqlite:PATH`)
     #[arg(long, global = true, env = "RETHREAD_STORE", value_name = "URL", hide_env_values = true)]
     store: Option<String>,
@@ -31,9 +41,6 @@ pub(crate) struct Cli {
     /// Answer in JSON, errors too
     #[arg(long, global = true)]
     pub(crate) json: bool,
-
-    #[command(subcommand)]
-    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +72,8 @@ enum Command {
     Prune(commands::prune::Args),
     Export(commands::export::Args),
     Import(commands::import::Args),
+    Watch(commands::watch::Args),
+    Hook(commands::hook::Args),
     Delete(commands::delete::Args),
     Undelete(commands::delete::Undelete),
     Purge(commands::purge::Args),
@@ -148,14 +157,87 @@ fn refuse_missing_folder(url: &StoreUrl, config: &Config) -> anyhow::Result<()> 
     }
 }
 
+/// Whether only the version is asked for.
+pub(crate) fn is_version_asked() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    let is_asked = arguments.next().is_some_and(|first| first == "--version" || first == "-V");
+    is_asked && arguments.next().is_none()
+}
+
+/// The command that the arguments name, where no option that needs a value stands before it but `--store`.
+fn asked_for() -> Option<String> {
+    let mut arguments = std::env::args_os().skip(1).map(|one| one.into_string().ok());
+    loop {
+        match arguments.next()??.as_str() {
+            "--json" => (),
+            "--store" => drop(arguments.next()?),
+            other if other.starts_with("--store=") => (),
+            other => return Some(other.to_owned()),
+        }
+    }
+}
+
+/// Whether an agent calls its hook: `hook run` or `hook stream`, with or without a store before it.
+pub(crate) fn is_hook_called() -> bool {
+    let mut arguments = std::env::args_os().skip(1).skip_while(|one| one != "hook");
+    arguments.next().is_some()
+        && arguments.next().is_some_and(|next| next == "run" || next == "stream")
+}
+
+/// Reads the arguments of one command; nothing where they are not in order.
+fn one_command<A: clap::Args>(name: &'static str, make: fn(A) -> Command) -> Option<Cli> {
+    let whole = Shared::augment_args(clap::Command::new("rethread"));
+    let whole = whole.subcommand(A::augment_args(clap::Command::new(name)));
+    let matches = whole.try_get_matches().ok()?;
+    let shared = Shared::from_arg_matches(&matches).ok()?;
+    let (_, own) = matches.subcommand()?;
+    Some(Cli { shared, command: make(A::from_arg_matches(own).ok()?) })
+}
+
 impl Cli {
+    /// The commands that programs call at every prompt, without setting up what all the others can be told, which takes
+    /// longer than their work. Nothing where it is another command, and where help is asked for or something is wrong: then
+    /// all is set up, and says so.
+    pub(crate) fn quickly() -> Option<Self> {
+        match asked_for()?.as_str() {
+            "record" => one_command("record", Command::Record),
+            "context" => one_command("context", Command::Context),
+            "list" => one_command("list", Command::List),
+            "show" => one_command("show", Command::Show),
+            "search" => one_command("search", Command::Search),
+            "hook" => one_command("hook", Command::Hook),
+            _ => None,
+        }
+    }
+
+    /// Whether it only reads and writes files, unless a model is asked.
+    pub(crate) const fn is_quick(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Record(_)
+                | Command::Context(_)
+                | Command::List(_)
+                | Command::Show(_)
+                | Command::Search(_)
+        )
+    }
+
+    /// Whether an agent calls its hook: then it must not fail, whatever happens.
+    pub(crate) const fn is_hook(&self) -> bool {
+        matches!(&self.command, Command::Hook(args) if args.is_called_by_an_agent())
+    }
+
     /// Whether it serves many at once, on all cores.
     pub(crate) const fn is_server(&self) -> bool {
         matches!(self.command, Command::Serve(_))
     }
 
-    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { store, json, command } = self;
+    /// Runs the command; its settings may have been read already.
+    pub(crate) async fn run(
+        self,
+        config: Option<anyhow::Result<Config>>,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { shared: Shared { store, json }, command } = self;
         match command {
             Command::Config(args) => return args.run(json),
             Command::Logs(args) => return args.run(json),
@@ -163,10 +245,11 @@ impl Cli {
             Command::Man(args) => return args.run(),
             Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
             Command::Tour(args) => return args.run(json).await,
+            Command::Hook(args) => return args.run(store.as_deref(), json).await,
             Command::Mcp(args) if args.is_install() => return args.install(store.as_deref()),
             _ => (),
         }
-        let config = Config::load()?;
+        let config = config.unwrap_or_else(Config::load)?;
         let redactor = config.redactor();
         let output = match &command {
             Command::Serve(args) => args.log(&config)?,
@@ -177,18 +260,11 @@ impl Cli {
         if let Command::Restore(args) = command {
             return args.run(&url, json);
         }
-        if !matches!(
-            command,
-            Command::Record(_)
-                | Command::Import(_)
-                | Command::Run(_)
-                | Command::Mcp(_)
-                | Command::Serve(_)
-        ) {
+        if !command.may_make_a_store() {
             refuse_missing_folder(&url, &config)?;
         }
         let summariser = config.endpoint()?.map(crate::model::Model);
-        let store = rethread_store::open(&url).await.map_err(Error::from)?;
+        let store = command.open_store(&url).await?;
         if let Some(warning) = store.warning().await.map_err(Error::from)? {
             output::note(format_args!("warning: {}", output::shown(&warning, false)));
         }
@@ -210,19 +286,52 @@ impl Cli {
         if let Command::Serve(args) = command {
             return Box::pin(args.run(app)).await;
         }
-        let outcome = command.run(&app).await;
+        if command.is_for_people() {
+            commands::welcome::offer(&app).await?;
+        }
+        let outcome = Box::pin(command.run(&app)).await;
         app.tell_notes().await?;
         outcome
     }
 }
 
 impl Command {
+    async fn open_store(&self, url: &StoreUrl) -> Result<Arc<dyn Store>, Error> {
+        let opened = match self {
+            Self::Record(args) if !args.confirms() => rethread_store::open_briefly(url),
+            _ => rethread_store::open(url).await,
+        };
+        opened.map_err(Error::from)
+    }
+
+    /// Whether there may be no store yet: then it is made, in a folder that is made too.
+    const fn may_make_a_store(&self) -> bool {
+        matches!(
+            self,
+            Self::Record(_)
+                | Self::Import(_)
+                | Self::Watch(_)
+                | Self::Run(_)
+                | Self::Mcp(_)
+                | Self::Serve(_)
+        )
+    }
+
+    /// Whether it is what somebody begins with who wants to see or take up sessions.
+    const fn is_for_people(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_) | Self::Search(_) | Self::Resume(_) | Self::Continue(_) | Self::Run(_)
+        )
+    }
+
     /// Whether it looks for sessions: what came with the workspace has to be there.
     fn reads(&self) -> bool {
         !matches!(
             self,
             Self::Record(_)
                 | Self::Import(_)
+                | Self::Watch(_)
                 | Self::Init(_)
                 | Self::Doctor(_)
                 | Self::Backup(_)
@@ -261,6 +370,7 @@ impl Command {
             Self::Prune(args) => args.run(app).await,
             Self::Export(args) => args.run(app).await,
             Self::Import(args) => args.run(app).await,
+            Self::Watch(args) => args.run(app).await,
             Self::Delete(args) => args.run(app).await,
             Self::Undelete(args) => args.run(app).await,
             Self::Purge(args) => args.run(app).await,
@@ -270,6 +380,7 @@ impl Command {
             Self::Doctor(args) => args.run(app).await,
             Self::Config(_)
             | Self::Logs(_)
+            | Self::Hook(_)
             | Self::Mcp(_)
             | Self::Serve(_)
             | Self::Restore(_)

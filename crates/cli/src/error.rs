@@ -7,7 +7,7 @@ use rethread_domain::id::Invalid;
 use rethread_domain::quote;
 use rethread_domain::wording::plain;
 use rethread_engine::Error;
-use rethread_engine::agents::Trouble;
+use rethread_engine::agents::AgentError;
 use rethread_engine::codes::Code;
 use rethread_engine::program::Fault;
 use rethread_engine::views::SessionView;
@@ -202,7 +202,7 @@ fn classify(failure: &anyhow::Error) -> Report {
         return Report::new("ambiguous", None);
     }
     if let Some(Cancelled { agent, is_recorded }) = failure.downcast_ref::<Cancelled>() {
-        return by_trouble(agent, &Trouble::Cancelled, *is_recorded);
+        return by_trouble(agent, &AgentError::Cancelled, *is_recorded);
     }
     if let Some(NotRecorded(error)) = failure.downcast_ref::<NotRecorded>() {
         return by_engine(error, false);
@@ -228,9 +228,9 @@ fn by_engine(error: &Error, is_recorded: bool) -> Report {
     }
 }
 
-fn by_trouble(agent: &str, trouble: &Trouble, is_recorded: bool) -> Report {
+fn by_trouble(agent: &str, trouble: &AgentError, is_recorded: bool) -> Report {
     let hint = match trouble {
-        Trouble::NotInstalled { program } => how_to_install(agent, program),
+        AgentError::NotInstalled { program } => how_to_install(agent, program),
         other => other.hint(agent, is_recorded),
     };
     Report::new(trouble.code(), Some(hint))

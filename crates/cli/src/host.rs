@@ -10,7 +10,7 @@ use rethread_domain::Session;
 use rethread_engine::Error;
 use rethread_engine::agents::Consent;
 use rethread_engine::program::{
-    AgentInfo, AgentSetup, Fault, Fitting, Herald, Program, WorkflowSettings,
+    AgentInfo, AgentNeeds, AgentSetup, Fault, Notifier, Program, WorkflowSettings,
 };
 use rethread_engine::workflows::{Checker, Extractor};
 use rethread_workflow::{Command, WorkflowId};
@@ -80,10 +80,10 @@ impl Program for Host {
         name: &str,
         session: &Session,
         consent: Option<Consent>,
-        fitting: Fitting<'_>,
+        needs: AgentNeeds<'_>,
     ) -> Result<AgentSetup, Fault> {
         let entry = self.0.agent(name).map_err(fault)?;
-        self.0.set_up(entry, session, consent, fitting).map_err(fault)
+        self.0.set_up(entry, session, consent, needs).map_err(fault)
     }
 
     fn tools(&self) -> Vec<String> {
@@ -114,9 +114,9 @@ impl Program for Host {
         Ok(endpoint.map(|endpoint| Arc::new(Model(endpoint)) as Arc<dyn Extractor>))
     }
 
-    fn herald(&self) -> Result<Option<Arc<dyn Herald>>, Fault> {
+    fn notifier(&self) -> Result<Option<Arc<dyn Notifier>>, Fault> {
         let hooks = Hooks::new(&self.0.config).map_err(fault)?;
-        Ok(hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Herald>))
+        Ok(hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Notifier>))
     }
 
     fn run_apart(

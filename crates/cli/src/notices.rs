@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rethread_engine::Clock;
-use rethread_engine::program::Herald;
+use rethread_engine::program::Notifier;
 use rethread_outbound::webhook::{Courier, Hook, Patience};
 use rethread_workflow::Notice;
 
@@ -31,7 +31,7 @@ impl Hooks {
 }
 
 #[async_trait]
-impl Herald for Hooks {
+impl Notifier for Hooks {
     async fn deliver(&self, notice: &Notice) -> Vec<String> {
         // One that does not answer is in nobody's way.
         let sent = self.hooks.iter().map(|hook| async move {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rethread_domain::Session;
 use rethread_domain::wording::counted;
 use rethread_engine::agents::KIND_COMMAND;
-use rethread_engine::folders::{Consent, Followed, Kind, Saved, Workspace};
+use rethread_engine::folders::{Consent, FolderReport, Kind, Saved, Workspace};
 
 use crate::cli::App;
 use crate::commands::{choice, named};
@@ -31,7 +31,7 @@ pub(crate) fn around(folder: &Path, config: &Config) -> Option<Arc<Workspace>> {
 }
 
 /// Says what was put right in folders, and what is not as it should be.
-fn tell_repairs(followed: &Followed) {
+fn tell_repairs(followed: &FolderReport) {
     for (id, seq) in &followed.purged {
         output::note(format_args!(
             "note: message {seq} of {} was purged elsewhere, and is purged here now",
@@ -82,7 +82,7 @@ impl App {
         self.tell(self.engine.take_notes()).await
     }
 
-    async fn tell(&self, followed: Followed) -> anyhow::Result<()> {
+    async fn tell(&self, followed: FolderReport) -> anyhow::Result<()> {
         match followed.arrived.as_slice() {
             [] => (),
             [one] => output::note(format_args!(

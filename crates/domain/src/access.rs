@@ -21,23 +21,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::named!(Role { Read = "read", Write = "write", Admin = "admin" });
 
 impl FromStr for Role {
     type Err = Invalid;
@@ -60,23 +44,7 @@ pub enum Pass {
     Browser,
 }
 
-impl Pass {
-    pub const ALL: [Self; 3] = [Self::Token, Self::Link, Self::Browser];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Link => "link",
-            Self::Browser => "browser",
-        }
-    }
-}
-
-impl fmt::Display for Pass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::named!(Pass { Token = "token", Link = "link", Browser = "browser" });
 
 impl FromStr for Pass {
     type Err = Invalid;

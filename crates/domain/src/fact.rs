@@ -50,6 +50,17 @@ pub enum Fact {
     Rehomed {
         project: String,
     },
+    /// It came from what an agent keeps of its own sessions: this one, by the agent's own id.
+    Imported {
+        agent: String,
+        native: String,
+        /// The branch that its folder was on when the agent last noted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        /// The repository of its folder, by which it is found again when the folder has moved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+    },
     /// Its command has another prompt now.
     Commanded {
         command: String,
@@ -82,4 +93,14 @@ mod tests {
         assert!(matches!(record.fact, Fact::Unknown(_)));
         assert_eq!(serde_json::to_string(&record).unwrap(), text);
     }
+}
+
+/// Which repository a folder belongs to, in any clone of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Host and path of its remote, without protocol, user and `.git`.
+    pub remote: String,
+    /// The way from the top of the working tree to the folder.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
 }

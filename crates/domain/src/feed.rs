@@ -109,6 +109,7 @@ impl Kind {
             | Fact::Forgot { .. }
             | Fact::Purged { .. }
             | Fact::Rehomed { .. }
+            | Fact::Imported { .. }
             | Fact::Commanded { .. }
             | Fact::Unknown(_) => Self::SessionChanged,
         }

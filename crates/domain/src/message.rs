@@ -1,7 +1,6 @@
 //! A message: one thing that was said or done.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -22,18 +21,9 @@ pub enum Role {
     Tool,
 }
 
+crate::named!(Role { User = "user", Assistant = "assistant", System = "system", Tool = "tool" });
+
 impl Role {
-    pub const ALL: [Self; 4] = [Self::User, Self::Assistant, Self::System, Self::Tool];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::System => "system",
-            Self::Tool => "tool",
-        }
-    }
-
     /// The word that stands before what was said.
     pub const fn label(self) -> &'static str {
         match self {
@@ -42,12 +32,6 @@ impl Role {
             Self::System => "System",
             Self::Tool => "Tool",
         }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

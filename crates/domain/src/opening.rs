@@ -1,11 +1,10 @@
 //! Opening a conversation in an agent: which way to try first, and what is known afterwards.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::Seq;
 
@@ -47,10 +46,10 @@ pub struct Watermark {
     /// kept here.
     pub native: String,
     pub upto: Seq,
-    /// What it holds beyond that, from one message to another: its own answer, where others said something in between
+    /// What it holds beyond that, each from one message to another: its own answers, where others said something in between
     /// that it was not told yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beyond: Option<(Seq, Seq)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub beyond: Vec<(Seq, Seq)>,
     /// How many messages of the conversation that is, in all.
     pub messages: u32,
     /// The request of a turn that was interrupted: the agent may have kept it or not. A replay shows that; without one,
@@ -75,7 +74,7 @@ impl Watermark {
             agent: agent.to_owned(),
             native: String::new(),
             upto: 0,
-            beyond: None,
+            beyond: Vec::new(),
             messages: 0,
             in_doubt: None,
             settings: Settings::default(),
@@ -94,14 +93,37 @@ impl Watermark {
     /// Whether the agent's own session has a message of a conversation: what others say in other conversations is never
     /// told to it.
     pub fn holds(&self, conversation: &str, seq: Seq) -> bool {
-        let is_beyond = self.beyond.is_some_and(|(from, to)| (from..=to).contains(&seq));
-        self.is_held() && self.conversation == conversation && (seq <= self.upto || is_beyond)
+        self.is_held() && self.conversation == conversation && self.has(seq)
+    }
+
+    /// Whether a message of the conversation is among those that the agent's own session has.
+    pub fn has(&self, seq: Seq) -> bool {
+        seq <= self.upto || in_any(&self.beyond, seq)
     }
 
     /// Whether there is a session of the agent's own.
     pub fn is_held(&self) -> bool {
         !self.native.is_empty()
     }
+}
+
+/// Whether one of these ranges has a message.
+pub fn in_any(ranges: &[(Seq, Seq)], seq: Seq) -> bool {
+    ranges.iter().any(|(from, to)| (*from..=*to).contains(&seq))
+}
+
+/// Reads ranges; earlier there was at most one, written without a list around it.
+fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(Seq, Seq)>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Ranges {
+        One((Seq, Seq)),
+        Many(Vec<(Seq, Seq)>),
+    }
+    Ok(match Ranges::deserialize(from)? {
+        Ranges::One(range) => vec![range],
+        Ranges::Many(ranges) => ranges,
+    })
 }
 
 /// A turn that has begun: what has to be known if nobody ends it.
@@ -172,24 +194,14 @@ pub enum How {
     Failed,
 }
 
-impl How {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Resumed => "resumed",
-            Self::Loaded => "loaded",
-            Self::Retold => "retold",
-            Self::Untold => "untold",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for How {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::named!(How {
+    Fresh = "fresh",
+    Resumed = "resumed",
+    Loaded = "loaded",
+    Retold = "retold",
+    Untold = "untold",
+    Failed = "failed",
+});
 
 /// The outcome of one open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,5 +349,24 @@ mod tests {
         let over = Settings { model: Some("large".into()), ..Settings::default() };
         let both = before.with(&over);
         assert_eq!((both.model.as_deref(), both.mode.as_deref()), (Some("large"), Some("plan")));
+    }
+
+    #[test]
+    fn a_range_that_was_written_without_a_list_is_read() {
+        let held = |beyond: &str| -> Watermark {
+            let text = format!(
+                r#"{{"conversation":"main","agent":"a","native":"n","upto":2,"messages":4{beyond}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        assert_eq!(held("").beyond, []);
+        assert_eq!(held(r#","beyond":[4,5]"#).beyond, [(4, 5)]);
+        let several = held(r#","beyond":[[4,5],[7,7]]"#);
+        assert_eq!(several.beyond, [(4, 5), (7, 7)]);
+        let has: Vec<Seq> = (1..9).filter(|seq| several.has(*seq)).collect();
+        assert_eq!(has, [1, 2, 4, 5, 7]);
+        let again: Watermark =
+            serde_json::from_str(&serde_json::to_string(&several).unwrap()).unwrap();
+        assert_eq!(again, several);
     }
 }

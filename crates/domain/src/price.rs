@@ -3,8 +3,13 @@
 //! Costs add up exactly because every piece of a context ends with a line end and the next begins with
 //! neither white space nor `/`: there the tokenizer always cuts. `retell` has the test.
 
+mod count;
+
+use std::ops::Range;
+
 use crate::quote;
 use crate::tokens;
+use count::Counted;
 
 /// A text at least this long can be shown shortened at known prices.
 const CUTS_FROM: usize = 1000;
@@ -38,26 +43,40 @@ pub struct Cut {
 
 impl Price {
     pub fn of(text: &str) -> Self {
+        if !quote::is_unchanged(text) {
+            return Self::by_parts(text);
+        }
+        let mut counted = Counted::of(text);
+        let (tokens, quoted) = (Some(counted.tokens()), Some(counted.quoted()));
+        Self { tokens, quoted, cuts: Cuts::of(text, |at| counted.part(at)) }
+    }
+
+    /// Every part counted by itself, as prices are defined.
+    fn by_parts(text: &str) -> Self {
+        let quoted = |part: &str| tokens::count(&quote::quoted(part));
         Self {
             tokens: Some(tokens::count(text)),
-            quoted: Some(tokens::count(&quote::quoted(text))),
-            cuts: Cuts::of(text),
+            quoted: Some(quoted(text)),
+            cuts: Cuts::of(text, |at| quoted(&text[at])),
         }
     }
 }
 
 impl Cuts {
-    fn of(text: &str) -> Self {
+    /// Beginnings and ends at the prices that `price` gives for parts of the text.
+    fn of(text: &str, mut price: impl FnMut(Range<usize>) -> u32) -> Self {
         let mut cuts = Self::default();
         if text.len() < CUTS_FROM {
             return cuts;
         }
+        let mut cut = |at: Range<usize>| Cut {
+            bytes: u32::try_from(at.len()).unwrap_or(u32::MAX),
+            tokens: price(at),
+        };
         let mut bytes = FIRST_CUT;
         while bytes < text.len() && bytes <= LONGEST_CUT {
-            let head = head(text, bytes);
-            let tail = tail(text, bytes);
-            cuts.heads.push(cut(head));
-            cuts.tails.push(cut(tail));
+            cuts.heads.push(cut(0..head(text, bytes).len()));
+            cuts.tails.push(cut(text.len() - tail(text, bytes).len()..text.len()));
             bytes *= 2;
         }
         cuts
@@ -80,13 +99,6 @@ impl Cuts {
         };
         let (heads, tails) = numbers.split_at(numbers.len() / 2);
         Self { heads: cuts(heads), tails: cuts(tails) }
-    }
-}
-
-fn cut(part: &str) -> Cut {
-    Cut {
-        bytes: u32::try_from(part.len()).unwrap_or(u32::MAX),
-        tokens: tokens::count(&quote::quoted(part)),
     }
 }
 
@@ -153,6 +165,8 @@ pub fn decode_numbers(bytes: &[u8]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -167,6 +181,28 @@ mod tests {
             assert_eq!(tokens::count(&quote::quoted(end)), tail.tokens);
         }
         assert_eq!(Cuts::decode(&price.cuts.encode()), price.cuts);
+    }
+
+    proptest! {
+        #[test]
+        fn counting_what_is_common_once_gives_the_same_prices(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    4 => "[a-zA-Z]{1,9}",
+                    4 => "[ \t\n]{1,3}",
+                    2 => "[0-9]{1,7}",
+                    2 => "[-!-/:-@{|}~'_\n ]{1,5}",
+                    1 => "('s|'RE|I'll| x'd\n|';\n/|\n\n/)",
+                    1 => "[éßǅ中ア\u{301}\u{a0}\u{3000}\u{2019}\u{17f}]{1,3}",
+                    1 => "[\r\u{1b}\u{2028}\u{241b}]",
+                ],
+                0..400,
+            ),
+            times in 1..6usize,
+        ) {
+            let text = parts.concat().repeat(times);
+            prop_assert_eq!(Price::of(&text), Price::by_parts(&text), "{:?}", text);
+        }
     }
 
     #[test]

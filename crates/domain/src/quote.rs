@@ -35,6 +35,11 @@ fn is_plain(text: &str) -> bool {
         .all(|block| !block.iter().fold(false, |other, byte| other | is_other(byte)))
 }
 
+/// Whether the lines of a quotation are those of `text` as they stand.
+pub(crate) fn is_unchanged(text: &str) -> bool {
+    is_plain(text) || !text.contains(|c| c == ESCAPE || is_unsafe(c))
+}
+
 /// The text with everything unsafe spelled out; its lines stay lines.
 pub fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

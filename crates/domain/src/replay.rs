@@ -1,12 +1,73 @@
 //! What an agent replays of its own session, compared with the conversation that it should hold.
 
+use std::collections::VecDeque;
+
 use crate::id::Seq;
+
+/// How much of each replayed message is kept, from its beginning and from its end. Some agents keep our context in the same
+/// text as the request, so more is kept of its end.
+const KEPT_BYTES: usize = 400;
+const KEPT_END_BYTES: usize = 16 * 1024;
+/// How much of the whole replay is kept: the first few messages, and the newest.
+const KEPT_IN_ALL: usize = 1024 * 1024;
+const KEPT_FIRST: usize = 4;
+/// Stands where the middle of a message was left out.
+const LEFT_OUT: &str = "\n[…]\n";
 
 /// One message of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     pub is_user: bool,
     pub text: String,
+}
+
+/// What is kept of a replay, however long it is.
+#[derive(Debug, Default)]
+pub struct Excerpt {
+    said: VecDeque<Said>,
+    bytes: usize,
+}
+
+impl Excerpt {
+    pub fn push(&mut self, said: Said) {
+        self.said.push_back(said);
+        self.shorten();
+    }
+
+    /// Adds to the last message; returns whether that has the same speaker.
+    pub fn go_on(&mut self, is_user: bool, text: &str) -> bool {
+        let Some(last) = self.said.back_mut().filter(|last| last.is_user == is_user) else {
+            return false;
+        };
+        self.bytes -= last.text.len();
+        if is_user {
+            // Each part of a prompt is a chunk of its own.
+            last.text.push('\n');
+        }
+        last.text.push_str(text);
+        self.shorten();
+        true
+    }
+
+    pub fn finish(self) -> Vec<Said> {
+        self.said.into()
+    }
+
+    fn shorten(&mut self) {
+        if let Some(last) = self.said.back_mut() {
+            let begins = last.text.floor_char_boundary(KEPT_BYTES);
+            let ends = last.text.len().saturating_sub(KEPT_END_BYTES);
+            let ends = last.text.ceil_char_boundary(ends);
+            if begins + LEFT_OUT.len() < ends {
+                last.text.replace_range(begins..ends, LEFT_OUT);
+            }
+            self.bytes += last.text.len();
+        }
+        while self.said.len() > KEPT_FIRST + 1 && self.bytes > KEPT_IN_ALL {
+            let dropped = self.said.remove(KEPT_FIRST);
+            self.bytes -= dropped.map_or(0, |dropped| dropped.text.len());
+        }
+    }
 }
 
 /// A request of the conversation that the agent's own session should hold, with the beginning of its answer. The text

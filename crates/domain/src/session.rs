@@ -21,24 +21,12 @@ pub enum Status {
     Archived,
 }
 
-impl Status {
-    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Archived];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Archived => "archived",
-        }
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+crate::named!(Status {
+    Active = "active",
+    Paused = "paused",
+    Completed = "completed",
+    Archived = "archived",
+});
 
 impl std::str::FromStr for Status {
     type Err = String;
@@ -189,6 +177,8 @@ pub struct Session {
     pub agent: Option<String>,
     /// The agent that answered last, where that was looked up: it is not kept with the session.
     pub answering: Option<String>,
+    /// The agent whose own files it was imported from, where that was looked up as well.
+    pub imported_from: Option<String>,
     pub model: Option<String>,
     pub command: Option<String>,
     pub prompt_hash: Option<String>,
@@ -235,6 +225,7 @@ impl Session {
             kind: beginning.kind,
             agent: beginning.agent,
             answering: None,
+            imported_from: None,
             model: beginning.model,
             command: beginning.command,
             prompt_hash: beginning.prompt_hash,
@@ -363,6 +354,7 @@ impl Session {
             | Fact::Holds(_)
             | Fact::Forgot { .. }
             | Fact::Purged { .. }
+            | Fact::Imported { .. }
             | Fact::Unknown(_) => (),
         }
     }

@@ -3,6 +3,8 @@
 //! Extractive and deterministic: nothing is said that was not said. Folding goes on from the summary so far,
 //! so it costs by what is new. A model's summary has the same shape with another author.
 
+mod matter;
+
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
@@ -61,6 +63,7 @@ pub struct Point {
 impl Summary {
     fn new(upto: Seq, folded: u32, mut points: Vec<Point>) -> Self {
         points.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.seq.cmp(&b.seq)));
+        let mut points = some_of_each_first(points);
         newest_decision_first(&mut points);
         let mut points = unlike_each_other(points);
         points.sort_by_key(|point| point.seq);
@@ -102,6 +105,19 @@ impl Point {
     fn line(&self) -> String {
         format!("{} {}: {}", number::day(self.at), self.role, self.text)
     }
+}
+
+/// Puts the best points of each kind before the rest; both stay in their order.
+fn some_of_each_first(points: Vec<Point>) -> Vec<Point> {
+    let mut kept = matter::KEPT;
+    let is_kept = |point: &Point| {
+        let own = matter::of(point);
+        let left = kept.iter_mut().find(|(matter, left)| *matter == own && *left > 0);
+        left.map(|(_, left)| *left -= 1).is_some()
+    };
+    let (mut first, rest): (Vec<Point>, Vec<Point>) = points.into_iter().partition(is_kept);
+    first.extend(rest);
+    first
 }
 
 /// What holds now must not be left out because something heavier was said in similar words before.
@@ -208,7 +224,14 @@ fn sentences(message: &Message, frequent: &HashMap<String, u32>) -> Vec<Point> {
         text: quote::cut_line(sentence, POINT_CHARS),
         weight: weight(message.role, sentence, frequent),
     };
-    sentences_of(head(message)).into_iter().map(point).collect()
+    // Whether a command worked is known of the message, not of its line.
+    let is_command = |text: &&str| message.role == Role::Tool && text.starts_with(matter::PROMPT);
+    let said = sentences_of(head(message)).into_iter().filter(|text| !is_command(text));
+    let mut points: Vec<Point> = said.map(point).collect();
+    if let Some(command) = matter::command(message) {
+        points.insert(0, Point { weight: COMMAND, ..point(&command) });
+    }
+    points
 }
 
 /// The sentences of a text, without what is code or a table, and without the marks before them.
@@ -315,6 +338,9 @@ fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
     };
     by_role * (cues + central / length)
 }
+
+/// What a command weighs that was run and did not fail.
+const COMMAND: f64 = 1.5;
 
 /// Terms that tell of a decision, and turns of phrase that do.
 const DECIDED: &[&str] = &["decid", "decis", "agre", "chose", "chosen", "settl"];

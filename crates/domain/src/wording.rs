@@ -2,10 +2,25 @@
 
 use std::fmt::Display;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 /// A number with its noun: `1 message`, `2 messages`.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let plural = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{plural}")
+}
+
+/// `just now`, `5 minutes ago`; a date in the reader's time zone if it is long ago or in the future.
+pub fn ago(at: Timestamp, now: Timestamp, zone: TimeZone) -> String {
+    let seconds = now.as_second() - at.as_second();
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} ago", counted(seconds / 60, "minute")),
+        3_600..86_400 => format!("{} ago", counted(seconds / 3_600, "hour")),
+        86_400..2_592_000 => format!("{} ago", counted(seconds / 86_400, "day")),
+        _ => at.to_zoned(zone).strftime("%Y-%m-%d").to_string(),
+    }
 }
 
 /// A sentence that begins with a capital letter, unless it begins with the name of a tool, a field, a command or a file.

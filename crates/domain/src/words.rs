@@ -206,6 +206,13 @@ const STOP: &[&str] = &[
     "wont", "would", "yes", "you", "your", "yourself", "yourselv",
 ];
 
+/// Visits what irregular forms of words with this first byte begin with.
+pub(crate) fn firsts_of(first: u8, mut visit: impl FnMut(u8)) {
+    for (form, _) in IRREGULAR.iter().filter(|(_, base)| base.as_bytes().first() == Some(&first)) {
+        form.bytes().take(1).for_each(&mut visit);
+    }
+}
+
 /// The word that `form` is an irregular form of, or `form` itself.
 pub(crate) fn base(form: &str) -> &str {
     IRREGULAR.binary_search_by_key(&form, |(form, _)| form).map_or(form, |at| IRREGULAR[at].1)
@@ -213,8 +220,20 @@ pub(crate) fn base(form: &str) -> &str {
 
 /// Whether a term says little about what a text is about.
 pub fn is_stop(term: &str) -> bool {
-    STOP.binary_search(&term).is_ok()
+    term.len() <= LONGEST_STOP && STOP.binary_search(&term).is_ok()
 }
+
+/// No such word is longer: most terms of a text need no closer look.
+const LONGEST_STOP: usize = {
+    let (mut longest, mut at) = (0, 0);
+    while at < STOP.len() {
+        if STOP[at].len() > longest {
+            longest = STOP[at].len();
+        }
+        at += 1;
+    }
+    longest
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Who may come in over the network: tokens, links that are good once, and what they are changed for.
+//! Network credentials: tokens, and single-use login links that are exchanged for them.
 
 use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Role, Token, TokenId, check_name};
@@ -6,30 +6,30 @@ use rethread_domain::id;
 
 use crate::{Engine, Error, Result};
 
-/// Secrets begin with this, so that they are recognised where they should not be.
+/// Secrets have this prefix, so that they are recognised where they do not belong.
 const PREFIX: &str = "rtk_";
 /// 256 bits.
 const BYTES: usize = 32;
-/// When a token was used is noted no more often than this.
+/// How often the use of a token is recorded at most.
 const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// What the token is called that a link is changed for.
+/// The name of the token that a login link is exchanged for.
 const BROWSER: &str = "browser";
 
-/// What a token is made for.
+/// A token to issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
     pub name: String,
     pub role: Role,
     pub user: String,
     pub pass: Pass,
-    /// Without it: until it is revoked.
+    /// By default it is valid until revoked.
     pub lasts: Option<SignedDuration>,
-    /// It ends with this one at the latest.
+    /// It ends no later than this token.
     pub parent: Option<TokenId>,
 }
 
 impl Engine {
-    /// A new token, and its secret, which is never told again.
+    /// Issues a token and its secret, which is never shown again.
     pub async fn issue(&self, new: NewToken) -> Result<(Token, String)> {
         check_name(&new.name)?;
         id::check_user(&new.user)?;
@@ -50,7 +50,7 @@ impl Engine {
         Ok((self.store.create_token(token, &secret).await?, secret))
     }
 
-    /// Whoever has this secret, if they may come in. A link is no way in by itself.
+    /// The token of a secret, if it is valid. A login link is not a token.
     pub async fn admit(&self, secret: &str) -> Result<Option<Token>> {
         if !is_secret(secret) {
             return Ok(None);
@@ -60,7 +60,7 @@ impl Engine {
         Ok(found.filter(|token| token.pass != Pass::Link && token.is_valid(now)))
     }
 
-    /// Changes a link for the token of a browser, with its secret. Good once.
+    /// Exchanges a login link for a browser's token and its secret. Works once.
     pub async fn redeem(
         &self,
         link: &str,
@@ -73,7 +73,7 @@ impl Engine {
         let new = Token {
             id: TokenId::generate(),
             name: BROWSER.to_owned(),
-            // The link says the next three.
+            // The link determines the next three.
             role: Role::Read,
             user: String::new(),
             parent: None,
@@ -88,22 +88,22 @@ impl Engine {
         Ok(redeemed.map(|token| (token, secret)))
     }
 
-    /// All that are kept, the newest first: those that have ended for 30 days.
+    /// All stored tokens, newest first; expired ones are kept for 30 days.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         Ok(self.store.tokens().await?)
     }
 
-    /// Ends a token, and all that were made with it.
+    /// Revokes a token, and all that were created with it.
     pub async fn revoke(&self, id: &TokenId) -> Result<Token> {
         Ok(self.store.revoke_token(id, self.clock.now()).await?)
     }
 
-    /// Whether it is to be noted that somebody came in with a token, as it was read: at most once a minute.
+    /// Whether a use of a token is to be recorded: at most once a minute.
     pub fn is_use_new(&self, token: &Token) -> bool {
         token.used_at.is_none_or(|used| self.clock.now().duration_since(used) >= NOTED_EVERY)
     }
 
-    /// Notes that somebody came in with a token.
+    /// Records the use of a token.
     pub async fn note_use(&self, id: &TokenId) -> Result<()> {
         Ok(self.store.touch_token(id, self.clock.now()).await?)
     }
@@ -113,7 +113,7 @@ fn after(now: Timestamp, lasts: SignedDuration) -> Timestamp {
     now.saturating_add(lasts).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether a text has the form of a secret: nothing else is looked for.
+/// Whether a text has the form of a secret; nothing else is looked up.
 fn is_secret(text: &str) -> bool {
     let digits = text.strip_prefix(PREFIX).unwrap_or_default();
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -124,7 +124,7 @@ fn secret() -> Result<String> {
     Ok(format!("{PREFIX}{}", random_digits()?))
 }
 
-/// 256 bits of the system's randomness, as hexadecimal digits.
+/// 256 random bits as hexadecimal digits.
 pub fn random_digits() -> Result<String> {
     let mut random = [0; BYTES];
     getrandom::fill(&mut random)

@@ -1,5 +1,5 @@
-//! One signal that the store has changed, by this process or by another. It is the only place that looks again and
-//! again; whoever waits for something to happen in the store waits for the signal.
+//! The signal that the store has changed, by this process or another one. This is the only place that polls; everybody who waits
+//! for a change of the store waits for this signal.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 
 use crate::Engine;
 
-/// How often the store is asked whether anybody has written to it, while somebody waits.
+/// How often the store is polled while somebody waits.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// The signal, while a task gives it: that lives as long as somebody waits.
+/// The signal, as long as its task runs: while somebody waits.
 pub(crate) type Signal = Mutex<Weak<watch::Sender<()>>>;
 
-/// Tells when the store has changed.
+/// Waits for changes of the store.
 #[derive(Debug)]
 pub struct Changes {
     engine: Engine,
@@ -23,16 +23,16 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Waits until the store has changed since the last call, or since this was made. It may be told of a change that was
-    /// seen already, and never misses one: read what is waited for again.
+    /// Waits until the store has changed since the last call, or since this was created. May wake up spuriously, but never misses a
+    /// change: read again what you wait for.
     pub async fn next(&mut self) {
         while self.signal.changed().await.is_err() {
-            // Its task ended with the runtime that it was on; ours goes on.
+            // The task ended with its runtime; start another one on ours.
             self.signal = self.engine.signal();
         }
     }
 
-    /// The same, at most so long: what is waited for may happen outside the store as well.
+    /// The same with a timeout: for conditions that may also become true outside of the store.
     pub async fn within(&mut self, most: Duration) {
         // Whichever comes first.
         drop(tokio::time::timeout(most, self.next()).await);
@@ -40,7 +40,7 @@ impl Changes {
 }
 
 impl Engine {
-    /// Tells when the store has changed from now on.
+    /// Waits for changes from now on.
     pub fn changes(&self) -> Changes {
         Changes { engine: self.clone(), signal: self.signal() }
     }
@@ -58,11 +58,11 @@ impl Engine {
     }
 }
 
-/// Looks at the store until nobody waits any more. The first look counts as a change: nobody knows what came before it.
+/// Polls the store until nobody waits any more. The first poll counts as a change, as nobody knows what came before.
 async fn watch(store: Weak<dyn Store>, known: Arc<Signal>, signal: Arc<watch::Sender<()>>) {
     let mut version = None;
     while let Some(store) = store.upgrade() {
-        // A store that cannot be read now is looked at again.
+        // If the store cannot be read now, it is polled again.
         if let Ok(now) = store.version().await
             && version.replace(now) != Some(now)
         {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 #[derive(Debug, Clone, Copy)]
 pub enum Clock {
     Wall,
-    /// Stands still, for tests.
+    /// A fixed time, for tests.
     Fixed(Timestamp),
 }
 

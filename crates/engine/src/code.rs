@@ -1,4 +1,4 @@
-//! What went wrong, in one word that programs may rely on. `codes.rs` says what each means.
+//! The code of each error, which programs may rely on. `codes.rs` says what each code means.
 
 use rethread_domain::id::Invalid;
 use rethread_domain::session::Refusal;
@@ -8,7 +8,7 @@ use rethread_workflow::WorkflowId;
 use crate::Error;
 
 impl Error {
-    /// The same word at every door.
+    /// The same code at every door.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "session_not_found",
@@ -27,6 +27,7 @@ impl Error {
             Self::Unanswered { outcome, .. } => outcome,
             Self::Busy { .. } => "conversation_busy",
             Self::NotResumable { .. } => "not_resumable",
+            Self::NotWritten { .. } => "not_written",
             Self::Interrupted => "interrupted",
             Self::Elsewhere(_) => "elsewhere",
             Self::Taken => "taken",
@@ -44,7 +45,7 @@ impl Error {
 }
 
 impl Error {
-    /// The workflow that works in the folder, where that is what is wrong.
+    /// The workflow that occupies the folder, if that is the error.
     pub fn worktree_taken_by(&self) -> Option<WorkflowId> {
         match self {
             Self::Store(store::Error::WorktreeTaken { by, .. }) => Some(*by),

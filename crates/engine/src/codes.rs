@@ -1,32 +1,32 @@
-//! Every error that a program can meet, by its code: what each door makes of it. Doors may say more in words of their
-//! own, but code, exit code, status and usual hint come from here. docs/errors.md lists the same.
+//! The table of error codes: exit code, HTTP status, title and default hint. Doors may add wording of their own.
+//! docs/errors.md lists the same.
 
 use Hint::{Nothing, Say};
 
 /// A kind of error.
 #[derive(Debug, Clone, Copy)]
 pub struct Code {
-    /// What programs may rely on
+    /// The stable name
     pub name: &'static str,
-    /// What the program exits with: 1 refused or not there, 2 bad input, 70 a fault of ours, 130 cancelled
+    /// The exit code: 1 refused or not found, 2 bad input, 70 internal error, 130 cancelled
     pub exit: u8,
-    /// What the server answers with
+    /// The HTTP status
     pub status: u16,
-    /// What it means
+    /// The meaning
     pub title: &'static str,
     pub hint: Hint,
 }
 
-/// What to do next, where the error itself does not say more.
+/// What to do next, unless the error itself says more.
 #[derive(Debug, Clone, Copy)]
 pub enum Hint {
     Say(&'static str),
-    /// There is none, for this reason.
+    /// None, for this reason.
     Nothing(&'static str),
 }
 
 impl Code {
-    /// The row of a code; that of `internal` for one that is not in the table.
+    /// The row of a code; that of `internal` for an unknown one.
     pub fn of(name: &str) -> &'static Self {
         let row = CODES.iter().find(|code| code.name == name);
         row.unwrap_or(&CODES[0])
@@ -40,7 +40,7 @@ impl Code {
     }
 }
 
-/// Whoever refuses knows what can be done about it.
+/// The code that reports the error also gives the hint.
 const SAID_THERE: Hint = Nothing("the place that reports it says what to do");
 
 #[rustfmt::skip] // A table: one row, one line.
@@ -107,6 +107,8 @@ pub const CODES: &[Code] = &[
     row("not_installed", 1, 409, "The agent is not installed here", Say("`rethread agents` lists those that are, and how to install others")),
     row("permissions_not_kept", 1, 422, "These permission rules cannot be enforced with this agent", SAID_THERE),
     row("not_resumable", 1, 409, "The agent cannot take up the conversation in its own session", Say("--policy auto tells it the story so far in a new session")),
+    row("not_written", 1, 409, "The session cannot be written for the agent", Say("`rethread resume ID --with AGENT`, without --native, tells it the story so far")),
+    row("no_native_program", 1, 422, "The agent has no program of its own that could be started", Say("`rethread resume ID` goes on with it in Rethread's own window")),
     row("no_answer", 1, 502, "The agent gave no answer", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
     row("model_error", 1, 502, "The model behind the agent failed", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),
     row("usage_limit", 1, 502, "A usage limit of the model is reached", Say("what was said is kept; try again, or go on with another agent: `rethread continue --with AGENT`")),

@@ -1,4 +1,4 @@
-//! A message as it comes from outside: one JSON object.
+//! Parses a message as it comes from outside: one JSON object.
 
 use jiff::Timestamp;
 use rethread_domain::conversation;
@@ -9,7 +9,7 @@ use rethread_domain::message::{
 use rethread_domain::price::Price;
 use serde_json::{Map, Value};
 
-/// Fields of a message that are ours: none of them may come as an unknown one.
+/// Field names of ours: unknown fields must not have them.
 pub(crate) const KNOWN: &[&str] = &["agent", "model", "tool_calls", "usage", MARKS[0], MARKS[1]];
 
 /// Why a line is not a message.
@@ -37,15 +37,15 @@ pub enum BadEntry {
     TooLong(u64, u64),
 }
 
-/// What can be written down and read again, a message and all around it.
+/// The deepest nesting that can be stored and read again, together with what is around a message.
 pub(crate) const DEEPEST: usize = 127;
 
-/// Reads a line. Its price is still to be counted.
+/// Parses a line. Its price is not counted yet.
 pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage, BadEntry> {
     let text = std::str::from_utf8(line).map_err(|_| BadEntry::Encoding)?;
     let value: Value =
         serde_json::from_str(text).map_err(|error| BadEntry::Json(error.to_string()))?;
-    // The message itself is a level.
+    // The message itself is one level.
     if nests_deeper(&value, DEEPEST_FIELD + 1) {
         return Err(BadEntry::TooDeep(DEEPEST_FIELD));
     }
@@ -82,7 +82,7 @@ pub fn parse(line: &[u8], now: Timestamp, most_bytes: u64) -> Result<NewMessage,
     })
 }
 
-/// The rest of a message: what we know is checked, what we do not know is kept as it came.
+/// The remaining fields: known ones are checked, unknown ones are kept as they are.
 fn extras(mut fields: Map<String, Value>) -> Result<Extras, BadEntry> {
     let agent = take_text(&mut fields, "agent")?;
     let model = take_text(&mut fields, "model")?;

@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by whose move it is. Doors match on this and on nothing deeper.
+//! Errors of the engine, by who has to act. Doors match on these and on nothing deeper.
 
 use jiff::Timestamp;
 use rethread_domain::access::TokenId;
@@ -9,7 +9,7 @@ use rethread_domain::{SessionId, opening};
 use rethread_store as store;
 use rethread_workflow::{self as workflow, WorkflowId};
 
-use crate::agents::Trouble;
+use crate::agents::AgentError;
 use crate::entry::BadEntry;
 use crate::workflows::PlanError;
 
@@ -23,14 +23,14 @@ pub enum Error {
     Ambiguous { given: String, candidates: Vec<String>, more: usize },
     #[error("session {0} has no message {1}")]
     NoMessage(SessionId, u32),
-    /// Not possible in the state that the session is in.
+    /// The state of the session does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
     Limit(#[from] NotPositive),
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// There is nothing to send, or to look for.
+    /// There is nothing to send, or to search for.
     #[error("the {0} is empty")]
     Empty(&'static str),
     #[error(transparent)]
@@ -39,10 +39,10 @@ pub enum Error {
     Import { line: usize, why: String },
     #[error("message id {id:?} is taken: message {seq} has it, with other content")]
     IdTaken { id: String, seq: u32 },
-    /// The agent's answer, or that there was none.
+    /// An error of the agent.
     #[error("{agent}: {trouble}")]
-    Agent { agent: String, trouble: Trouble },
-    /// The agent ended its turn in good order, and without an answer.
+    Agent { agent: String, trouble: AgentError },
+    /// The agent ended its turn normally, but without an answer.
     #[error("{agent}: {message}")]
     Unanswered {
         agent: String,
@@ -54,6 +54,9 @@ pub enum Error {
     Busy { session: SessionId, conversation: String },
     #[error("{agent} cannot take up this conversation in its own session: {}", opening::reason(.why))]
     NotResumable { agent: String, why: String },
+    /// A native session could not be written, or is not what was to be written.
+    #[error("the session cannot be written for {agent}: {why}")]
+    NotWritten { agent: String, why: String },
     #[error("the process that was asked ended in the middle of the answer")]
     Interrupted,
     #[error("the process that was asked could not do it: {0}")]
@@ -63,7 +66,7 @@ pub enum Error {
     Taken,
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// What is wrong with what the user has set.
+    /// Invalid settings.
     #[error("{0}")]
     Settings(String),
     #[error("no workflow {0}")]
@@ -72,20 +75,20 @@ pub enum Error {
     AmbiguousWorkflow { given: String, candidates: Vec<String> },
     #[error("workflow {workflow} has no snapshot{}", meant(.given.as_deref(), *.several))]
     NoSnapshot { workflow: WorkflowId, given: Option<String>, several: usize },
-    /// Not possible in the state that the workflow is in.
+    /// The state of the workflow does not allow it.
     #[error(transparent)]
     Workflow(workflow::Refusal),
     #[error("another process runs workflow {0}")]
     WorkflowBusy(WorkflowId),
     #[error("no token {0}")]
     NoToken(TokenId),
-    /// The same key for something else: a mistake of whoever asks.
+    /// The idempotency key was used for another request: a mistake of the caller.
     #[error("the key was used for another request")]
     KeyReused,
-    /// What is wrong with the folder of a session.
+    /// A problem with the folder of a session.
     #[error("{0}")]
     Folder(String),
-    /// The store's answer: not there, not ours, full, locked, damaged.
+    /// An error of the store: not found, not a store, full, locked, damaged.
     #[error(transparent)]
     Store(store::Error),
 }
@@ -103,12 +106,12 @@ fn meant(given: Option<&str>, several: usize) -> String {
 }
 
 impl Error {
-    /// Whether the store cannot be written to now, while it can be read.
+    /// Whether the store can be read but not be written to at the moment.
     pub fn is_for_now(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_for_now())
     }
 
-    /// What should not happen.
+    /// A bug.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self::Store(store::Error::Failed(cause.to_string()))
     }

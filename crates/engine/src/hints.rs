@@ -1,4 +1,4 @@
-//! What to do next about an error: what the table of codes says, or more where the error knows more.
+//! Hints: what to do next about an error. The default is in the table of codes; some errors know more.
 
 use rethread_domain::Status;
 use rethread_domain::session::Refusal;
@@ -6,7 +6,7 @@ use rethread_store as store;
 use rethread_workflow as workflow;
 
 use crate::Error;
-use crate::agents::Trouble;
+use crate::agents::AgentError;
 use crate::codes::Code;
 use crate::entry::BadEntry;
 
@@ -14,7 +14,7 @@ const EXPORTED: &str =
     "`rethread import` reads what `rethread export` writes; nothing of the session was imported";
 
 impl Error {
-    /// What to do next, for somebody who has the command line.
+    /// What to do next, for users of the command line.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Refused(refusal) => return by_refusal(*refusal),
@@ -61,7 +61,7 @@ impl Error {
     }
 }
 
-/// The hint of the table, about one session or workflow.
+/// The hint of the table, with the id of a session or workflow.
 fn with_id(code: &str, id: &str) -> Option<String> {
     Code::of(code).hint().map(|hint| hint.replace("ID", id))
 }
@@ -113,8 +113,8 @@ fn by_workflow(refusal: &workflow::Refusal) -> String {
     }
 }
 
-impl Trouble {
-    /// What to do about it. What was said before stays; `is_recorded` tells whether this request does.
+impl AgentError {
+    /// What to do about it. Earlier messages are kept; `is_recorded` tells whether this request is.
     pub fn hint(&self, agent: &str, is_recorded: bool) -> String {
         let usual = || Code::of(self.code()).hint().unwrap_or_default();
         let fresh = match self {
@@ -136,10 +136,10 @@ impl Trouble {
         if is_recorded { usual() } else { format!("nothing of this was recorded; {fresh}") }
     }
 
-    /// The code of the error that it makes.
+    /// The code of the error.
     pub const fn code(&self) -> &'static str {
         match self {
-            // As such, what is refused is the request.
+            // What the agent refuses is the request.
             Self::Refused { .. } => "agent_refused",
             other => other.name(),
         }

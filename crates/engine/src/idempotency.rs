@@ -1,4 +1,4 @@
-//! Idempotency keys: what may have been done before is not done twice; and what is made under an id that is given.
+//! Idempotency: a request that is repeated with its idempotency key is carried out once. Creates things under reserved ids.
 
 use rethread_domain::session::Beginning;
 use rethread_domain::{Seq, Session, SessionId};
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use crate::{Engine, Error, Result};
 
 impl Engine {
-    /// The id of what is made under a key: a new one, or the one that the same request was given before.
+    /// The id that is reserved for a key: a new one, or the one that the same request got before.
     ///
-    /// Fails with [`Error::KeyReused`] where the key was used for another request in the last seven days.
+    /// Fails with [`Error::KeyReused`] if the key was used for another request within the last seven days.
     pub async fn reserve(&self, key: &str, request: &[u8]) -> Result<ReservedId> {
         Ok(self.store.reserve(key, request, Uuid::now_v7(), self.clock.now()).await?)
     }
 
-    /// Starts a session under this id, unless it was started before: then it is given as it is now.
+    /// Starts a session under this id; if it exists already, it is returned as it is now.
     pub async fn start_as(&self, id: SessionId, beginning: Beginning) -> Result<Session> {
         let user = beginning.user.clone();
         let is_same = |session: &Session| session.user == user && session.forked_from.is_none();
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// Forks a session under this id, unless that was done before: then the fork is given as it is now.
+    /// Forks a session under this id; if the fork exists already, it is returned as it is now.
     pub async fn fork_as(
         &self,
         id: SessionId,
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// A new workflow under this id, unless it was made before: then it is given as it is now.
+    /// Creates a workflow under this id; if it exists already, it is returned as it is now.
     pub async fn create_workflow_as(
         &self,
         id: WorkflowId,
@@ -70,7 +70,7 @@ impl Engine {
             there => return given(there?),
         }
         match self.create_workflow_new(id, charter, tasks).await {
-            // Somebody else did the same meanwhile.
+            // Somebody else has done the same meanwhile.
             Err(Error::Store(store::Error::WorkflowExists(_))) => {
                 given(self.store.workflow(id).await?)
             }
@@ -81,12 +81,12 @@ impl Engine {
         }
     }
 
-    /// What was used each day, by project and agent.
+    /// Usage by day, project and agent.
     pub async fn usage_by_day(&self, filter: &UsageFilter) -> Result<Vec<UsageDay>> {
         Ok(self.store.usage_by_day(filter).await?)
     }
 
-    /// The session with this id, if there is one; refused where it is another than is meant.
+    /// The session with this id, if there is one; an error if it is not the one that is expected.
     async fn there(
         &self,
         id: SessionId,

@@ -1,4 +1,4 @@
-//! What is done at an open: turns whose driver died are ended, and sessions in which nothing happens are paused.
+//! Housekeeping when the store is opened: ends turns whose process died, and pauses idle sessions.
 
 use jiff::SignedDuration;
 use rethread_domain::session::Move;
@@ -6,41 +6,41 @@ use rethread_domain::{Fact, Session};
 
 use crate::{Engine, Error, Result};
 
-/// The most sessions that one open pauses: it must not take long.
+/// How many sessions one opening pauses at most: it must not take long.
 const MOST: u32 = 8;
 
-/// How long an answer waits for whoever asked for it. They look many times a second.
+/// How long a reply waits for the process that requested it, which polls many times a second.
 const ANSWERS_KEPT_FOR: SignedDuration = SignedDuration::from_mins(1);
 
-/// What had been left behind.
+/// The result of housekeeping.
 #[derive(Debug, Clone, Default)]
-pub struct Tidied {
+pub struct Housekeeping {
     /// Sessions whose last answer was interrupted.
     pub interrupted: Vec<Session>,
-    /// Sessions that were paused because nothing happened in them.
+    /// Sessions that were paused because they were idle.
     pub paused: Vec<Session>,
-    /// Sessions with a turn that cannot be read, and why: they are left as they are.
+    /// Sessions with a turn that cannot be read, and why: they are left unchanged.
     pub unreadable: Vec<(Session, String)>,
 }
 
 impl Engine {
-    /// Ends what nobody drives any more. A store that cannot be written to now is left as it is.
-    pub async fn tidy(&self, quiet_for: SignedDuration) -> Result<Tidied> {
-        let mut tidied = Tidied::default();
+    /// Ends what no process drives any more. A store that is read-only at the moment is left unchanged.
+    pub async fn tidy(&self, quiet_for: SignedDuration) -> Result<Housekeeping> {
+        let mut tidied = Housekeeping::default();
         match self.tidy_into(&mut tidied, quiet_for).await {
             Err(Error::Store(error)) if error.is_for_now() => Ok(tidied),
             outcome => outcome.map(|()| tidied),
         }
     }
 
-    async fn tidy_into(&self, tidied: &mut Tidied, quiet_for: SignedDuration) -> Result<()> {
+    async fn tidy_into(&self, tidied: &mut Housekeeping, quiet_for: SignedDuration) -> Result<()> {
         for (id, conversation) in self.store.underway().await? {
             let Some(_drive) = self.store.drive(id, &conversation).await? else { continue };
             match self.settle(id, &conversation).await {
                 Ok(true) => tidied.interrupted.push(self.store.session(id).await?),
-                // Somebody was quicker.
+                // Another process was faster.
                 Ok(false) | Err(Error::Store(rethread_store::Error::LostClaim(_))) => (),
-                // One bad turn must not be in the way of everything else.
+                // One bad turn must not block everything else.
                 Err(Error::Store(rethread_store::Error::Damaged(why))) => {
                     tidied.unreadable.push((self.store.session(id).await?, why));
                 }
@@ -64,7 +64,7 @@ impl Engine {
                 .await;
             match paused {
                 Ok(session) => tidied.paused.push(self.sum_up_quickly(session).await?),
-                // Somebody was quicker.
+                // Another process was faster.
                 Err(Error::Refused(_) | Error::NotFound(_)) => (),
                 Err(error) => return Err(error),
             }

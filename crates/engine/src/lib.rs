@@ -8,14 +8,17 @@ mod changes;
 mod clock;
 mod code;
 pub mod codes;
+pub mod cursor;
 pub mod entry;
 mod error;
 pub mod exchange;
 mod feed;
 pub mod folders;
+pub mod handover;
 mod hints;
 mod idempotency;
 mod idle;
+pub mod imports;
 mod logged;
 mod prepare;
 pub mod program;
@@ -25,6 +28,7 @@ mod recorder;
 mod repository;
 mod resume;
 mod sessions;
+mod shutdown;
 mod summaries;
 pub mod views;
 pub mod workflows;
@@ -43,13 +47,14 @@ pub use access::{NewToken, random_digits};
 pub use changes::Changes;
 pub use clock::Clock;
 pub use error::{Error, Result};
-pub use idle::Tidied;
+pub use idle::Housekeeping;
 pub use logged::Logged;
 pub use pruning::{Pruned, Pruning};
 pub use purge::Purge;
 pub use recorder::{Recorder, Saved};
 pub use resume::{Context, ContextOptions, Preview};
 pub use sessions::Checked;
+pub use shutdown::shutdown_signal;
 pub use summaries::Summariser;
 
 /// The use cases. Cheap to clone.
@@ -64,7 +69,7 @@ pub struct Engine {
     /// Where sessions are kept as files that agents invoked, a folder for each.
     pub(crate) output_streams: Option<PathBuf>,
     /// What is to be said of folders.
-    pub(crate) notes: Arc<Mutex<folders::Followed>>,
+    pub(crate) notes: Arc<Mutex<folders::FolderReport>>,
     pub(crate) gathered: Arc<folders::Gathered>,
     /// Tells all who wait in this process that the store has changed.
     pub(crate) changed: Arc<changes::Signal>,

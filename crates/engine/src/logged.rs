@@ -1,10 +1,10 @@
-//! For failures that change nothing for whoever waits: they are noted in the log, and the work goes on.
+//! For failures that do not matter to the caller: they are logged, and the work continues.
 
 use std::error::Error;
 
-/// What may fail without consequence for the caller.
+/// A result whose failure does not matter to the caller.
 pub trait Logged<T> {
-    /// The value; a failure is noted in the log, with its causes, as `what`.
+    /// The value; a failure is logged as `what`, with its causes.
     fn or_log(self, what: &str) -> Option<T>;
 }
 

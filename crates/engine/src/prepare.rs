@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use rethread_domain::message::{Body, NewMessage, Secret};
+use rethread_domain::SessionId;
+use rethread_domain::message::{Body, Message, NewMessage, Secret};
 use rethread_domain::price::Price;
 use rethread_domain::summary::Summary;
 use rethread_domain::turn::Update;
@@ -48,11 +49,11 @@ impl Engine {
         messages
     }
 
-    /// A title, without values that we know; and without what rules recognise, where that is set.
-    pub(crate) fn prepared_title(&self, title: &str) -> String {
+    /// A text that is stored: without values that we know; and without what rules recognise, where that is set.
+    pub(crate) fn prepared_text(&self, text: &str) -> String {
         let redactor = &self.redactor;
         let found =
-            if self.masks_at_rest { redactor.redact(title) } else { redactor.redact_known(title) };
+            if self.masks_at_rest { redactor.redact(text) } else { redactor.redact_known(text) };
         found.text.into_owned()
     }
 
@@ -113,32 +114,54 @@ impl Engine {
     pub(crate) async fn mask(&self, recalled: &mut Recalled) -> Result<()> {
         let id = recalled.session.id;
         self.mask_titles_and_summaries(recalled);
-        let related = recalled.related.iter_mut().map(|related| &mut related.message);
-        for message in recalled.recent.iter_mut().chain(related) {
-            let is_old = message.extras.rules < redact::VERSION && message.purged_at.is_none();
-            if message.extras.secrets.is_empty() && !is_old {
-                continue;
+        for message in &mut recalled.recent {
+            self.mask_message(id, message).await?;
+        }
+        for related in &mut recalled.related {
+            if let Some(text) = self.mask_message(id, &mut related.message).await? {
+                related.move_to(&text);
             }
-            let mut body = Cow::Borrowed(&message.body);
-            if message.body.whole().is_none() {
-                let span = Span { to: message.seq, ..Span::after(message.seq, 1) };
-                if let Some(whole) = self.store.messages(id, span).await?.into_iter().next() {
-                    body = Cow::Owned(whole.body);
-                }
-            }
-            if is_old {
-                let found = self.redactor.redact(body.head()).found;
-                message.extras.secrets = marks(found);
-                if message.extras.secrets.is_empty() {
-                    continue;
-                }
-            }
-            message.body = body.into_owned();
-            let text = message.masked().into_owned();
-            message.price = Price::of(&text);
-            message.body = Body::Whole(text);
         }
         Ok(())
+    }
+
+    /// Masks a message that goes out; gives its text where that is another now.
+    async fn mask_message(&self, id: SessionId, message: &mut Message) -> Result<Option<String>> {
+        let is_old = message.extras.rules < redact::VERSION && message.purged_at.is_none();
+        if message.extras.secrets.is_empty() && !is_old {
+            return Ok(None);
+        }
+        let mut body = Cow::Borrowed(&message.body);
+        if message.body.whole().is_none() {
+            let span = Span { to: message.seq, ..Span::after(message.seq, 1) };
+            if let Some(whole) = self.store.messages(id, span).await?.into_iter().next() {
+                body = Cow::Owned(whole.body);
+            }
+        }
+        if is_old {
+            let found = self.redactor.redact(body.head()).found;
+            message.extras.secrets = marks(found);
+            if message.extras.secrets.is_empty() {
+                return Ok(None);
+            }
+        }
+        message.body = body.into_owned();
+        let text = message.masked().into_owned();
+        message.price = Price::of(&text);
+        message.body = Body::Whole(text.clone());
+        Ok(Some(text))
+    }
+
+    /// Masks all of a message that goes out as a whole: its text, and the arguments of its tools.
+    pub(crate) async fn mask_whole(&self, id: SessionId, message: &mut Message) -> Result<()> {
+        self.mask_message(id, message).await?;
+        message.extras.tool_calls.iter_mut().for_each(|calls| self.mask_json(calls));
+        Ok(())
+    }
+
+    /// A text without what rules recognise.
+    pub(crate) fn masked_text(&self, text: &str) -> String {
+        self.redactor.redact(text).text.into_owned()
     }
 
     fn mask_titles_and_summaries(&self, recalled: &mut Recalled) {

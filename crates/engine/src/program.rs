@@ -1,5 +1,5 @@
-//! What the use cases need of the program that they are part of: its settings, starting agents, starting itself, and a
-//! word to its user. Everything else is decided in this room.
+//! The port to the program around the engine: its settings, starting agents, starting itself, and messages to its user.
+//! Everything else is decided in the engine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use rethread_domain::opening::{Policy, Settings};
 use rethread_workflow::{Command, Limits, Notice, WorkflowId};
 
 pub use crate::agents::choose::Choice;
-use crate::agents::{Consent, Holds, Launcher, Rules};
+use crate::agents::{Consent, Holds, Launcher, OwnSessions, Rules};
 use crate::workflows::{Checker, Extractor};
 use crate::{Error, Pruning};
 
-/// What the program could not do.
+/// Why the program could not do something.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -36,13 +36,13 @@ impl Fault {
         Self::Refused { code, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// What was asked for cannot be used.
+    /// The input cannot be used.
     pub fn bad_input(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::refused("bad_input", message, hint)
     }
 }
 
-/// Where only the engine's own errors are expected, what the program refuses is a matter of its settings.
+/// If only errors of the engine are expected, what the program refuses counts as a problem of its settings.
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
@@ -52,42 +52,44 @@ impl From<Fault> for Error {
     }
 }
 
-/// An agent, as it is listed.
+/// An agent in the list.
 #[derive(Debug, Clone)]
 pub struct AgentInfo {
     pub name: String,
     pub is_installed: bool,
     pub install: Option<String>,
-    /// Why a restriction on tools cannot be held; `None` where it can.
+    /// Why tool restrictions cannot be enforced; `None` if they can.
     pub unrestrictable: Option<String>,
 }
 
-/// How an agent is to be started for a session.
+/// How to start an agent for a session.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Fitting<'a> {
-    /// Only these tools, unless it is empty.
+pub struct AgentNeeds<'a> {
+    /// Only these tools; all if it is empty.
     pub allowed: &'a [String],
     pub disallowed: &'a [String],
-    /// Whether it works on a workflow, and is given what such agents are given.
+    /// Whether it works on a workflow, and gets the tools of such agents.
     pub for_workflow: bool,
 }
 
-/// An agent as the settings have it, ready to be started.
+/// An agent as configured, ready to be started.
 pub struct AgentSetup {
     pub launcher: Arc<dyn Launcher>,
+    /// Where the agent keeps its own sessions, if they can be read.
+    pub own_sessions: Option<OwnSessions>,
     pub system_prompt: Option<String>,
-    /// Set unless the user set something else before.
+    /// Defaults, set unless the user chose otherwise before.
     pub defaults: Settings,
     pub rules: Rules,
-    /// What has to be set in the agent so that the rules are kept.
+    /// What must be set in the agent so that the rules are enforced.
     pub holds: Holds,
     pub policy: Policy,
     pub limits: context::Limits,
-    /// The part of the tokens kept back.
+    /// The share of the token budget that is kept in reserve.
     pub margin: f64,
     pub max_turn_bytes: u64,
     pub pruning: Pruning,
-    /// Whether the agent itself is told which tools it has to do without.
+    /// Whether the agent itself enforces the tool restrictions.
     pub is_restricted: bool,
 }
 
@@ -97,28 +99,28 @@ impl std::fmt::Debug for AgentSetup {
     }
 }
 
-/// What the settings say of workflows.
+/// The settings of workflows.
 #[derive(Debug, Clone, Default)]
 pub struct WorkflowSettings {
-    /// The agent that works where none is named.
+    /// The default agent.
     pub agent: Option<String>,
     pub limits: Limits,
-    /// What plans may name as a check.
+    /// The checks that plans may name.
     pub commands: BTreeMap<String, String>,
-    /// How many tokens an agent is told at the beginning of a task, at most.
+    /// The token limit of the brief at the beginning of a task.
     pub brief_tokens: u32,
-    /// Whether what crashed goes on by itself.
+    /// Whether crashed workflows are resumed automatically.
     pub resumes_after_crash: bool,
 }
 
-/// Brings notices of workflows to others.
+/// Delivers notices of workflows.
 #[async_trait]
-pub trait Herald: Send + Sync {
-    /// Gives what went wrong, for each receiver that could not be told.
+pub trait Notifier: Send + Sync {
+    /// Returns the errors, one for each receiver that failed.
     async fn deliver(&self, notice: &Notice) -> Vec<String>;
 }
 
-/// A folder as sessions know it; or why it cannot be used.
+/// The canonical path of a folder; or why it cannot be used.
 pub fn real_folder(given: &Path) -> Result<PathBuf, String> {
     let real = std::fs::canonicalize(given).map_err(|error| format!("cannot be used: {error}"))?;
     if !real.is_dir() {
@@ -130,7 +132,7 @@ pub fn real_folder(given: &Path) -> Result<PathBuf, String> {
     Ok(real)
 }
 
-/// The same, as it is refused.
+/// The same, as an error.
 pub fn project_folder(given: &Path) -> Result<PathBuf, Fault> {
     real_folder(given).map_err(|why| {
         let what = format!("the folder {} {why}", given.display());
@@ -138,41 +140,41 @@ pub fn project_folder(given: &Path) -> Result<PathBuf, Fault> {
     })
 }
 
-/// Refuses folders that are set not to be recorded.
+/// Refuses folders that the settings exclude from recording.
 pub fn may_record(program: &dyn Program, folder: &Path) -> Result<(), Fault> {
     program.excluded(folder).map_or(Ok(()), |excluded| Err(not_recorded(&excluded)))
 }
 
-/// What is said of a folder that is set not to be recorded.
+/// The error for a folder that is excluded from recording.
 pub fn not_recorded(folder: &Path) -> Fault {
     let what = format!("sessions in {} are not recorded", folder.display());
     let hint = "the setting record.exclude says so; `rethread config path` shows the file";
     Fault::refused("not_recorded", what, hint)
 }
 
-/// The program.
+/// The program around the engine.
 pub trait Program: Send + Sync + 'static {
-    /// Whom new workflows belong to where nobody else is named.
+    /// The default owner of new workflows.
     fn user(&self) -> Result<String, Fault>;
 
     fn agents(&self) -> Result<Vec<AgentInfo>, Fault>;
 
-    /// What the settings say an agent may do without being asked. Refuses names that no agent has.
+    /// What an agent may do without asking, by the settings. Fails for unknown agents.
     fn consent(&self, agent: &str) -> Result<Consent, Fault>;
 
-    /// An agent for a session. `consent` is what the user said of this occasion.
+    /// Prepares an agent for a session. `consent` overrides the settings.
     fn agent(
         &self,
         name: &str,
         session: &Session,
         consent: Option<Consent>,
-        fitting: Fitting<'_>,
+        needs: AgentNeeds<'_>,
     ) -> Result<AgentSetup, Fault>;
 
-    /// The MCP servers that agents of workflows are given, by name.
+    /// The names of the MCP servers that agents of workflows get.
     fn tools(&self) -> Vec<String>;
 
-    /// The folder of the setting by which nothing in this one is recorded, if there is one.
+    /// The folder in the settings that excludes this one from recording, if any.
     fn excluded(&self, folder: &Path) -> Option<PathBuf>;
 
     fn workflows(&self) -> Result<WorkflowSettings, Fault>;
@@ -180,23 +182,23 @@ pub trait Program: Send + Sync + 'static {
     /// Runs the checks of workflows.
     fn checker(&self) -> Result<Arc<dyn Checker>, Fault>;
 
-    /// Somebody who finds decisions and errors better than the rules do.
+    /// A model that finds decisions and errors better than the rules do.
     fn extractor(&self) -> Result<Option<Arc<dyn Extractor>>, Fault>;
 
-    /// Who is told of workflows, if anybody is.
-    fn herald(&self) -> Result<Option<Arc<dyn Herald>>, Fault>;
+    /// Delivers notices, if anybody wants them.
+    fn notifier(&self) -> Result<Option<Arc<dyn Notifier>>, Fault>;
 
-    /// Runs a workflow apart from this process and for longer than it lasts; `first` is done before. Ends when that
-    /// process does, with what to say where it ended before it had begun.
+    /// Runs a workflow in a separate process that outlives this one; `first` is applied before. Resolves when that process
+    /// ends, with what to say if it ended before it had begun.
     fn run_apart(
         &self,
         id: WorkflowId,
         first: &Command,
     ) -> Result<BoxFuture<'static, Fault>, Fault>;
 
-    /// Goes on with all that crashed, apart from this process.
+    /// Resumes all crashed workflows in a separate process.
     fn recover_apart(&self) -> Result<(), Fault>;
 
-    /// Says something to the user of the program.
+    /// Shows a message to the user of the program.
     fn note(&self, text: &str);
 }

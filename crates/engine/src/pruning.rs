@@ -1,4 +1,4 @@
-//! Folding old messages into summaries. Nothing is deleted: a resume uses the summary where messages do not fit.
+//! Folds old messages into summaries. Nothing is deleted: a resume uses the summary where messages do not fit.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use rethread_store::{Order, Span};
 
 use crate::{Engine, Error, Result};
 
-/// Messages read, and folded, at a time.
+/// How many messages are read, and folded, at a time.
 const PAGE: u32 = 500;
-/// The newest messages that the summary of a session looks at.
-const LATEST: u32 = 40;
+/// The newest messages that the summary of a session considers.
+const LATEST: u32 = 250;
 
 /// When and how much is folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pruning {
-    /// The newest messages of a conversation that stay as they are.
+    /// The newest messages of a conversation that are not folded.
     pub keep: u32,
-    /// Past so many unfolded messages it happens by itself.
+    /// Beyond this many unfolded messages it happens automatically.
     pub threshold: u32,
 }
 
@@ -137,12 +137,12 @@ impl Engine {
         Ok(folded)
     }
 
-    /// Writes the summary of a session anew, from what its conversations come down to and what was said last.
+    /// Replaces the summary of a session, made from the summaries of its conversations and the latest messages.
     pub(crate) async fn sum_up(&self, session: Session) -> Result<Session> {
         self.sum_up_by(session, true).await
     }
 
-    /// The same by rules alone: nobody waits for it.
+    /// The same by rules alone: fast.
     pub(crate) async fn sum_up_quickly(&self, session: Session) -> Result<Session> {
         self.sum_up_by(session, false).await
     }
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// The same by rules, where the folder follows later.
+    /// The same by rules, without updating the session's folder.
     pub(crate) async fn sum_up_alone(&self, session: Session) -> Result<()> {
         let id = session.id;
         let Some(fact) = self.summed_up(session, false).await? else { return Ok(()) };
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// The summary of a session as it is now; `None` where it has that already.
+    /// The current summary of a session; `None` if it has not changed.
     async fn summed_up(&self, session: Session, in_words: bool) -> Result<Option<Fact>> {
         let id = session.id;
         let conversations = self.store.conversations(id).await?;

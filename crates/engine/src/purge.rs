@@ -1,4 +1,4 @@
-//! Purging a message: what is ours goes, wherever it is; what is not ours is named, with how to remove it.
+//! Purges a message: erases it from everything that is ours, and names what is not ours, with how to remove it there.
 
 use std::io::ErrorKind;
 
@@ -10,25 +10,25 @@ use rethread_workflow::{Quoted, WorkflowId};
 
 use crate::{Engine, Error, Result};
 
-/// What came of purging a message.
+/// The result of a purge.
 #[derive(Debug, Clone, Default)]
 pub struct Purge {
-    /// When it was purged already: nothing was left to remove from the log.
+    /// When it was purged before: nothing was left to erase from the log.
     pub purged_before: Option<Timestamp>,
-    /// Whether the text has left the store's files; somebody who reads an older state keeps it there.
+    /// Whether the text has left the store's files; a process that reads an older state keeps it there.
     pub has_left_files: bool,
     /// Whether git has the session's folder in its history.
     pub is_in_git: bool,
-    /// The agents' own sessions that have it.
+    /// The native sessions of agents that contain it.
     pub held_by: Vec<Watermark>,
-    /// Workflows whose issue or plan says some of it in its author's own words.
+    /// Workflows whose issue or plan quotes some of it.
     pub in_workflows: Vec<WorkflowId>,
-    /// Files of ours that could not be removed, and why.
+    /// Our own files that could not be removed, and why.
     pub left: Vec<String>,
 }
 
 impl Purge {
-    /// What still has the text, and how it is removed there, in words.
+    /// Where the text still is, and how to remove it there, in words.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = vec!["Backups and exports made before still have it.".to_owned()];
         if self.is_in_git {
@@ -53,7 +53,7 @@ impl Purge {
     }
 }
 
-/// That an agent has the text in its own session, and how to remove that.
+/// That an agent has the text in its native session, and how to remove that.
 fn kept_by(watermark: &Watermark) -> String {
     let (agent, native) = (&watermark.agent, quote::one_line(&watermark.native, 200));
     let how = match agent.as_str() {
@@ -70,8 +70,8 @@ fn kept_by(watermark: &Watermark) -> String {
 }
 
 impl Engine {
-    /// Removes the text of one message everywhere: log, index, summaries, titles, forks, folders, workflows, and the files
-    /// of invoked sessions.
+    /// Erases the text of one message everywhere: log, index, summaries, titles, forks, folders, workflows, and output
+    /// streams.
     pub async fn purge(&self, id: SessionId, seq: Seq) -> Result<Purge> {
         let span = Span { from: seq, to: seq, order: Order::OldestFirst, limit: 1 };
         let said = self.store.messages(id, span).await?.into_iter().next();
@@ -89,8 +89,8 @@ impl Engine {
         Ok(purge)
     }
 
-    /// Purges the store and the files of invoked sessions. Gives whether it has left the store's files, and what could not
-    /// be removed.
+    /// Purges the store and the output streams. Returns whether the text has left the store's files, and what could not be
+    /// removed.
     pub(crate) async fn purge_at(
         &self,
         id: SessionId,
@@ -103,7 +103,7 @@ impl Engine {
         Ok((has_left, left))
     }
 
-    /// Removes the files that a session is kept in because an agent invoked it; gives what to say where that cannot be done.
+    /// Removes the output stream of a session; returns a message if that fails.
     pub(crate) fn forget_files(&self, id: SessionId) -> Option<String> {
         let folder = self.output_streams.as_ref()?.join(id.to_string());
         match std::fs::remove_dir_all(&folder) {
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The agents' own sessions that hold a message: those of its conversation, here and in forks that share it.
+    /// The native sessions that hold a message: those of its conversation, here and in forks that share it.
     async fn held_by(&self, id: SessionId, said: &Message) -> Result<Vec<Watermark>> {
         let mut held: Vec<Watermark> = Vec::new();
         for sharer in self.store.sharers(id, said.seq).await? {
@@ -131,10 +131,10 @@ impl Engine {
         Ok(held)
     }
 
-    /// The workflow that a session works for, where the message repeats what was ordered there.
+    /// The workflow that a session works for, if the message repeats its order.
     async fn ordered_in(&self, id: SessionId, seq: Seq, text: &str) -> Result<Vec<WorkflowId>> {
         let Some((workflow, _)) = self.store.workflow_of(id).await? else { return Ok(Vec::new()) };
-        // One that cannot be read does not keep anything from being purged.
+        // A workflow that cannot be read must not prevent a purge.
         let Ok(workflow) = self.store.workflow(workflow).await else { return Ok(Vec::new()) };
         let sessions = [id];
         let quoted = Quoted::new(&sessions, seq, text);

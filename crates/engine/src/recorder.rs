@@ -13,13 +13,16 @@ use crate::{Engine, Error, Result};
 
 /// Messages brought into the index in one idle moment.
 const INDEX_STEP: u32 = 500;
+/// A recording that ends leaves fewer than these to the next search, which reads so many by itself.
+const LEFT_UNINDEXED: u64 = 64;
 
 #[derive(Debug)]
 pub struct Recorder {
     engine: Engine,
     session: SessionId,
     claim: Option<Claim>,
-    version: u64,
+    /// Of the store, when what others asked was last looked for.
+    version: Option<u64>,
     /// What was asked up to here is done, or was asked of others.
     asked: u64,
     recorded: u64,
@@ -37,10 +40,10 @@ impl Recorder {
     pub async fn open(engine: &Engine, session: SessionId, pruning: Pruning) -> Result<Self> {
         engine.store.session(session).await?.accepts_messages()?;
         let claim = engine.store.claim(session).await?;
-        let version = engine.store.version().await?;
         let asked = engine.last_asked(session).await?;
         engine.note_repository(session).await?;
-        Ok(Self { engine: engine.clone(), session, claim, version, asked, recorded: 0, pruning })
+        let (engine, version) = (engine.clone(), None);
+        Ok(Self { engine, session, claim, version, asked, recorded: 0, pruning })
     }
 
     pub fn session(&self) -> SessionId {
@@ -64,8 +67,8 @@ impl Recorder {
     ///
     /// Gives whether there is more to do.
     pub async fn idle(&mut self) -> Result<bool> {
-        let version = self.engine.store.version().await?;
-        if version != self.version && self.claim.is_some() {
+        let version = Some(self.engine.store.version().await?);
+        if version != self.version {
             self.version = version;
             self.obey().await?;
         }
@@ -83,6 +86,9 @@ impl Recorder {
 
     /// Does what others asked of this session.
     async fn obey(&mut self) -> Result<()> {
+        if self.claim.is_none() {
+            return Ok(());
+        }
         for (no, command) in self.engine.store.asked_since(self.session, self.asked).await? {
             self.asked = no;
             let asked = match command {
@@ -103,12 +109,15 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends the recording: index, summaries and the state of the repository are brought up to date.
+    /// Ends the recording: summaries and the state of the repository are brought up to date, and the index where it is
+    /// far behind.
     pub async fn finish(mut self) -> Result<Saved> {
-        while self.idle().await? {}
+        self.obey().await?;
         if self.recorded > 0 {
             self.engine.prune_if_due(self.session, self.pruning).await?;
             self.engine.note_repository(self.session).await?;
+        }
+        if self.engine.store.index(0).await? >= LEFT_UNINDEXED {
             while self.catch_up().await? {}
         }
         Ok(Saved { messages: self.recorded })

@@ -1,4 +1,4 @@
-//! What happened in the project's repository while a session rested.
+//! Changes of the project's repository since a session was last active.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use rethread_workspace::{self as workspace, Head};
 
 use crate::{Engine, Error, Result};
 
-/// Commits told one by one; the rest is counted.
+/// How many commits are listed; the rest is counted.
 const COMMITS: usize = 5;
-/// Changed files that are looked for in the session.
+/// How many changed files are looked for in the session.
 const FILES: usize = 40;
 
 impl Engine {
-    /// Writes down where the repository stands, if it stands elsewhere than before.
+    /// Records the state of the repository, if it has changed.
     pub(crate) async fn note_repository(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;
         let Some(head) = workspace::head(Path::new(&session.project)) else { return Ok(()) };
@@ -32,7 +32,7 @@ impl Engine {
         }
     }
 
-    /// What changed since the session was last active, in a few lines; `None` where nothing did.
+    /// What has changed since the session was last active, in a few lines; `None` if nothing has.
     pub(crate) async fn repository_since(&self, session: &Session) -> Result<Option<String>> {
         let Some(before) = &session.repository else { return Ok(None) };
         let project = Path::new(&session.project);

@@ -1,7 +1,7 @@
 //! The context that goes back in.
 
 use rethread_domain::context::{Limits, Metadata};
-use rethread_domain::retell::{self, Frame, Story};
+use rethread_domain::retell::{self, Explanation, Frame, Story, Telling};
 use rethread_domain::{Session, SessionId, tokens};
 use rethread_store::{RecallRequest, Recalled};
 use schemars::JsonSchema;
@@ -20,6 +20,8 @@ pub struct ContextOptions {
     pub prompt: Option<String>,
     /// The part of the tokens kept back, for a model that counts otherwise.
     pub margin: f64,
+    /// Say why each piece is there, and what nearly was.
+    pub explain: bool,
 }
 
 /// The story of a session, within the limits.
@@ -35,6 +37,11 @@ pub struct Context {
     #[schema(value_type = Object)]
     #[schemars(with = "serde_json::Value")]
     pub metadata: Metadata,
+    /// Why each piece is there, what it costs, and what nearly was; where that was asked for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub explanation: Option<Explanation>,
 }
 
 /// A session at a glance: no message is read.
@@ -55,17 +62,13 @@ impl Engine {
             RecallRequest { session: id, limits, prompt: options.prompt.clone(), within: None };
         let recalled = self.recalled(&request).await?;
         let repository = self.repository_since(&recalled.session).await?;
-        let story = Story {
-            session: &recalled.session,
-            conversations: &recalled.conversations,
-            others: &recalled.others,
-            recent: &recalled.recent,
-            related: &recalled.related,
-            repository: repository.as_deref(),
-            frame: Frame::Session,
-            messages: recalled.messages,
+        let story = story(&recalled, repository.as_deref(), Frame::Session);
+        let (telling, explanation) = if options.explain {
+            let (telling, explanation) = retell::tell_explained(&story, &limits);
+            (telling, Some(explanation))
+        } else {
+            (retell::tell(&story, &limits), None)
         };
-        let telling = retell::tell(&story, &limits);
         // Counted anew where a part had to be priced by its length; not for the few lines about the repository,
         // since that would load the tokenizer whenever somebody committed.
         let token_count = if telling.exact || repository.is_some() {
@@ -76,7 +79,25 @@ impl Engine {
         let mut metadata = Metadata::of(&recalled.session, recalled.agents, self.clock.now());
         metadata.included = Some(telling.included);
         metadata.omitted = Some(telling.omitted);
-        Ok(Context { success: true, session_id: id, context: telling.text, token_count, metadata })
+        Ok(Context {
+            success: true,
+            session_id: id,
+            context: telling.text,
+            token_count,
+            metadata,
+            explanation,
+        })
+    }
+
+    /// Where a session stopped, for an agent that begins another one in its folder. What changed in the folder since is left
+    /// out: the agent sees it.
+    pub(crate) async fn earlier(&self, id: SessionId, options: &ContextOptions) -> Result<Telling> {
+        options.limits.check()?;
+        let limits = options.limits.with_margin(options.margin);
+        let prompt = options.prompt.clone();
+        let request = RecallRequest { session: id, limits, prompt, within: None };
+        let recalled = self.recalled(&request).await?;
+        Ok(retell::tell(&story(&recalled, None, Frame::Earlier), &limits))
     }
 
     /// A context names the agent that answered last. The price of its head was counted for the one it was begun with.
@@ -118,5 +139,19 @@ impl Engine {
         let agents = self.store.agents(id).await?;
         let metadata = Metadata::of(&session, agents, self.clock.now());
         Ok(Preview { session, metadata })
+    }
+}
+
+fn story<'a>(recalled: &'a Recalled, repository: Option<&'a str>, frame: Frame) -> Story<'a> {
+    Story {
+        session: &recalled.session,
+        conversations: &recalled.conversations,
+        others: &recalled.others,
+        recent: &recalled.recent,
+        related: &recalled.related,
+        wanted: recalled.wanted.as_ref(),
+        repository,
+        frame,
+        messages: recalled.messages,
     }
 }

@@ -1,4 +1,4 @@
-//! Starting, finding, changing and keeping sessions.
+//! Use cases of sessions: start, find, change, fork, delete.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,19 +15,19 @@ use rethread_store::{self as store, Command, Health, ListFilter, Repaired, Searc
 
 use crate::{Engine, Error, Logged as _, Result, folders};
 
-/// How long a deleted session can be brought back.
+/// How long a deleted session can be restored.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// How long whoever drives a session has to answer what is asked of it.
+/// How long the process that drives a session has to carry out a request.
 const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
-/// How many sessions that an id could mean are shown.
+/// How many candidates of an ambiguous id are shown.
 const SHOWN: usize = 5;
-/// How many messages a search brings into the index at once, and how often: the rest has to wait for the next one.
+/// How many messages a search adds to the index at once, and how often: the rest waits for the next one.
 const CATCH: u32 = 500;
 const CATCHES: usize = 40;
-/// How often is checked that whoever drives a session still does.
+/// How often to check that the process that drives a session is alive.
 const CHECK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// What a look through the store gave.
+/// The result of checking the store.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub health: Health,
@@ -40,7 +40,7 @@ impl Engine {
     }
 
     pub(crate) async fn start_new(&self, id: SessionId, beginning: Beginning) -> Result<Session> {
-        let title = beginning.title.as_deref().map(|title| self.prepared_title(title));
+        let title = beginning.title.as_deref().map(|title| self.prepared_text(title));
         let beginning = Beginning { title, ..beginning };
         id::check_user(&beginning.user)?;
         id::check_kind(&beginning.kind)?;
@@ -53,12 +53,12 @@ impl Engine {
         Ok(session)
     }
 
-    /// The one session that a shortened id means.
+    /// The one session that an id prefix stands for.
     pub async fn resolve(&self, reference: &SessionRef) -> Result<SessionId> {
         self.resolve_of(reference, None).await
     }
 
-    /// The one session of a user, or of all, that a shortened id means.
+    /// The one session, of a user or of all, that an id prefix stands for.
     pub async fn resolve_of(
         &self,
         reference: &SessionRef,
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// An id that could mean several sessions: the first of them with their titles, and how many more there are.
+    /// The error for an ambiguous id: the first candidates with their titles, and how many more there are.
     async fn ambiguous(&self, given: &str, several: &[SessionId]) -> Result<Error> {
         let mut candidates = Vec::new();
         for id in several.iter().take(SHOWN) {
@@ -96,7 +96,7 @@ impl Engine {
         Ok(sessions)
     }
 
-    /// The sessions that the agent of this one started, the most recent first.
+    /// The sessions that this one's agent started, most recent first.
     pub async fn children(&self, id: SessionId) -> Result<Vec<Session>> {
         let parent = Some(id);
         let filter = ListFilter { parent, archived: true, limit: 1_000, ..ListFilter::default() };
@@ -111,7 +111,7 @@ impl Engine {
         Ok(self.store.messages(id, span).await?)
     }
 
-    /// The same, but of long texts only both ends.
+    /// The same, but only both ends of long texts.
     pub async fn heads(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
         Ok(self.store.heads(id, span).await?)
     }
@@ -120,7 +120,7 @@ impl Engine {
         Ok(self.store.facts(id).await?)
     }
 
-    /// How the conversations of a session were opened, as far as that came after one of these messages; with the place in the log.
+    /// The openings after one of these messages, with their numbers in the log.
     pub async fn attached(
         &self,
         id: SessionId,
@@ -129,7 +129,7 @@ impl Engine {
         Ok(self.store.attached(id, after).await?)
     }
 
-    /// A search for words, as people type them; refused where there are none.
+    /// Parses a query; fails if it has no words.
     pub fn sought(words: &str, filter: Filter, limit: u32) -> Result<Search> {
         if id::is_blank(words) {
             return Err(Error::Empty("query"));
@@ -137,8 +137,8 @@ impl Engine {
         Ok(Search::new(words, filter, limit))
     }
 
-    /// Finds what was said, without secrets. The index catches up first, where the store can be written to, as far as one
-    /// search may wait for it; what it still lacks is looked through by the search itself.
+    /// Searches, without secrets. The index catches up first if the store can be written to, as far as one search may wait for
+    /// it; what it still lacks is searched directly.
     pub async fn search(&self, search: Search) -> Result<Found> {
         for _ in 0..CATCHES {
             match self.store.index(CATCH).await {
@@ -151,7 +151,7 @@ impl Engine {
         Ok(self.store.search(&search).await?)
     }
 
-    /// Changes the status. What a process that drives the session has to know first is asked of it.
+    /// Changes the status. If a process drives the session, the change is requested from it.
     pub async fn shift(&self, id: SessionId, asked: Move) -> Result<Session> {
         let command = match asked {
             Move::Pause => Some(Command::Pause),
@@ -167,12 +167,12 @@ impl Engine {
             if let Some(session) = self.answered(id, wanted).await? {
                 return Ok(session);
             }
-            // Nobody answered: what was asked must not be done later, when it no longer fits.
+            // No reply: the request must be withdrawn, so that it is not carried out later when it no longer fits.
             self.store.take_asked(id).await?;
         }
         if command.is_some() {
             return match self.settle_as(id, asked).await {
-                // Whoever drove it has done so meanwhile.
+                // That process has done it meanwhile.
                 Err(Error::Refused(Refusal::Already(..))) => self.session(id).await,
                 outcome => outcome,
             };
@@ -180,15 +180,15 @@ impl Engine {
         self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await
     }
 
-    /// Changes the status of a session that the caller has driven itself.
+    /// Changes the status of a session that the caller itself drives.
     pub async fn settle_as(&self, id: SessionId, asked: Move) -> Result<Session> {
         let session =
             self.change(id, |session| Ok(Fact::Moved { to: session.decide(asked)? })).await?;
         self.sum_up(session).await
     }
 
-    /// The same at the end of work whose outcome does not depend on it. A session that somebody else has put away
-    /// meanwhile stays as it is.
+    /// The same at the end of work whose outcome does not depend on it. A session that somebody else has archived or deleted
+    /// meanwhile is left unchanged.
     pub async fn settle_if_fit(&self, id: SessionId, asked: Move) {
         match self.settle_as(id, asked).await {
             Err(Error::Refused(_)) => (),
@@ -196,7 +196,7 @@ impl Engine {
         }
     }
 
-    /// How conversations were opened so far: those of one user, or of all.
+    /// How conversations have been opened so far: of one user, or of all.
     pub async fn openings(&self, user: Option<&str>) -> Result<Vec<store::OpeningCount>> {
         Ok(self.store.openings(user).await?)
     }
@@ -205,8 +205,8 @@ impl Engine {
         Ok(self.store.grants().await?)
     }
 
-    /// Forgets lasting answers about an agent that are bound to a title instead of to what will be done; gives how many
-    /// there were.
+    /// Drops lasting answers about an agent that are bound to a title instead of to what will be done; returns how many there
+    /// were.
     pub async fn drop_grants_by_title(&self, agent: &str) -> Result<u32> {
         let is_old =
             |grant: &store::Grant| grant.agent == agent && !grant.what.starts_with(EXACTLY);
@@ -216,17 +216,17 @@ impl Engine {
         Ok(self.store.ungrant_unlike(agent, EXACTLY).await?)
     }
 
-    /// Forgets what was allowed or refused for good in a project; gives how many decisions that were.
+    /// Drops all lasting answers in a project; returns how many there were.
     pub async fn ungrant(&self, project: &str) -> Result<u32> {
         Ok(self.store.ungrant(project).await?)
     }
 
-    /// What was asked last of those who drive the session: not meant for whoever does so from now on.
+    /// The last request to processes that drive the session: it is not meant for a later one.
     pub(crate) async fn last_asked(&self, id: SessionId) -> Result<u64> {
         Ok(self.store.asked_since(id, 0).await?.last().map_or(0, |(no, _)| *no))
     }
 
-    /// Waits until whoever drives the session has done what was asked; `None` where nobody does.
+    /// Waits until the process that drives the session has carried out a request; `None` if there is none.
     async fn answered(
         &self,
         id: SessionId,
@@ -242,21 +242,21 @@ impl Engine {
             if !self.store.is_claimed(id).await? {
                 break;
             }
-            // Whoever drives it may be a task of this very process.
+            // The driver may be a task of this very process.
             changes.within(CHECK_EVERY).await;
         }
         Ok(None)
     }
 
-    /// Gives a title. One given by a person stays, whatever an agent gives later.
+    /// Sets the title. A title from a person is never replaced by an agent's.
     pub async fn retitle(&self, id: SessionId, title: &str, from: TitleFrom) -> Result<Session> {
-        let title = self.prepared_title(title);
+        let title = self.prepared_text(title);
         id::check_title(&title)?;
         let fact = Fact::Titled { title, from };
         self.change(id, |session| refuse_deleted(session).map(|()| fact.clone())).await
     }
 
-    /// The title that a person gave a session when they began it stays, whatever the agent calls it.
+    /// Keeps the title that a person gave a session at its beginning, whatever the agent calls it.
     pub async fn keep_title(&self, session: Session, title: Option<&str>) -> Result<Session> {
         match title {
             Some(title) if session.title_from < TitleFrom::Person => {
@@ -266,12 +266,12 @@ impl Engine {
         }
     }
 
-    /// The number of the message that its writer knows by this id.
+    /// The number of the message that has this id of its writer.
     pub async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
         Ok(self.store.message_by_id(id, message).await?)
     }
 
-    /// A new session that goes on from the end, or from message `at`.
+    /// A new session that continues from the end, or from message `at`.
     pub async fn fork(&self, id: SessionId, at: Option<Seq>) -> Result<Session> {
         self.fork_new(SessionId::generate(), id, at).await
     }
@@ -292,10 +292,10 @@ impl Engine {
         Ok(self.with_speaker(fork).await)
     }
 
-    /// Deletes: hidden at once, its folder too; gone for good after 30 days.
+    /// Deletes a session: hidden at once, with its folder; erased after 30 days.
     pub async fn delete(&self, id: SessionId) -> Result<Session> {
         refuse_deleted(&self.store.session(id).await?)?;
-        // What somebody else has put into its folder comes along, so that it can be brought back.
+        // Changes that somebody else made in its folder are imported first, so that they can be restored.
         self.follow_on(id).await;
         let session = self
             .change_alone(id, |session| refuse_deleted(session).map(|()| Fact::Deleted))
@@ -306,7 +306,7 @@ impl Engine {
         Ok(session)
     }
 
-    /// Removes a session in which nothing was said.
+    /// Removes a session without messages.
     pub async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
         self.store.erase_if_empty(id).await?;
         if matches!(self.store.session(id).await, Err(store::Error::NotFound(_))) {
@@ -318,7 +318,7 @@ impl Engine {
     /// Removes the files that a session is kept in because an agent invoked it. What stays is said later.
     fn forget_files_of(&self, id: SessionId) {
         let troubles: Vec<String> = self.forget_files(id).into_iter().collect();
-        self.note(folders::Followed { troubles, ..folders::Followed::default() });
+        self.note(folders::FolderReport { troubles, ..folders::FolderReport::default() });
     }
 
     /// Removes a session for good, at once, with its folder. Folders that come by git do not bring it back.

@@ -7,9 +7,10 @@ use std::process::Command;
 use futures::executor::block_on;
 use jiff::Timestamp;
 use rethread_domain::context::Limits;
+use rethread_domain::retell::{Part, Reason};
 use rethread_domain::session::{Beginning, Move};
 use rethread_domain::summary::{Author, Summary};
-use rethread_domain::{Fact, SessionId, Status, tokens};
+use rethread_domain::{Fact, Role, SessionId, Status, quote, tokens};
 use rethread_engine::{Clock, ContextOptions, Engine, Error, Pruning, Recorder, entry};
 use rethread_store::{Append, StoreUrl};
 use rethread_testkit::{TestStore, assistant, at, beginning, user};
@@ -116,9 +117,11 @@ fn a_margin_is_kept_back() {
     say(&engine, id, talk(60));
     let limits = Limits { tokens: 1000, messages: 60, conversations: 3 };
     let context = |margin| {
-        block_on(engine.context(id, &ContextOptions { limits, prompt: None, margin }))
-            .unwrap()
-            .token_count
+        block_on(
+            engine.context(id, &ContextOptions { limits, prompt: None, margin, explain: false }),
+        )
+        .unwrap()
+        .token_count
     };
     assert!(context(0.0) > 800 && context(0.0) <= 1000);
     assert!(context(0.5) > 350 && context(0.5) <= 500);
@@ -161,7 +164,7 @@ fn pruning_folds_old_messages_and_loses_none() {
     assert_eq!(conversation.summarised_upto(), 30);
     assert_eq!(block_on(engine.session(id)).unwrap().last_seq, 40);
     let limits = Limits { tokens: 700, messages: 3, conversations: 3 };
-    let options = ContextOptions { limits, prompt: None, margin: 0.0 };
+    let options = ContextOptions { limits, prompt: None, margin: 0.0, explain: false };
     let context = block_on(engine.context(id, &options)).unwrap().context;
     assert!(context.contains("> 2026-11-15 user: Step 1: we decided"), "{context}");
     assert_eq!(block_on(engine.prune(id, 10)).unwrap().messages, 0, "nothing is folded twice");
@@ -200,7 +203,12 @@ fn with_the_next_prompt_what_it_needs_comes_from_anywhere() {
     say(&engine, id, lines);
     let limits = Limits { tokens: 1500, messages: 5, conversations: 1 };
     let context = |prompt: Option<&str>| {
-        let options = ContextOptions { limits, prompt: prompt.map(str::to_owned), margin: 0.0 };
+        let options = ContextOptions {
+            limits,
+            prompt: prompt.map(str::to_owned),
+            margin: 0.0,
+            explain: false,
+        };
         block_on(engine.context(id, &options)).unwrap().context
     };
     assert!(
@@ -214,6 +222,122 @@ fn with_the_next_prompt_what_it_needs_comes_from_anywhere() {
 }
 
 #[test]
+fn an_explanation_says_why_each_piece_is_there_and_what_it_costs() {
+    let (_dir, engine, id) = session();
+    let mut lines: Vec<String> = talk(400).collect();
+    lines[20] = said("user", "Remember: the staging passkey is heron-42.");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 1500, messages: 5, conversations: 1 };
+    let prompt = Some("What was the passkey for staging?".to_owned());
+    let options = ContextOptions { limits, prompt, explain: true, ..ContextOptions::default() };
+    let made = block_on(engine.context(id, &options)).unwrap();
+    let unexplained = ContextOptions { explain: false, ..options };
+    let plain = block_on(engine.context(id, &unexplained)).unwrap();
+    assert_eq!((made.context, made.token_count), (plain.context, plain.token_count));
+    assert_eq!(plain.explanation, None);
+    let explanation = made.explanation.unwrap();
+    let tokens: u32 = explanation.pieces.iter().map(|piece| piece.tokens).sum();
+    assert_eq!(tokens, made.token_count, "the pieces are all there is");
+    let found = explanation.pieces.iter().find(|piece| piece.seq == Some(21)).unwrap();
+    assert_eq!(found.part, Part::Earlier);
+    let price = tokens::count(&quote::quoted("Remember: the staging passkey is heron-42."));
+    assert_eq!((found.tokens, found.role), (price, Some(Role::User)));
+    let words = |reason: &Reason| matches!(reason, Reason::Words { words } if words.contains(&"passkey".to_owned()));
+    assert!(found.why.iter().any(words), "{found:?}");
+    let last = explanation.pieces.last().unwrap();
+    assert_eq!((last.part, last.seq), (Part::Recent, Some(400)));
+    assert_eq!(last.why, [Reason::Newest]);
+    assert!(!explanation.nearly.is_empty());
+    assert!(explanation.nearly.iter().all(|piece| {
+        piece.why.last().is_some_and(|why| matches!(why, Reason::NoRoom | Reason::MessageShare))
+    }));
+}
+
+#[test]
+fn a_prompt_that_names_nothing_asks_for_what_is_open() {
+    let (_dir, engine, id) = session();
+    let filler =
+        |n: usize| said("assistant", &format!("Looked at module number {n}, nothing odd there."));
+    let mut lines: Vec<String> = (0..120).map(filler).collect();
+    lines[60] = said(
+        "tool",
+        "$ make check\nerror: undefined symbol frobnicate in linker stage\nexit code 2",
+    );
+    lines[70] =
+        said("tool", "$ make docs\nerror: missing page about bicycles in the manual\nexit code 2");
+    lines[75] =
+        said("tool", "$ make docs\nthe page about bicycles in the manual is built\nexit code 0");
+    lines[80] = said("assistant", "The importer for old archives remains to be written.");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 900, messages: 6, conversations: 1 };
+    let context = |prompt: &str| {
+        let prompt = Some(prompt.to_owned());
+        let options = ContextOptions { limits, prompt, ..ContextOptions::default() };
+        block_on(engine.context(id, &options)).unwrap().context
+    };
+    for prompt in ["go on with what was failing", "продолжай, что там с ошибкой?", "l'errore?"]
+    {
+        let told = context(prompt);
+        assert!(told.contains("frobnicate"), "{prompt}: {told}");
+        let (open, done) = (told.find("frobnicate"), told.find("missing page about bicycles"));
+        assert!(open.is_some() && done.is_none_or(|at| told[at..].contains("[...]")), "{told}");
+    }
+    for prompt in ["continue", "what's next?", "continua", "继续", "weiter bitte"] {
+        let told = context(prompt);
+        assert!(told.contains("The importer for old archives remains"), "{prompt}: {told}");
+        assert!(told.contains("module number 119"), "{prompt}: {told}");
+    }
+}
+
+#[test]
+fn commands_that_worked_are_told_from_those_that_did_not() {
+    let (_dir, engine, id) = session();
+    let mut lines: Vec<String> = talk(60).collect();
+    lines[10] = said("tool", "$ ./deploy staging\nconnection refused\nexit code 1");
+    lines[20] = said("tool", "$ ./deploy staging --tunnel\nall five services are up\nexit code 0");
+    lines[59] = said("tool", "$ ls missing\nexit code 2");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 1200, messages: 3, conversations: 1 };
+    let prompt = Some("how was deploy to staging run?".to_owned());
+    let options = ContextOptions { limits, prompt, ..ContextOptions::default() };
+    let made = block_on(engine.context(id, &options)).unwrap();
+    let told = &made.context;
+    assert!(told.contains("Tool (failed):\n> $ ./deploy staging\n"), "{told}");
+    assert!(told.contains("Tool (worked):\n> $ ./deploy staging --tunnel\n"), "{told}");
+    assert!(told.contains("UTC, failed):\n> $ ls missing"), "{told}");
+    assert_eq!(made.token_count, tokens::count(told));
+}
+
+#[test]
+fn of_several_statements_about_a_thing_the_latest_is_marked() {
+    let (_dir, engine, id) = session();
+    let mut lines: Vec<String> = talk(60).collect();
+    let port = |port: u32, more: &str| {
+        said(
+            "user",
+            &format!(
+                "The preview server of the shop listens on port {port} behind the proxy{more}."
+            ),
+        )
+    };
+    lines[10] = port(5173, " on my laptop");
+    lines[30] = port(8080, ", moved by Anna yesterday");
+    say(&engine, id, lines);
+    let limits = Limits { tokens: 1200, messages: 3, conversations: 1 };
+    let prompt = Some("on which port does the preview server listen?".to_owned());
+    let options = ContextOptions { limits, prompt, ..ContextOptions::default() };
+    let told = block_on(engine.context(id, &options)).unwrap().context;
+    assert!(
+        told.contains("[earlier]\n\n> The preview server of the shop listens on port 5173"),
+        "{told}"
+    );
+    assert!(
+        told.contains("[now]\n\n> The preview server of the shop listens on port 8080"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_recent_message_that_finds_no_place_is_told_when_the_prompt_needs_it() {
     let (_dir, engine, id) = session();
     let long = "Nothing of interest happened in this round of the long run. ".repeat(8);
@@ -222,7 +346,12 @@ fn a_recent_message_that_finds_no_place_is_told_when_the_prompt_needs_it() {
     say(&engine, id, lines);
     let limits = Limits { tokens: 900, messages: 20, conversations: 1 };
     let context = |prompt: Option<&str>| {
-        let options = ContextOptions { limits, prompt: prompt.map(str::to_owned), margin: 0.0 };
+        let options = ContextOptions {
+            limits,
+            prompt: prompt.map(str::to_owned),
+            margin: 0.0,
+            explain: false,
+        };
         block_on(engine.context(id, &options)).unwrap().context
     };
     let rule = "\n> The rollout must not touch us-east before Monday.\n";

@@ -1,8 +1,8 @@
-//! Results of tools: JSON, given once, and never longer than a client can take.
+//! Results of tools: JSON within a size limit.
 //!
-//! Clients hand either the text of a result or its structured content to their model, some the one, some the other,
-//! never both. So the text has everything. What is short is given as structured content too, for programs; what is long
-//! is not sent twice. For the same reason tools have no output schema: it would promise structured content always.
+//! Clients pass either the text of a result or its structured content to their model, never both. So the text has everything.
+//! A short result is given as structured content too, for programs; a long one is not sent twice. For the same reason tools
+//! have no output schema: it would oblige us to always send structured content.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::error::Failure;
 
 /// The longest result, in bytes of JSON.
 pub(crate) const LONGEST: usize = 256 * 1024;
-/// The longest one that is also given as structured content.
+/// The longest result that is also given as structured content.
 const LONGEST_TWICE: usize = 8 * 1024;
-/// How texts and lists are shortened, step by step, until the whole fits.
+/// Texts and lists are shortened step by step until the result fits.
 const TEXT_BYTES: [usize; 4] = [32 * 1024, 8 * 1024, 2 * 1024, 256];
 const ITEMS: [usize; 3] = [100, 30, 5];
 /// The field that says what was left out.
 const LEFT_OUT: &str = "left_out";
 
-/// A result within the bound; says what had to be left out.
+/// Makes a result that fits the limit, and says what was left out.
 pub(crate) fn result(mut value: Value) -> Result<CallToolResult, Failure> {
     drop_nulls(&mut value);
     let mut text = value.to_string();
@@ -41,7 +41,7 @@ pub(crate) fn result(mut value: Value) -> Result<CallToolResult, Failure> {
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
 }
 
-/// Leaves out fields without a value: they say nothing, and cost tokens.
+/// Removes fields without a value: they only cost tokens.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -69,7 +69,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// How much was left out at a place: bytes of text, or items of a list.
+/// How much was left out in one place: bytes of text, or items of a list.
 #[derive(Debug, Default)]
 struct Missing {
     bytes: usize,

@@ -1,4 +1,4 @@
-//! What is said to a client when something cannot be done: what is wrong, and what to do.
+//! Errors as tools report them: what is wrong, and what to do next.
 
 use rethread_domain::id::Invalid;
 use rethread_domain::quote;
@@ -8,14 +8,14 @@ use rethread_engine::Error;
 use rethread_engine::program::Fault;
 use rmcp::model::{CallToolResult, ContentBlock};
 
-use crate::server::Office;
+use crate::server::ServerState;
 
-/// What a message has to have.
+/// What a message consists of.
 pub(crate) const MESSAGE: &str =
     "a message needs a role (user, assistant, system or tool) and a content";
 const LOOK_CLOSER: &str = "`rethread doctor` looks closer";
 
-/// Why a tool did not do what it was asked.
+/// Why a tool call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}. {hint}")]
 pub struct Failure {
@@ -29,21 +29,21 @@ impl Failure {
         Self { what: what.into(), hint: capitalised(&hint.into()) }
     }
 
-    /// A session that is not there, or not the caller's.
+    /// The session does not exist, or belongs to somebody else.
     pub(crate) fn no_session(given: &str) -> Self {
         let shown = quote::one_line(given, 80);
         Self::new(format!("There is no session {shown}"), "list_sessions lists the sessions")
     }
 
-    /// The same, said of one session.
+    /// Adds the session's id.
     pub(crate) fn in_session(self, id: impl std::fmt::Display) -> Self {
         let what = format!("{} (sessionId {id})", self.what);
         Self { what, ..self }
     }
 
-    /// The same, without what looks like a secret.
-    pub(crate) fn clean(self, office: &Office) -> Self {
-        Self { what: office.clean(&self.what), hint: office.clean(&self.hint) }
+    /// Masks secrets.
+    pub(crate) fn clean(self, state: &ServerState) -> Self {
+        Self { what: state.clean(&self.what), hint: state.clean(&self.hint) }
     }
 
     pub(crate) fn result(&self) -> CallToolResult {
@@ -85,19 +85,21 @@ impl From<Fault> for Failure {
     }
 }
 
-/// Notes a fault of ours with its causes, and says where.
+/// Logs an internal error with its causes, and says where to find it.
 fn logged(error: &Error) -> String {
     let id = uuid::Uuid::now_v7().simple().to_string();
     tracing::error!(error = error as &dyn std::error::Error, fault = id, "internal error");
     format!("`rethread logs {id}` shows the cause; {LOOK_CLOSER}")
 }
 
-/// What to do next with the tools; else what the command line would say.
+/// What to do next with these tools; otherwise the hint of the command line.
 fn hint(error: &Error) -> String {
     let text = match error.code() {
         "session_not_found" => "list_sessions lists the sessions",
         "message_not_found" => "get_session shows the messages with their numbers",
         "bad_id" => "give the id as it was returned; list_sessions shows the ids of sessions",
+        // What is allowed stands in the error itself.
+        "bad_name" | "bad_input" | "limit_not_positive" => "correct it and call again",
         "no_answer" | "model_error" | "usage_limit" => "try again later, or another agent",
         "conversation_busy" => "try again when it has ended",
         "not_resumable" => "the setting talk.policy = \"auto\" lets it be told the story so far",
@@ -130,4 +132,16 @@ fn hint(error: &Error) -> String {
         },
     };
     text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_caller_got_wrong_is_no_reason_to_look_at_the_store() {
+        let title = rethread_domain::id::check_title(&"w".repeat(600)).unwrap_err();
+        let said = Failure::from(title).to_string();
+        assert!(said.contains("1 to 500 bytes") && said.ends_with(". Correct it and call again"));
+    }
 }

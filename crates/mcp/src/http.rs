@@ -1,4 +1,4 @@
-//! Streamable HTTP: every request needs the token, names this host, and comes from no page of another site.
+//! The Streamable HTTP transport. Every request needs the token and our own `Host`; pages of other sites are refused (CSRF).
 
 use std::sync::Arc;
 
@@ -9,35 +9,37 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
+use rethread_engine::shutdown_signal;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::oversized::{self, Finder};
-use crate::server::{Office, Server, asked_to_end};
+use crate::oversized::{self, RequestScanner};
+use crate::server::{Server, ServerState};
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
-/// The longest body, in bytes: what a line may have on standard input.
+/// The longest body, in bytes: the same as the longest line on standard input.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
-/// How much of a longer one is read, to find out whom to answer.
+/// How much of a longer body is read to find the id of the request, so that it can be answered.
 const LONGEST_READ: usize = 4 * LONGEST_BODY;
 
-/// Where to listen, and who may ask.
+/// Where to listen, and the token that callers need.
 #[derive(Debug)]
 pub struct HttpOptions {
     pub listener: TcpListener,
-    /// The names, with their ports, by which this host may be called.
+    /// The accepted `Host` values: names with their ports.
     pub hosts: Vec<String>,
-    /// The origins of its own pages; those of others are refused.
+    /// The origins of our own pages; requests from others are refused.
     pub origins: Vec<String>,
     pub token: String,
 }
 
-/// Answers until it is asked to end; what runs is cancelled then, and saved.
-pub async fn serve_http(office: Arc<Office>, options: HttpOptions) -> std::io::Result<()> {
+/// Serves until a signal arrives; then cancels what is running, and saves it.
+pub async fn serve_http(state: Arc<ServerState>, options: HttpOptions) -> std::io::Result<()> {
+    let shutdown = shutdown_signal()?;
     let stop = CancellationToken::new();
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(options.hosts)
@@ -45,7 +47,7 @@ pub async fn serve_http(office: Arc<Office>, options: HttpOptions) -> std::io::R
         .enforce_origin_validation()
         .with_max_request_body_bytes(LONGEST_BODY)
         .with_cancellation_token(stop.clone());
-    let shared = Arc::clone(&office);
+    let shared = Arc::clone(&state);
     let service = StreamableHttpService::new(
         move || Ok(Server::new(Arc::clone(&shared))),
         Arc::new(LocalSessionManager::default()),
@@ -57,18 +59,18 @@ pub async fn serve_http(office: Arc<Office>, options: HttpOptions) -> std::io::R
         .layer(middleware::from_fn(bounded))
         .layer(middleware::from_fn_with_state(token, admitted));
     let tidy = tokio::spawn({
-        let office = Arc::clone(&office);
-        async move { office.keep_tidy().await }
+        let state = Arc::clone(&state);
+        async move { state.keep_tidy().await }
     });
     let ended = {
         let stop = stop.clone();
         async move {
-            asked_to_end().await;
+            shutdown.await;
             stop.cancel();
         }
     };
     let served = axum::serve(options.listener, routes).with_graceful_shutdown(ended).await;
-    office.cancel_all().await;
+    state.cancel_all().await;
     tidy.abort();
     served
 }
@@ -77,7 +79,7 @@ fn refused(status: StatusCode, why: &'static str) -> Response {
     (status, why).into_response()
 }
 
-/// Whoever has no token learns nothing, and a browser that was led here by a page gets nowhere.
+/// Middleware: requires the token and a known `Host`, and refuses requests from pages of other sites.
 async fn admitted(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     if !is_admitted(headers, &token) {
@@ -108,14 +110,14 @@ fn is_admitted(headers: &HeaderMap, token: &str) -> bool {
     scheme.eq_ignore_ascii_case("bearer") && is_same(given.trim(), token)
 }
 
-/// Takes as long whatever differs, so that nobody can guess a token letter by letter.
+/// Compares in constant time, so that a token cannot be guessed piece by piece.
 fn is_same(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let differs = given.iter().zip(token).fold(0, |differs, (a, b)| differs | (a ^ b));
     std::hint::black_box(differs) == 0 && given.len() == token.len() && !token.is_empty()
 }
 
-/// Reads a body that is not too long; one that is gets an answer that says what to do.
+/// Middleware: reads the body. One that is too long gets a JSON-RPC error that says what to do.
 async fn bounded(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut chunks = body.into_data_stream();
@@ -143,9 +145,9 @@ fn as_json(answer: &ServerJsonRpcMessage) -> Response {
 }
 
 async fn too_long(begun: &[u8], mut rest: axum::body::BodyDataStream) -> Response {
-    let mut finder = Finder::default();
+    let mut scanner = RequestScanner::default();
     for byte in begun {
-        finder.look(*byte);
+        scanner.look(*byte);
     }
     let mut read = begun.len();
     while let Some(Ok(chunk)) = rest.next().await {
@@ -154,10 +156,10 @@ async fn too_long(begun: &[u8], mut rest: axum::body::BodyDataStream) -> Respons
             return refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n");
         }
         for byte in &chunk {
-            finder.look(*byte);
+            scanner.look(*byte);
         }
     }
-    let answer = finder.answer(&format!("a body of more than {LONGEST_BODY} bytes"));
+    let answer = scanner.answer(&format!("a body of more than {LONGEST_BODY} bytes"));
     match answer {
         Some(answer) => as_json(&answer),
         None => refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n"),

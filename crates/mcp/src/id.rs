@@ -1,13 +1,13 @@
-//! Ids as clients give them: one of ours, whole or shortened, or the time at which a session was started.
+//! Ids as clients give them: a session's id, in full or shortened, or the time at which it was started.
 
 use jiff::Timestamp;
 use rethread_domain::id::{Invalid, SessionRef};
 
-/// Digits of a time in milliseconds: from 2001 to 2286.
+/// Digits of a time in milliseconds, from 2001 to 2286.
 const MILLIS: usize = 13;
 
-/// Understands the id of a session: a UUID, its beginning or its short form, or a time (in milliseconds since 1970,
-/// or as RFC 3339), which every id of ours begins with.
+/// Parses the id of a session: a UUID, a prefix of it or its short form, or a time (milliseconds since 1970, or RFC 3339),
+/// with which our ids begin.
 pub(crate) fn parse(text: &str) -> Result<SessionRef, Invalid> {
     let is_millis = text.len() == MILLIS && text.bytes().all(|byte| byte.is_ascii_digit());
     let millis = if is_millis { text.parse().ok() } else { time(text) };

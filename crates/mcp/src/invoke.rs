@@ -1,4 +1,4 @@
-//! `invoke_agent`: which session is meant, and one turn in it, from the prompt to the files.
+//! `invoke_agent`: finds or creates the session, and runs one turn in it, up to its output files.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use rethread_domain::Session;
 use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::session::Beginning;
 use rethread_engine::agents::{
-    Answer, Nobody, OpenOptions, Place, Progress, Trouble, TurnRequest, WhenBusy, check_prompt,
+    AgentError, Answer, Nobody, OpenOptions, Progress, QueueHead, TurnRequest, WhenBusy,
+    check_prompt,
 };
 use rethread_engine::program::{Choice, may_record};
 use rethread_engine::views::OpeningView;
@@ -18,15 +19,15 @@ use serde_json::json;
 use crate::error::Failure;
 use crate::jobs::{Job, Outcome};
 use crate::restrict::Restriction;
-use crate::server::{LEFT, Office};
+use crate::server::{LEFT, ServerState};
 use crate::streams::BEHIND;
-use crate::views::Invoked;
+use crate::views::Invocation;
 use crate::watch::{Stop, Watch};
 
-/// How many of the most recent sessions are looked through for one of an agent.
+/// How many recent sessions are searched for one of the agent.
 const MOST_RECENT: u32 = 50;
 
-/// Who is to be asked what, and in which session.
+/// Which agent to invoke with what, and in which session.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct InvokeArgs {
@@ -34,28 +35,28 @@ pub(crate) struct InvokeArgs {
     agent_name: String,
     /// What to ask or tell it
     prompt: String,
-    /// Go on with this session: the sessionId of an earlier invocation
+    /// Continue this session: the sessionId of an earlier invocation
     continue_session_id: Option<String>,
-    /// Go on with the most recent session of this agent in this project
+    /// Continue the most recent session of this agent in this project
     #[serde(rename = "continue")]
     go_on: Option<bool>,
     /// Only these tools: kinds (read, edit, execute, fetch, …), names (Bash, Write, …), `mcp__SERVER__TOOL` or `title:TEXT`
     allowed_tools: Option<Vec<String>>,
     /// None of these tools
     disallowed_tools: Option<Vec<String>>,
-    /// How often the agent may go on with the results of its tools
+    /// How often the agent may continue with the results of its tools
     #[schemars(range(min = 1))]
     max_turns: Option<u32>,
-    /// The folder that a new session works in; by default the one of the server
+    /// The folder that a new session works in; by default the server's
     cwd: Option<String>,
-    /// The session was held with another agent, and that is meant
+    /// Confirms that the session was held with another agent
     agent_change: Option<bool>,
 }
 
 impl InvokeArgs {
-    fn check(&self, office: &Office) -> Result<Restriction, Failure> {
+    fn check(&self, state: &ServerState) -> Result<Restriction, Failure> {
         check_prompt(&self.prompt)?;
-        let most = office.limits.prompt_bytes;
+        let most = state.limits.prompt_bytes;
         if self.prompt.len() > most {
             return Err(Failure::new(
                 format!("The prompt has {} bytes; at most {most} are allowed", self.prompt.len()),
@@ -71,7 +72,7 @@ impl InvokeArgs {
                 "give one: the id of a session, or continue for the most recent one of the agent",
             ));
         }
-        office.may_go_deeper()?;
+        state.may_go_deeper()?;
         let (allowed, disallowed) = (self.allowed_tools.clone(), self.disallowed_tools.clone());
         Restriction::parse(&list(allowed), &list(disallowed))
     }
@@ -81,22 +82,22 @@ fn list(tools: Option<Vec<String>>) -> Vec<String> {
     tools.unwrap_or_default()
 }
 
-/// A turn that is to be taken.
+/// A turn to run.
 struct Run {
-    office: Arc<Office>,
+    state: Arc<ServerState>,
     job: Arc<Job>,
     session: Session,
     is_new: bool,
     choice: Choice,
     max_turns: Option<u32>,
     restriction: Restriction,
-    /// The tools as the caller named them.
+    /// The tools, as the caller named them.
     named: (Vec<String>, Vec<String>),
     prompt: String,
 }
 
-impl Office {
-    /// Checks what is asked, and lets it run.
+impl ServerState {
+    /// Checks the arguments and starts the invocation.
     pub(crate) async fn invoke(self: &Arc<Self>, args: InvokeArgs) -> Result<Arc<Job>, Failure> {
         let restriction = args.check(self)?;
         self.jobs.may_begin()?;
@@ -110,9 +111,9 @@ impl Office {
         let job = Job::new(session.id, &agent, !is_new);
         let (allowed, disallowed) = restriction.lists();
         let choice = Choice { agent: Some(agent), allowed, disallowed, ..Choice::default() };
-        let office = Arc::clone(self);
+        let state = Arc::clone(self);
         let run = Run {
-            office,
+            state,
             job: Arc::clone(&job),
             session,
             is_new,
@@ -144,7 +145,7 @@ impl Office {
         Ok(agent.name.clone())
     }
 
-    /// The session to go on with, if one is asked for.
+    /// The session to continue, if one is requested.
     async fn continued(&self, args: &InvokeArgs, agent: &str) -> Result<Option<Session>, Failure> {
         let session = if let Some(given) = &args.continue_session_id {
             self.session(given).await?
@@ -179,7 +180,7 @@ impl Office {
     async fn most_recent(&self, args: &InvokeArgs, agent: &str) -> Result<Session, Failure> {
         let project = self.project(args.cwd.as_deref())?.to_string_lossy().into_owned();
         let filter = ListFilter {
-            user: Some(self.place.user.clone()),
+            user: Some(self.caller.user.clone()),
             project: Some(project),
             agent: Some(agent.to_owned()).filter(|_| args.agent_change != Some(true)),
             limit: MOST_RECENT,
@@ -213,31 +214,31 @@ impl Office {
 
 impl Run {
     async fn take_turn(self) -> Outcome {
-        let runner = &self.office.jobs.runner;
-        let outcome = match runner.line_up(self.session.id, &self.job.cancelled).await {
+        let runner = &self.state.jobs.runner;
+        let outcome = match runner.wait_in_queue(self.session.id, &self.job.cancelled).await {
             Some(place) => self.talk(&place).await,
             None => Err(self.cancelled_early()),
         };
         if self.is_new {
-            // Nothing was said: nothing stays.
-            self.office.engine.erase_if_empty(self.session.id).await.or_log(LEFT);
+            // Nothing was said, so the session is removed.
+            self.state.engine.erase_if_empty(self.session.id).await.or_log(LEFT);
         }
         outcome
     }
 
-    async fn talk(&self, place: &Place<'_>) -> Outcome {
-        let (office, id) = (&self.office, self.session.id);
-        let program = office.program.as_ref();
+    async fn talk(&self, place: &QueueHead<'_>) -> Outcome {
+        let (state, id) = (&self.state, self.session.id);
+        let program = state.program.as_ref();
         let opening =
-            office.engine.open_options(program, &self.session, &self.choice, Arc::new(Nobody));
+            state.engine.open_options(program, &self.session, &self.choice, Arc::new(Nobody));
         let (options, is_native) = Box::pin(opening).await?;
-        let log = office.streams.log(id).or_log("the log of a session cannot be written");
-        let means = (office.engine.clock(), office.engine.redactor().clone());
+        let log = state.streams.log(id).or_log("the log of a session cannot be written");
+        let means = (state.engine.clock(), state.engine.redactor().clone());
         let cancel = self.job.cancelled.clone();
         let mut watch = Watch::new(self.restriction.clone(), self.max_turns, means, log, cancel);
         watch.note("PROMPT", &self.prompt);
         self.note_restriction(&mut watch, is_native);
-        let following = office.streams.follow(&office.engine, id).await;
+        let following = state.streams.follow(&state.engine, id).await;
         let answer = self.send(place, options, &mut watch).await;
         drop(following);
         let stop = watch.finish();
@@ -271,10 +272,10 @@ impl Run {
             .in_session(self.session.id)
     }
 
-    /// Sends the prompt: here, or by whoever has the conversation open, if no rules have to be held.
+    /// Sends the prompt: here or, if there are no restrictions to enforce, through the process that has the conversation open.
     async fn send(
         &self,
-        place: &Place<'_>,
+        place: &QueueHead<'_>,
         options: OpenOptions,
         watch: &mut Watch,
     ) -> Result<Answer, Error> {
@@ -307,7 +308,7 @@ impl Run {
         }
         let answer = match answer {
             Ok(answer) => answer,
-            Err(Error::Agent { trouble: Trouble::Cancelled, .. }) => {
+            Err(Error::Agent { trouble: AgentError::Cancelled, .. }) => {
                 return Err(self.cancelled_early());
             }
             Err(error) => return Err(Failure::from(error).in_session(id)),
@@ -321,45 +322,45 @@ impl Run {
             (_, Some(_)) => "failed",
             _ => "completed",
         };
-        Ok(Invoked {
+        Ok(Invocation {
             status: status.to_owned(),
             session_id: id.to_string(),
             agent_name: answer.agent,
-            answer: Some(self.office.clean(&answer.answer)),
+            answer: Some(self.state.clean(&answer.answer)),
             stop_reason: Some(stop_reason),
             outcome: Some(answer.outcome),
-            error: answer.error.map(|error| self.office.clean(&error)),
+            error: answer.error.map(|error| self.state.clean(&error)),
             resets_at: answer.resets_at.map(|at| at.to_string()),
             is_session_continuation: !self.is_new,
             opened: Some(OpeningView::from(&answer.opened)),
             handle: None,
             progress: None,
             message_count: Some(answer.upto),
-            output_folder: self.office.streams.folder(id).display().to_string(),
+            output_folder: self.state.streams.folder(id).display().to_string(),
         })
     }
 
-    /// Brings the files up to date. Where they cannot be written, the store still has everything.
+    /// Updates the output files. If that fails, the store still has everything.
     async fn file(&self, watch: &mut Watch, outcome: &Outcome) {
-        let (office, id) = (&self.office, self.session.id);
+        let (state, id) = (&self.state, self.session.id);
         let (ended, text) = match outcome {
             Ok(invoked) => {
                 (invoked.stop_reason.clone().unwrap_or_default(), invoked.answer.clone())
             }
             Err(failure) => ("failed".to_owned(), Some(failure.to_string())),
         };
-        office.streams.sync(&office.engine, id).await.or_log(BEHIND);
-        if let Ok(session) = office.engine.session(id).await {
-            let last = text.map(|text| cut_line(&office.clean(&text), 500));
+        state.streams.sync(&state.engine, id).await.or_log(BEHIND);
+        if let Ok(session) = state.engine.session(id).await {
+            let last = text.map(|text| cut_line(&state.clean(&text), 500));
             let more = json!({
                 "lastOutcome": ended,
                 "lastAnswer": last,
                 "isSessionContinuation": !self.is_new,
                 "parentSessionId": session.parent,
             });
-            office.streams.sum_up(&office.engine, &session, more).or_log(BEHIND);
+            state.streams.sum_up(&state.engine, &session, more).or_log(BEHIND);
         }
-        let folder = office.streams.folder(id);
+        let folder = state.streams.folder(id);
         let files =
             format!("conversation.json, session.log and summary.json are in {}", folder.display());
         watch.note("END", &format!("{ended}; {files}"));
@@ -367,9 +368,9 @@ impl Run {
 }
 
 impl Job {
-    /// What there is to tell while it runs.
-    pub(crate) fn running(&self, office: &Office) -> Invoked {
-        Invoked {
+    /// The state of a running invocation.
+    pub(crate) fn running(&self, state: &ServerState) -> Invocation {
+        Invocation {
             status: "running".to_owned(),
             session_id: self.session.to_string(),
             agent_name: self.agent.clone(),
@@ -383,7 +384,7 @@ impl Job {
             handle: Some(self.handle.clone()),
             progress: Some(self.phase.borrow().now.clone()).filter(|now| !now.is_empty()),
             message_count: None,
-            output_folder: office.streams.folder(self.session).display().to_string(),
+            output_folder: state.streams.folder(self.session).display().to_string(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Invocations that run: whoever waits may go, they are finished all the same.
+//! Running invocations. They are finished whether or not anybody waits for them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +11,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::error::Failure;
-use crate::views::Invoked;
+use crate::views::Invocation;
 
-/// How many that have ended are remembered, for those who ask late.
+/// How many ended invocations are remembered for late callers.
 const REMEMBERED: usize = 200;
-/// How many may run or wait at once.
+/// How many may run or be queued at once.
 const MOST: usize = 64;
 
-pub(crate) type Outcome = Result<Invoked, Failure>;
+pub(crate) type Outcome = Result<Invocation, Failure>;
 
-/// How far an invocation is.
+/// The progress of an invocation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Phase {
-    /// Counts what has happened.
+    /// Incremented with every change.
     pub(crate) updates: u64,
     pub(crate) now: String,
     pub(crate) outcome: Option<Arc<Outcome>>,
@@ -43,7 +43,7 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn new(session: SessionId, agent: &str, is_continuation: bool) -> Arc<Self> {
         Arc::new(Self {
-            // Random: it must not mean anything to another process.
+            // Random: it must not be valid in another process.
             handle: format!("run-{}", SessionId::generate().handle()),
             session,
             agent: agent.to_owned(),
@@ -70,7 +70,7 @@ impl Job {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct JobTable {
     jobs: BTreeMap<String, Arc<Job>>,
     ended: VecDeque<String>,
 }
@@ -79,7 +79,7 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) runner: Runner,
-    known: Mutex<Known>,
+    known: Mutex<JobTable>,
     running: watch::Sender<usize>,
 }
 
@@ -89,12 +89,12 @@ impl Jobs {
         Arc::new(Self { runner: Runner::new(engine), known, running })
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn table(&self) -> MutexGuard<'_, JobTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn find(&self, handle: &str) -> Option<Arc<Job>> {
-        self.known().jobs.get(handle).cloned()
+        self.table().jobs.get(handle).cloned()
     }
 
     pub(crate) fn may_begin(&self) -> Result<(), Failure> {
@@ -105,13 +105,13 @@ impl Jobs {
         Err(Failure::new(what, "wait for one of them with wait_for_agent, or cancel one"))
     }
 
-    /// Runs an invocation to its end, whoever waits for it.
+    /// Runs an invocation to its end, whether or not anybody waits for it.
     pub(crate) fn start(
         self: &Arc<Self>,
         job: &Arc<Job>,
         run: impl Future<Output = Outcome> + Send + 'static,
     ) {
-        self.known().jobs.insert(job.handle.clone(), Arc::clone(job));
+        self.table().jobs.insert(job.handle.clone(), Arc::clone(job));
         self.running.send_modify(|running| *running += 1);
         let (jobs, job) = (Arc::clone(self), Arc::clone(job));
         let run = async move {
@@ -123,7 +123,7 @@ impl Jobs {
     }
 
     fn ended(&self, handle: &str) {
-        let mut known = self.known();
+        let mut known = self.table();
         known.ended.push_back(handle.to_owned());
         if known.ended.len() > REMEMBERED
             && let Some(oldest) = known.ended.pop_front()
@@ -134,16 +134,16 @@ impl Jobs {
     }
 
     pub(crate) fn cancel_all(&self) {
-        let all: Vec<Arc<Job>> = self.known().jobs.values().cloned().collect();
+        let all: Vec<Arc<Job>> = self.table().jobs.values().cloned().collect();
         for job in all {
             job.cancel();
         }
     }
 
-    /// Waits until nothing runs.
+    /// Waits until nothing runs any more.
     pub(crate) async fn drained(&self) {
         let mut running = self.running.subscribe();
-        // The sender is ours: it does not close.
+        // We own the sender, so the channel does not close.
         drop(running.wait_for(|running| *running == 0).await);
     }
 }

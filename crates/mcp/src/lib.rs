@@ -1,9 +1,8 @@
-//! The Model Context Protocol: agents remember, and invoke each other, by themselves.
+//! The Model Context Protocol server: agents use it to remember, and to invoke each other.
 //!
-//! [`Server`] answers one client; [`Office`] is what all clients of a process share: the engine, whoever starts
-//! agents (`Program`), and the invocations that run. The way of a call: `stdio` or `http` → `server` → `tools` →
-//! the engine. A user's mistake is answered by a tool error that says what to do ([`Failure`]), never by one of the
-//! protocol.
+//! [`Server`] serves one client; [`ServerState`] is the state that all clients of a process share: the engine, the port that starts
+//! agents (`Program`), and the running invocations. A call passes through `stdio` or `http` → `server` → `tools` → the engine.
+//! A mistake of the caller becomes a tool error that says what to do ([`Failure`]), never a protocol error.
 
 mod bounded;
 mod error;
@@ -12,12 +11,12 @@ mod id;
 mod invoke;
 mod jobs;
 mod oversized;
-mod place;
 mod prompts;
 mod resources;
 mod restrict;
 mod schema;
 mod server;
+mod settings;
 mod stdio;
 mod streams;
 mod tools;
@@ -27,7 +26,7 @@ mod workflows;
 
 pub use error::Failure;
 pub use http::{HttpOptions, serve_http};
-pub use place::{Limits, Place};
-pub use server::{Office, Server};
+pub use server::{Server, ServerState};
+pub use settings::{CallerContext, Limits};
 pub use stdio::serve_stdio;
 pub use streams::{Streams, Synced};

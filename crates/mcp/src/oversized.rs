@@ -1,5 +1,5 @@
-//! Answering what cannot be read: a request that is too long to be kept, whose id is found while it goes by, and what is
-//! no JSON.
+//! Answers messages that cannot be read: requests that are too long to be kept, whose id is found while they stream past, and
+//! invalid JSON.
 
 use rmcp::ErrorData;
 use rmcp::model::{RequestId, ServerJsonRpcMessage, ServerResult};
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::error::Failure;
 
-/// What is kept of a name or a value.
+/// How many bytes of a name or a value are kept.
 const KEPT: usize = 256;
 
-/// Finds id and method of a request, byte by byte, wherever in it they stand.
+/// Finds the id and the method of a request while it streams past, in whatever order they come.
 #[derive(Debug, Default)]
-pub(crate) struct Finder {
+pub(crate) struct RequestScanner {
     depth: u32,
     in_text: bool,
     is_escaped: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Finder {
     method: Option<String>,
 }
 
-impl Finder {
+impl RequestScanner {
     pub(crate) fn look(&mut self, byte: u8) {
         if self.in_text {
             self.keep(byte);
@@ -52,7 +52,7 @@ impl Finder {
         }
     }
 
-    /// Only what stands in the request itself, not in something inside it.
+    /// Keeps only members of the request itself, not of values nested in it.
     fn keep(&mut self, byte: u8) {
         if self.depth == 1 && self.token.len() < KEPT {
             self.token.push(byte);
@@ -71,7 +71,7 @@ impl Finder {
         }
     }
 
-    /// What is answered, where there is somebody who waits for it.
+    /// The error response, if the message was a request and not a notification.
     pub(crate) fn answer(self, what: &str) -> Option<ServerJsonRpcMessage> {
         let failure = Failure::new(
             format!("The request came in {what}, which is too long"),
@@ -88,10 +88,10 @@ impl Finder {
     }
 }
 
-/// What is answered to something that is no JSON, or that nobody can read: half of a character pair, a number beyond all
-/// bounds, a thousand brackets. The library would drop it without a word. Nobody is answered who said nothing.
+/// The response to a message that is invalid JSON, or that cannot be represented: a lone surrogate, a number out of range, very
+/// deep nesting. The library would drop it silently. An empty line gets no answer.
 pub(crate) fn not_json(text: &[u8]) -> Option<ServerJsonRpcMessage> {
-    // The library passes over a byte order mark.
+    // The library skips a byte order mark.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.trim_ascii().is_empty() {
         return None;
@@ -99,11 +99,11 @@ pub(crate) fn not_json(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     let error = serde_json::from_slice::<Value>(text).err()?;
     let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     let (what, id) = if is_json {
-        let mut finder = Finder::default();
+        let mut scanner = RequestScanner::default();
         for byte in text {
-            finder.look(*byte);
+            scanner.look(*byte);
         }
-        ("This message cannot be read", finder.id)
+        ("This message cannot be read", scanner.id)
     } else {
         ("This is not JSON", None)
     };
@@ -121,11 +121,11 @@ mod tests {
     use super::*;
 
     fn check(request: &str, expected: Option<(&str, &str)>) {
-        let mut finder = Finder::default();
+        let mut scanner = RequestScanner::default();
         for byte in request.bytes() {
-            finder.look(byte);
+            scanner.look(byte);
         }
-        let found = finder.id.zip(finder.method).map(|(id, method)| (id.to_string(), method));
+        let found = scanner.id.zip(scanner.method).map(|(id, method)| (id.to_string(), method));
         let expected = expected.map(|(id, method)| (id.to_owned(), method.to_owned()));
         assert_eq!(found, expected, "{request}");
     }

@@ -1,4 +1,4 @@
-//! Prompts, which clients show as slash commands: taking a session up again, ending one, and one for each kind.
+//! Prompts, which clients show as slash commands: one to resume a session, one to end it, and one for each kind of session.
 
 use rethread_domain::quote::one_line;
 use rethread_engine::folders::Kind;
@@ -7,16 +7,16 @@ use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 
-/// Clients show prompts among their own commands, and many have a `/resume` themselves.
+/// Many clients have a `/resume` of their own, so ours has a prefix.
 pub(crate) const RESUME: &str = "rethread-resume";
 const STOP: &str = "stop-conversation";
 
 /// How many sessions are offered.
 const OFFERED: u32 = 20;
 
-pub(crate) fn list(office: &Office) -> Vec<Prompt> {
+pub(crate) fn list(state: &ServerState) -> Vec<Prompt> {
     let argument = |name: &str, text: &str| {
         PromptArgument::new(name).with_description(text).with_required(false)
     };
@@ -41,7 +41,7 @@ pub(crate) fn list(office: &Office) -> Vec<Prompt> {
             ]),
         ),
     ];
-    all.extend(kinds(office).into_iter().map(|kind| {
+    all.extend(kinds(state).into_iter().map(|kind| {
         let topic = vec![argument("topic", "What it is about")];
         Prompt::new(kind.name, Some(kind.title), Some(topic))
     }));
@@ -49,7 +49,7 @@ pub(crate) fn list(office: &Office) -> Vec<Prompt> {
 }
 
 pub(crate) async fn get(
-    office: &Office,
+    state: &ServerState,
     name: &str,
     arguments: &JsonObject,
 ) -> Result<GetPromptResult, ErrorData> {
@@ -61,25 +61,25 @@ pub(crate) async fn get(
             .filter(|text| !text.is_empty())
     };
     let told = match name {
-        RESUME => resume(office, text("session"), text("prompt")).await,
-        STOP => stop(office, text("session"), text("status")).await,
-        _ => kind(office, name, text("topic")),
+        RESUME => resume(state, text("session"), text("prompt")).await,
+        STOP => stop(state, text("session"), text("status")).await,
+        _ => kind(state, name, text("topic")),
     };
-    // There is no other way to tell what is wrong with a prompt.
+    // A prompt has no error result: the text itself says what is wrong.
     let told =
-        told.map_err(|failure| ErrorData::invalid_params(failure.clean(office).to_string(), None))?;
-    let told = office.clean(&told);
+        told.map_err(|failure| ErrorData::invalid_params(failure.clean(state).to_string(), None))?;
+    let told = state.clean(&told);
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]))
 }
 
-/// The kinds of sessions there are. Files that are none are told by `rethread doctor`.
-fn kinds(office: &Office) -> Vec<Kind> {
-    let workspace = office.engine.workspace();
+/// The kinds of sessions. `rethread doctor` reports invalid files.
+fn kinds(state: &ServerState) -> Vec<Kind> {
+    let workspace = state.engine.workspace();
     workspace.and_then(|workspace| workspace.kinds().ok()).unwrap_or_default()
 }
 
-fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Failure> {
-    let Some(kind) = kinds(office).into_iter().find(|kind| kind.name == name) else {
+fn kind(state: &ServerState, name: &str, topic: Option<&str>) -> Result<String, Failure> {
+    let Some(kind) = kinds(state).into_iter().find(|kind| kind.name == name) else {
         let what = format!("There is no prompt {:?}", one_line(name, 60));
         return Err(Failure::new(what, "prompts/list lists the prompts"));
     };
@@ -92,22 +92,23 @@ fn kind(office: &Office, name: &str, topic: Option<&str>) -> Result<String, Fail
 }
 
 async fn resume(
-    office: &Office,
+    state: &ServerState,
     session: Option<&str>,
     prompt: Option<&str>,
 ) -> Result<String, Failure> {
-    let Some(given) = session else { return offered(office).await };
-    let found = match office.session(given).await {
+    let Some(given) = session else { return offered(state).await };
+    let found = match state.session(given).await {
         Ok(session) => session,
-        Err(_) => by_words(office, given).await?,
+        Err(_) => by_words(state, given).await?,
     };
     found.can_resume()?;
     let options = ContextOptions {
-        limits: office.limits.context,
+        limits: state.limits.context,
         prompt: prompt.map(str::to_owned),
         margin: 0.0,
+        explain: false,
     };
-    let context = office.engine.context(found.id, &options).await?;
+    let context = state.engine.context(found.id, &options).await?;
     let next = prompt.unwrap_or("Say in two sentences where we stopped, and ask how to go on.");
     Ok(format!(
         "We go on with an earlier session, {}. What follows is its history, as data.\n\n{}\n\n{next}\n\n\
@@ -116,26 +117,26 @@ async fn resume(
     ))
 }
 
-async fn by_words(office: &Office, words: &str) -> Result<rethread_domain::Session, Failure> {
+async fn by_words(state: &ServerState, words: &str) -> Result<rethread_domain::Session, Failure> {
     let filter = rethread_domain::search::Filter {
-        user: Some(office.place.user.clone()),
+        user: Some(state.caller.user.clone()),
         ..rethread_domain::search::Filter::default()
     };
-    let found = office.engine.search(Search::new(words, filter, 1)).await?;
+    let found = state.engine.search(Search::new(words, filter, 1)).await?;
     match found.hits.first() {
-        Some(hit) => Ok(office.engine.session(hit.session).await?),
+        Some(hit) => Ok(state.engine.session(hit.session).await?),
         None => Err(Failure::no_session(words)),
     }
 }
 
-async fn offered(office: &Office) -> Result<String, Failure> {
+async fn offered(state: &ServerState) -> Result<String, Failure> {
     let filter = ListFilter {
-        user: Some(office.place.user.clone()),
-        project: Some(office.place.project.to_string_lossy().into_owned()),
+        user: Some(state.caller.user.clone()),
+        project: Some(state.caller.project.to_string_lossy().into_owned()),
         limit: OFFERED,
         ..ListFilter::default()
     };
-    let sessions = office.engine.list(&filter).await?;
+    let sessions = state.engine.list(&filter).await?;
     if sessions.is_empty() {
         return Ok("There is no session in this project yet. Tell me so, and offer to start one."
             .to_owned());
@@ -143,7 +144,7 @@ async fn offered(office: &Office) -> Result<String, Failure> {
     let rows: Vec<String> = (1..)
         .zip(&sessions)
         .map(|(number, session)| {
-            let title = one_line(&office.clean(session.title.as_deref().unwrap_or("-")), 60);
+            let title = one_line(&state.clean(session.title.as_deref().unwrap_or("-")), 60);
             format!("{number}. {} {title} ({}, {})", session.id, session.kind, session.status())
         })
         .collect();
@@ -155,12 +156,12 @@ async fn offered(office: &Office) -> Result<String, Failure> {
 }
 
 async fn stop(
-    office: &Office,
+    state: &ServerState,
     session: Option<&str>,
     status: Option<&str>,
 ) -> Result<String, Failure> {
     let place = match session {
-        Some(given) => format!("session_id {}", office.session(given).await?.id),
+        Some(given) => format!("session_id {}", state.session(given).await?.id),
         None => "no session_id, if this conversation has none yet, and a short title".to_owned(),
     };
     let tool = match status {

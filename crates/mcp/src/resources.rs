@@ -1,4 +1,4 @@
-//! Sessions as resources: a list, transcripts, and contexts.
+//! Sessions as resources: the list, transcripts, and contexts.
 
 use rethread_domain::Session;
 use rethread_domain::quote::{one_line, quoted};
@@ -7,39 +7,39 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 
 const SESSIONS: &str = "rethread://sessions";
 const SESSION: &str = "rethread://session/";
 const CONTEXT: &str = "/context";
 const MARKDOWN: &str = "text/markdown";
 const LISTED: u32 = 50;
-/// The longest transcript, in bytes; the last messages are shown.
+/// The longest transcript, in bytes; it has the last messages.
 const LONGEST: usize = 256 * 1024;
 const PAGE: u32 = 100;
 
-async fn sessions(office: &Office) -> Result<Vec<Session>, ErrorData> {
+async fn sessions(state: &ServerState) -> Result<Vec<Session>, ErrorData> {
     let filter = ListFilter {
-        user: Some(office.place.user.clone()),
-        project: Some(office.place.project.to_string_lossy().into_owned()),
+        user: Some(state.caller.user.clone()),
+        project: Some(state.caller.project.to_string_lossy().into_owned()),
         limit: LISTED,
         ..ListFilter::default()
     };
-    office.engine.list(&filter).await.map_err(|error| unreadable(error.into()))
+    state.engine.list(&filter).await.map_err(|error| unreadable(error.into()))
 }
 
 fn unreadable(failure: Failure) -> ErrorData {
     ErrorData::resource_not_found(failure.to_string(), None)
 }
 
-pub(crate) async fn list(office: &Office) -> Result<Vec<Resource>, ErrorData> {
+pub(crate) async fn list(state: &ServerState) -> Result<Vec<Resource>, ErrorData> {
     let all = Resource::new(SESSIONS, "sessions")
         .with_title("Sessions")
         .with_description("The sessions of this project, the most recent first")
         .with_mime_type("application/json");
     let mut resources = vec![all];
-    for session in sessions(office).await? {
-        let title = one_line(&office.clean(session.title.as_deref().unwrap_or("untitled")), 80);
+    for session in sessions(state).await? {
+        let title = one_line(&state.clean(session.title.as_deref().unwrap_or("untitled")), 80);
         resources.push(
             Resource::new(format!("{SESSION}{}", session.id), session.id.short())
                 .with_title(title)
@@ -60,10 +60,10 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(crate) async fn read(office: &Office, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(crate) async fn read(state: &ServerState, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (text, kind) = if uri == SESSIONS {
-        let sessions = sessions(office).await?;
-        let views = sessions.iter().map(|session| office.session_view(session));
+        let sessions = sessions(state).await?;
+        let views = sessions.iter().map(|session| state.session_view(session));
         let views = views.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
         let text = serde_json::to_string_pretty(&views);
         (
@@ -71,13 +71,13 @@ pub(crate) async fn read(office: &Office, uri: &str) -> Result<ReadResourceResul
             "application/json",
         )
     } else {
-        (one(office, uri).await.map_err(unreadable)?, MARKDOWN)
+        (one(state, uri).await.map_err(unreadable)?, MARKDOWN)
     };
     let contents = ResourceContents::text(text, uri).with_mime_type(kind);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-async fn one(office: &Office, uri: &str) -> Result<String, Failure> {
+async fn one(state: &ServerState, uri: &str) -> Result<String, Failure> {
     let Some(rest) = uri.strip_prefix(SESSION) else {
         let what = format!("There is no resource {}", one_line(uri, 80));
         return Err(Failure::new(what, format!("{SESSIONS} lists the sessions")));
@@ -86,23 +86,23 @@ async fn one(office: &Office, uri: &str) -> Result<String, Failure> {
         Some(id) => (id, true),
         None => (rest, false),
     };
-    let session = office.session(id).await?;
+    let session = state.session(id).await?;
     if !is_context {
-        return transcript(office, &session).await;
+        return transcript(state, &session).await;
     }
     session.can_resume()?;
-    let options = ContextOptions { limits: office.limits.context, ..ContextOptions::default() };
-    Ok(office.engine.context(session.id, &options).await?.context)
+    let options = ContextOptions { limits: state.limits.context, ..ContextOptions::default() };
+    Ok(state.engine.context(session.id, &options).await?.context)
 }
 
-/// What was said, oldest first: all of it, or the end.
-async fn transcript(office: &Office, session: &Session) -> Result<String, Failure> {
+/// The transcript, oldest message first: whole, or its end.
+async fn transcript(state: &ServerState, session: &Session) -> Result<String, Failure> {
     let mut pieces = Vec::new();
     let mut bytes = 0;
     let mut to = session.last_seq;
     'all: while to > 0 {
         let span = Span { from: 1, to, order: Order::NewestFirst, limit: PAGE };
-        let page = office.engine.messages(session.id, span).await?;
+        let page = state.engine.messages(session.id, span).await?;
         if page.is_empty() {
             break;
         }
@@ -112,7 +112,7 @@ async fn transcript(office: &Office, session: &Session) -> Result<String, Failur
                 .agent
                 .as_ref()
                 .map_or(String::new(), |agent| format!(" ({})", one_line(agent, 40)));
-            let text = office.clean(message.body.head());
+            let text = state.clean(message.body.head());
             let shown = &text[..text.floor_char_boundary(LONGEST / 2)];
             let mut piece = format!(
                 "## {} {}{by}, {}\n\n{}\n",
@@ -139,7 +139,7 @@ async fn transcript(office: &Office, session: &Session) -> Result<String, Failur
             pieces.push(piece);
         }
     }
-    let title = one_line(&office.clean(session.title.as_deref().unwrap_or("untitled")), 200);
+    let title = one_line(&state.clean(session.title.as_deref().unwrap_or("untitled")), 200);
     let mut text = format!("# {title}\n\nSession {}, {}.\n\n", session.id, session.status());
     if to > 0 {
         text.push_str(&format!(

@@ -1,4 +1,4 @@
-//! Which tools an invoked agent may use, by the names that clients know them by.
+//! Tool restrictions of an invocation, in the names that clients use.
 
 use rethread_domain::consent::KINDS;
 use rethread_domain::quote::one_line;
@@ -6,7 +6,7 @@ use rethread_engine::agents::Rules;
 
 use crate::error::Failure;
 
-/// What agents call their tools, with the kind that these are of.
+/// Names that agents give their tools, with the kind of each.
 const NAMES: &[(&str, &str)] = &[
     ("Bash", "execute"),
     ("Shell", "execute"),
@@ -33,14 +33,14 @@ const NAMES: &[(&str, &str)] = &[
     ("web_fetch", "fetch"),
 ];
 
-/// Says that tools are meant by the beginning of their title.
+/// Selects tools by the beginning of their title.
 const TITLE: &str = "title:";
-/// How tools of MCP servers are called.
+/// The prefix of tools of MCP servers.
 const MCP: &str = "mcp__";
 const LONGEST: usize = 128;
 const MOST: usize = 200;
 
-/// One tool, or several of a kind.
+/// One tool, or all tools of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
     Kind(&'static str),
@@ -109,15 +109,15 @@ impl Restriction {
         self.allowed.is_empty() && self.disallowed.is_empty()
     }
 
-    /// Whether a tool call breaks it, as the gate sees it. Thinking is no use of a tool.
+    /// Whether a tool call violates it, by the same rules as the permission gate. Thinking is not a use of a tool.
     pub(crate) fn forbids(&self, kind: &str, title: &str) -> bool {
         let (allowed, disallowed) = self.lists();
-        // Nothing at all is said of thinking where only some tools are allowed.
+        // An allow list does not exclude thinking.
         let only_allowed = !allowed.is_empty() && kind != "think";
         Rules { allowed, disallowed, only_allowed, ..Rules::default() }.forbid(kind, title)
     }
 
-    /// The lists as the gate reads them: kinds, and beginnings of titles.
+    /// The lists in the form of the permission gate: kinds, and beginnings of titles.
     pub(crate) fn lists(&self) -> (Vec<String>, Vec<String>) {
         let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text().to_owned()).collect();
         (texts(&self.allowed), texts(&self.disallowed))

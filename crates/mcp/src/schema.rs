@@ -1,4 +1,4 @@
-//! The input schemas of tools, as every client reads them.
+//! The input schemas of tools, in a form that every client accepts.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-/// The schema of a tool's arguments. Some clients want `properties` even where there are none, and warn of each
-/// `format` that JSON Schema does not define, such as `uint32`.
+/// The schema of a tool's arguments. Some clients require `properties` even if empty, and warn about each `format` that JSON
+/// Schema does not define, such as `uint32`.
 pub(crate) fn of<T: JsonSchema + 'static>() -> Arc<JsonObject> {
-    // All of ours are objects.
+    // All of our argument types are objects.
     let derived = schema_for_input::<T>().unwrap_or_default();
     let mut schema = Arc::unwrap_or_clone(derived);
     schema.entry("properties").or_insert_with(|| Map::new().into());
@@ -21,7 +21,7 @@ pub(crate) fn of<T: JsonSchema + 'static>() -> Arc<JsonObject> {
 fn without_number_formats(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            // A property may itself be called "format": that one is an object.
+            // A property may itself be called "format": its schema is an object.
             if fields.get("format").is_some_and(Value::is_string) {
                 fields.shift_remove("format");
             }

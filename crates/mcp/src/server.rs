@@ -1,4 +1,4 @@
-//! One client's connection, and what all connections share.
+//! The connection of one client, and the state that all connections share.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 
 use crate::error::Failure;
 use crate::jobs::{Job, Jobs};
-use crate::place::{Limits, Place};
+use crate::settings::{CallerContext, Limits};
 use crate::streams::Streams;
 use crate::{id, prompts, resources, tools};
 
@@ -30,34 +30,34 @@ resume_session bring back what was said and decided before; record_messages and 
 start_workflow begins long work; in a task of a workflow, get_decisions, get_errors, get_reviewer_feedback and \
 get_git_changes tell what came before.";
 
-/// How often is looked for sessions in which nothing is said any more.
+/// How often idle sessions are looked for.
 const TIDY_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// What is noted where a session in which nothing was said cannot be removed.
+/// Logged if a session without messages cannot be removed.
 pub(crate) const LEFT: &str = "an empty session could not be removed";
 
-/// What all clients of a process share.
-pub struct Office {
+/// The state that all clients of a process share.
+pub struct ServerState {
     pub(crate) engine: Engine,
     pub(crate) program: Arc<dyn Program>,
-    pub(crate) place: Place,
+    pub(crate) caller: CallerContext,
     pub(crate) limits: Limits,
     pub(crate) streams: Streams,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) version: String,
 }
 
-impl std::fmt::Debug for Office {
+impl std::fmt::Debug for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Office").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("ServerState").field("caller", &self.caller).finish_non_exhaustive()
     }
 }
 
-impl Office {
+impl ServerState {
     pub fn new(
         engine: Engine,
         program: Arc<dyn Program>,
-        place: Place,
+        caller: CallerContext,
         limits: Limits,
         streams: Streams,
         version: &str,
@@ -66,7 +66,7 @@ impl Office {
         Arc::new(Self {
             engine,
             program,
-            place,
+            caller,
             limits,
             streams,
             jobs,
@@ -74,10 +74,10 @@ impl Office {
         })
     }
 
-    /// The session that an id means, if it is the caller's.
+    /// Finds a session of the caller by its id.
     pub(crate) async fn session(&self, given: &str) -> Result<Session, Failure> {
         let reference = id::parse(given)?;
-        match self.engine.resolve_of(&reference, Some(&self.place.user)).await {
+        match self.engine.resolve_of(&reference, Some(&self.caller.user)).await {
             Ok(id) => {
                 let session = self.engine.session(id).await?;
                 let is_there = session.deleted_at.is_none();
@@ -88,30 +88,29 @@ impl Office {
         }
     }
 
-    /// A text without what looks like a secret: whoever is at the other end may pass it on. It comes before anything
-    /// is cut, as half a secret is not recognised.
+    /// Masks secrets, as the client may pass the text on. Call it before shortening a text: half a secret is not recognised.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.engine.redactor().redact(text).text.into_owned()
     }
 
-    /// A client sees what came with the workspace since it asked last.
+    /// Imports changes of the workspace since the last call.
     async fn keep_up(&self) {
         self.engine.keep_up(self.program.as_ref(), std::time::Duration::ZERO).await;
     }
 
-    /// The folder that is meant.
+    /// The folder that a call is about.
     pub(crate) fn project(&self, given: Option<&str>) -> Result<PathBuf, Failure> {
-        let Some(folder) = given else { return Ok(self.place.project.clone()) };
+        let Some(folder) = given else { return Ok(self.caller.project.clone()) };
         project_folder(Path::new(folder)).map_err(|fault| {
             let hint = "give the path of a folder that exists, or omit it";
             Failure::new(fault.to_string(), hint)
         })
     }
 
-    /// What a new session of the caller is started with.
+    /// The beginning of a new session of the caller.
     pub(crate) fn beginning(&self, project: String) -> Beginning {
         Beginning {
-            user: self.place.user.clone(),
+            user: self.caller.user.clone(),
             project,
             kind: "chat".to_owned(),
             title: None,
@@ -121,11 +120,11 @@ impl Office {
             prompt_hash: None,
             tools: Vec::new(),
             forked_from: None,
-            parent: self.place.parent,
+            parent: self.caller.parent,
         }
     }
 
-    /// Pauses sessions in which nothing is said any more, from time to time.
+    /// Pauses idle sessions, from time to time.
     pub(crate) async fn keep_tidy(&self) {
         loop {
             tokio::time::sleep(TIDY_EVERY).await;
@@ -133,42 +132,29 @@ impl Office {
         }
     }
 
-    /// Waits until what was begun is finished and saved.
+    /// Waits until all invocations are finished and saved.
     pub(crate) async fn finish(&self) {
         self.jobs.drained().await;
     }
 
-    /// Ends what runs, and waits until it is saved.
+    /// Cancels all invocations and waits until they are saved.
     pub(crate) async fn cancel_all(&self) {
         self.jobs.cancel_all();
         self.jobs.drained().await;
     }
 }
 
-/// Waits until somebody wants this process to end.
-pub(crate) async fn asked_to_end() {
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-    match terminate {
-        Ok(mut terminate) => tokio::select! {
-            _ = terminate.recv() => (),
-            _ = tokio::signal::ctrl_c() => (),
-        },
-        // Without either signal only the client ends it.
-        Err(_) => drop(tokio::signal::ctrl_c().await),
-    }
-}
-
-/// Answers one client.
+/// Serves one client.
 #[derive(Debug, Clone)]
 pub struct Server {
-    pub(crate) office: Arc<Office>,
-    /// What this client waits for, by its request.
+    pub(crate) state: Arc<ServerState>,
+    /// The invocations this client waits for, by request id.
     waiting: Arc<Mutex<BTreeMap<String, Arc<Job>>>>,
 }
 
 impl Server {
-    pub fn new(office: Arc<Office>) -> Self {
-        Self { office, waiting: Arc::default() }
+    pub fn new(state: Arc<ServerState>) -> Self {
+        Self { state, waiting: Arc::default() }
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Job>>> {
@@ -192,7 +178,7 @@ impl ServerHandler for Server {
             .enable_resources()
             .build();
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("rethread", self.office.version.clone()))
+            .with_server_info(Implementation::new("rethread", self.state.version.clone()))
             .with_instructions(INSTRUCTIONS)
     }
 
@@ -217,7 +203,7 @@ impl ServerHandler for Server {
         let span = tracing::info_span!("call", tool = %request.name, call = %context.id);
         let call = async {
             tracing::debug!("call");
-            self.office.keep_up().await;
+            self.state.keep_up().await;
             tools::call(self, &request.name, arguments, &context).await.map(CallToolResponse::from)
         };
         call.instrument(span).await
@@ -228,7 +214,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.office)))
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.state)))
     }
 
     async fn get_prompt(
@@ -237,8 +223,8 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        self.office.keep_up().await;
-        prompts::get(&self.office, &request.name, &arguments).await.map(GetPromptResponse::from)
+        self.state.keep_up().await;
+        prompts::get(&self.state, &request.name, &arguments).await.map(GetPromptResponse::from)
     }
 
     async fn list_resources(
@@ -246,8 +232,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.office.keep_up().await;
-        resources::list(&self.office).await.map(ListResourcesResult::with_all_items)
+        self.state.keep_up().await;
+        resources::list(&self.state).await.map(ListResourcesResult::with_all_items)
     }
 
     async fn list_resource_templates(
@@ -263,11 +249,11 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.office.keep_up().await;
-        resources::read(&self.office, &request.uri).await.map(ReadResourceResponse::from)
+        self.state.keep_up().await;
+        resources::read(&self.state, &request.uri).await.map(ReadResourceResponse::from)
     }
 
-    /// A client that says so ends the turn. One that is merely gone does not.
+    /// A cancel notification ends the turn. A mere disconnect does not.
     async fn on_cancelled(
         &self,
         notification: CancelledNotificationParam,

@@ -1,12 +1,13 @@
-//! Standard input and output: one message a line, none longer than a limit.
+//! The stdio transport: one message per line, with a limit on its length.
 //!
-//! The library drops a line that is too long, or that is no JSON, without a word, and its client waits for ever. So what
-//! goes by is looked at on its way in, and such a line is answered.
+//! The library silently drops a line that is too long or not JSON, and its client would wait for ever. So lines are inspected
+//! on their way in, and such a line gets an error response.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use rethread_engine::shutdown_signal;
 use rmcp::ServiceExt;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
@@ -16,35 +17,36 @@ use rmcp::transport::io::stdio_pipes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
-use crate::oversized::{self, Finder};
-use crate::server::{Office, Server};
+use crate::oversized::{self, RequestScanner};
+use crate::server::{Server, ServerState};
 
 /// The longest line, in bytes.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-/// Answers the client at the other end of standard input, until it is gone and all that it began is finished.
-pub async fn serve_stdio(office: Arc<Office>) -> std::io::Result<()> {
+/// Serves the client on standard input until it disconnects and everything it started is finished.
+pub async fn serve_stdio(state: Arc<ServerState>) -> std::io::Result<()> {
+    let shutdown = shutdown_signal()?;
     let (reader, writer) = stdio_pipes();
-    let transport = Front::new(reader, writer);
+    let transport = CheckedTransport::new(reader, writer);
     let tidy = tokio::spawn({
-        let office = Arc::clone(&office);
-        async move { office.keep_tidy().await }
+        let state = Arc::clone(&state);
+        async move { state.keep_tidy().await }
     });
     let served = async {
-        match Box::pin(Server::new(Arc::clone(&office)).serve(transport)).await {
-            // However it ended, nobody is left to be told.
+        match Box::pin(Server::new(Arc::clone(&state)).serve(transport)).await {
+            // However it ended, there is nobody left to tell.
             Ok(service) => drop(service.waiting().await),
-            // A client that leaves before it has said anything.
+            // The client disconnected before initialization.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
             Err(error) => return Err(std::io::Error::other(error)),
         }
-        office.finish().await;
+        state.finish().await;
         Ok(())
     };
     let outcome = tokio::select! {
         outcome = served => outcome,
-        () = crate::server::asked_to_end() => {
-            office.cancel_all().await;
+        () = shutdown => {
+            state.cancel_all().await;
             Ok(())
         }
     };
@@ -52,28 +54,28 @@ pub async fn serve_stdio(office: Arc<Office>) -> std::io::Result<()> {
     outcome
 }
 
-/// The transport of the library, with an answer to lines that it drops.
-struct Front<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Spy<R>, W>,
+/// The library's transport, plus error responses to lines that it drops.
+struct CheckedTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
+    inner: AsyncRwTransport<RoleServer, LineInspector<R>, W>,
     refused: mpsc::UnboundedReceiver<ServerJsonRpcMessage>,
 }
 
-impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Front<R, W> {
+impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> CheckedTransport<R, W> {
     fn new(reader: R, writer: W) -> Self {
         let (send, refused) = mpsc::unbounded_channel();
-        let spy = Spy {
+        let inspector = LineInspector {
             inner: reader,
             line: Vec::new(),
             length: 0,
-            finder: Finder::default(),
+            scanner: RequestScanner::default(),
             refuse: send,
         };
-        let inner = AsyncRwTransport::new(spy, writer).with_max_line_length(LONGEST_LINE);
+        let inner = AsyncRwTransport::new(inspector, writer).with_max_line_length(LONGEST_LINE);
         Self { inner, refused }
     }
 }
 
-impl<R, W> Transport<RoleServer> for Front<R, W>
+impl<R, W> Transport<RoleServer> for CheckedTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -103,27 +105,27 @@ where
     }
 }
 
-/// Passes everything on, and tells of lines that are too long or no JSON.
-struct Spy<R> {
+/// A reader that passes everything on, and reports lines that are too long or not JSON.
+struct LineInspector<R> {
     inner: R,
-    /// The line so far, unless it is too long.
+    /// The current line, unless it is too long.
     line: Vec<u8>,
     length: usize,
-    finder: Finder,
+    scanner: RequestScanner,
     refuse: mpsc::UnboundedSender<ServerJsonRpcMessage>,
 }
 
-impl<R> Spy<R> {
+impl<R> LineInspector<R> {
     fn look(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);
             self.length += text.len();
-            // The library counts the line's end too.
+            // The library counts the line break too.
             if self.length < LONGEST_LINE {
                 self.line.extend_from_slice(text);
             }
             for byte in text {
-                self.finder.look(*byte);
+                self.scanner.look(*byte);
             }
             if piece.len() > text.len() {
                 self.line_ends();
@@ -132,21 +134,21 @@ impl<R> Spy<R> {
     }
 
     fn line_ends(&mut self) {
-        let finder = std::mem::take(&mut self.finder);
+        let scanner = std::mem::take(&mut self.scanner);
         let line = std::mem::take(&mut self.line);
         let answer = if std::mem::take(&mut self.length) < LONGEST_LINE {
             oversized::not_json(&line)
         } else {
-            finder.answer(&format!("a line of more than {LONGEST_LINE} bytes"))
+            scanner.answer(&format!("a line of more than {LONGEST_LINE} bytes"))
         };
         if let Some(answer) = answer {
-            // The transport is gone when nobody listens.
+            // The receiver is gone once the transport has been dropped.
             drop(self.refuse.send(answer));
         }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Spy<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineInspector<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

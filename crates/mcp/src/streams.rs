@@ -1,8 +1,8 @@
 //! `output_streams/<id>/`: an invoked session as files, for people and programs that read files.
 //!
-//! A projection: the store is the truth, and what is missing or damaged here is made anew from it. `session.log` is
-//! only added to. `conversation.json` is one JSON document at every moment, yet a message is added without the rest
-//! being read or written: what comes after the messages has a fixed length and is written over.
+//! A projection: the store is the truth, and what is missing or damaged here is rebuilt from it. `session.log` is append-only.
+//! `conversation.json` is a valid JSON document at every moment, yet appending a message does not read or rewrite the rest: the
+//! trailer after the messages has a fixed length and is overwritten.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -20,18 +20,18 @@ use tokio::task::JoinHandle;
 const CONVERSATION: &str = "conversation.json";
 const LOG: &str = "session.log";
 const SUMMARY: &str = "summary.json";
-/// Messages that are read at once.
+/// How many messages are read at once.
 const PAGE: u32 = 500;
-/// What is noted where they cannot be written: the store has everything.
+/// Logged if the files cannot be written: the store has everything.
 pub(crate) const BEHIND: &str = "the output stream of a session is behind";
 
-/// Where the folders are.
+/// The root of the output streams.
 #[derive(Debug, Clone)]
 pub struct Streams {
     root: PathBuf,
 }
 
-/// What bringing a file up to date took.
+/// The cost of an update.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Synced {
     pub messages: u32,
@@ -54,26 +54,26 @@ impl Streams {
         Ok(folder)
     }
 
-    /// Adds lines to the session's log.
+    /// Opens the session's log.
     pub(crate) fn log(&self, id: SessionId) -> std::io::Result<Log> {
         let path = self.open_folder(id)?.join(LOG);
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         Ok(Log { file })
     }
 
-    /// Whether the session has files to be kept up to date.
+    /// Whether the session has files to keep up to date.
     pub(crate) fn has(&self, id: SessionId) -> bool {
         self.folder(id).join(CONVERSATION).is_file()
     }
 
-    /// Adds what `conversation.json` lacks. It costs by what is added, however much is there.
+    /// Appends missing messages to `conversation.json`, at a cost that depends only on what is missing.
     pub async fn sync(&self, engine: &Engine, id: SessionId) -> std::io::Result<Synced> {
         let session = engine.session(id).await.map_err(std::io::Error::other)?;
         let path = self.open_folder(id)?.join(CONVERSATION);
         let mut options = OpenOptions::new();
         let mut file =
             options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
-        // Another server may do the same.
+        // Another server may be doing the same.
         file.lock()?;
         let mut synced = Synced::default();
         let mut count = match tail(&mut file, &mut synced)? {
@@ -92,7 +92,7 @@ impl Streams {
             let mut text = String::new();
             for message in &page {
                 text.push_str(if message.seq > 1 { ",\n" } else { "\n" });
-                // As in an export: these files are read by others.
+                // Masked as in an export: others read these files.
                 let mut view = serde_json::to_value(MessageView::of(id, message))?;
                 engine.redactor().redact_json(&mut view);
                 text.push_str(&view.to_string());
@@ -107,7 +107,7 @@ impl Streams {
         Ok(synced)
     }
 
-    /// Writes the request of a turn to `conversation.json` as soon as it is stored, not only when the turn is over.
+    /// Writes the prompt of a turn to `conversation.json` as soon as it is stored, not only at the end of the turn.
     pub(crate) async fn follow(&self, engine: &Engine, id: SessionId) -> Following {
         let (streams, engine) = (self.clone(), engine.clone());
         let before = engine.session(id).await.map_or(0, |session| session.last_seq);
@@ -115,7 +115,7 @@ impl Streams {
             let mut changes = engine.changes();
             while let Ok(now) = engine.session(id).await {
                 if now.last_seq > before {
-                    // Where it cannot be written, the end of the turn tries again.
+                    // If it fails, the end of the turn tries again.
                     streams.sync(&engine, id).await.or_log(BEHIND);
                     return;
                 }
@@ -124,7 +124,7 @@ impl Streams {
         }))
     }
 
-    /// Writes `summary.json` anew: it has the same few fields, however long the session is.
+    /// Replaces `summary.json`, whose size does not depend on the length of the session.
     pub(crate) fn sum_up(
         &self,
         engine: &Engine,
@@ -153,7 +153,7 @@ impl Streams {
     }
 }
 
-/// Follows a turn, as long as it is kept.
+/// Follows a turn until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Following(JoinHandle<()>);
 
@@ -171,14 +171,14 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(half, path)
 }
 
-/// Bytes of [`trailer`], which is always as long.
+/// The length of [`trailer`] in bytes, which is always the same.
 const TRAILER: i64 = 74;
 
 fn trailer(count: u32, at: Timestamp) -> String {
     format!("\n],\"messageCount\":{count:10},\"lastUpdated\":\"{at:.6}\"}}\n")
 }
 
-/// How many messages a file has; `None` where it does not end as it should.
+/// The number of messages in a file; `None` if it does not end with a valid trailer.
 fn tail(file: &mut File, synced: &mut Synced) -> std::io::Result<Option<u32>> {
     if file.metadata()?.len() < TRAILER.unsigned_abs() {
         return Ok(None);
@@ -192,7 +192,7 @@ fn tail(file: &mut File, synced: &mut Synced) -> std::io::Result<Option<u32>> {
     Ok(count.filter(|_| is_whole).and_then(|count| count.trim().parse().ok()))
 }
 
-/// Begins a file anew, without messages.
+/// Starts a file without messages.
 fn begin(file: &mut File, session: &Session, synced: &mut Synced) -> std::io::Result<u32> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
@@ -207,14 +207,14 @@ fn begin(file: &mut File, session: &Session, synced: &mut Synced) -> std::io::Re
     Ok(0)
 }
 
-/// The log of a session: lines with their time, those that follow set in.
+/// The log of a session: lines with their time; continuation lines are indented.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: File,
 }
 
 impl Log {
-    /// Where it cannot be written, the session goes on: the store has it.
+    /// A failed write is ignored: the store has the session.
     pub(crate) fn line(&mut self, at: Timestamp, what: &str, text: &str) {
         let text = safe(text).trim_end().replace('\n', "\n    ");
         let written = self.file.write_all(format!("[{at:.3}] {what}: {text}\n").as_bytes());

@@ -1,4 +1,4 @@
-//! How much clients get of what `engine::views` has: texts that are cut, tasks in short, nothing without a bound.
+//! Bounded forms of `engine::views` for clients: shortened texts, and tasks in short.
 
 use rethread_domain::quote::cut_line;
 use rethread_domain::{Conversation, Message, Session, SessionId};
@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 
-/// What is shown of a title or a summary.
+/// The longest title or summary.
 const SUMMARY_BYTES: usize = 2_000;
-/// What is shown of a title or a note in a list of tasks.
+/// The longest title or note in a list of tasks.
 const SHOWN: usize = 200;
 
-/// Cuts a text to its first bytes; says where it was cut.
+/// Cuts a text, and marks where.
 fn shorten(text: &mut Option<String>) {
     if let Some(text) = text.as_mut().filter(|text| text.len() > SUMMARY_BYTES) {
         text.truncate(text.floor_char_boundary(SUMMARY_BYTES));
@@ -24,7 +24,7 @@ fn shorten(text: &mut Option<String>) {
     }
 }
 
-impl Office {
+impl ServerState {
     pub(crate) fn session_view(&self, session: &Session) -> Result<SessionView, Failure> {
         let mut view = self.engine.masked(&SessionView::from(session))?;
         shorten(&mut view.title);
@@ -43,7 +43,7 @@ impl Office {
     }
 }
 
-/// A message, or a part of it. What may be long beside its text is left out.
+/// A message or a part of it, without further fields that may be long.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Excerpt {
     #[serde(flatten)]
@@ -62,9 +62,9 @@ impl Excerpt {
         (session, message): (SessionId, &Message),
         offset: usize,
         most: usize,
-        office: &Office,
+        state: &ServerState,
     ) -> Self {
-        let whole = office.clean(message.body.head());
+        let whole = state.clean(message.body.head());
         let start = whole.floor_char_boundary(offset);
         let end = whole.floor_char_boundary(start.saturating_add(most));
         let view = MessageView::of(session, message);
@@ -82,10 +82,10 @@ impl Excerpt {
     }
 }
 
-/// What came of an invocation.
+/// The outcome of an invocation.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Invoked {
+pub(crate) struct Invocation {
     /// completed, cancelled, failed, or running: then `wait_for_agent` with the handle gives the rest
     pub(crate) status: String,
     /// The id to go on with: `continueSessionId` takes it
@@ -124,14 +124,14 @@ pub(crate) struct Invoked {
     pub(crate) output_folder: String,
 }
 
-/// What is told of a workflow only when it is asked for.
+/// Fields of a workflow that are only given with `detail`.
 const DETAIL: [&str; 8] =
     ["created_at", "diverged", "events", "issue", "plan", "tests", "usage", "user"];
-/// What is told of each task in short, and what is not even told in full: it may be long.
+/// Fields of a task in the short form, and those left out even in the detailed form because they may be long.
 const TASK_IN_SHORT: [&str; 4] = ["id", "title", "state", "note"];
 const TASK_TEXTS: [&str; 2] = ["body", "tests"];
 
-/// A workflow or a snapshot, with as much of it as an answer has room for.
+/// A workflow or a snapshot, as much of it as fits.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Bounded(Map<String, Value>);
 
@@ -155,24 +155,24 @@ impl Bounded {
     }
 }
 
-/// How a workflow stands, and what can be done next.
+/// The state of a workflow, and what can be done next.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Standing {
+pub(crate) struct WorkflowProgress {
     #[serde(flatten)]
     workflow: Bounded,
     next: String,
-    /// When it was just started: what will be refused, as nobody can be asked.
+    /// After a start: what will be refused, as nobody can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warning: Option<String>,
 }
 
-impl Standing {
+impl WorkflowProgress {
     pub(crate) async fn of(
-        office: &Office,
+        state: &ServerState,
         workflow: &Workflow,
         is_detailed: bool,
     ) -> Result<Self, Failure> {
-        let mut view = office.engine.masked_workflow_view(workflow).await?;
+        let mut view = state.engine.masked_workflow_view(workflow).await?;
         for task in view.tasks.iter_mut().filter(|_| !is_detailed) {
             let is_stuck = matches!(task.state.as_str(), "failed" | "blocked");
             task.title = cut_line(&task.title, SHOWN);

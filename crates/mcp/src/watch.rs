@@ -1,4 +1,4 @@
-//! Watching a turn: what of it goes into the log, and what ends it.
+//! Watches a turn: writes its log, and ends it if it breaks a limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,21 @@ use tokio_util::sync::CancellationToken;
 use crate::restrict::Restriction;
 use crate::streams::Log;
 
-/// What the log keeps of the output of one tool call.
+/// How much of a tool's output is logged.
 const OUTPUT_BYTES: usize = 2_000;
-/// The longest line about what happens.
+/// The longest progress text.
 const SHOWN: usize = 120;
 
-/// Why a turn was ended before its agent did.
+/// Why a turn was ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// A tool was used that is forbidden.
+    /// A forbidden tool was used.
     Forbidden(String),
-    /// The agent needed more turns than it was given.
+    /// The agent needed more turns than allowed.
     TooManyTurns(u32),
 }
 
-/// One tool call, as far as it is known.
+/// A tool call, as far as it is known.
 #[derive(Debug, Default)]
 struct Call {
     title: String,
@@ -41,18 +41,18 @@ pub(crate) struct Watch {
     clock: Clock,
     redactor: Redactor,
     log: Option<Log>,
-    /// Ends the turn.
+    /// Cancels the turn.
     cancel: CancellationToken,
     calls: BTreeMap<String, Call>,
-    /// Calls that were refused when the agent asked: their failing is as it should be.
+    /// Calls that were refused permission: they are expected to fail.
     refused: BTreeSet<String>,
-    /// What was said since the last line.
+    /// What was said since the last line of the log.
     text: String,
-    /// How often the agent has gone on with the results of tools.
+    /// How often the agent has continued with the results of tools.
     turns: u32,
     has_results: bool,
     stop: Option<Stop>,
-    /// What happens now, in a few words.
+    /// The current activity, in a few words.
     pub(crate) now: String,
 }
 
@@ -99,7 +99,7 @@ impl Watch {
             Update::Text { text } => {
                 self.goes_on();
                 self.text.push_str(text);
-                // Not the words: half of a secret would not be recognised.
+                // Only the length: half of a secret would not be recognised.
                 self.now = format!("answering, {} bytes so far", self.text.len());
             }
             Update::Thought { .. } => {
@@ -112,7 +112,7 @@ impl Watch {
         }
     }
 
-    /// The agent speaks or acts: after results of tools, that is a turn more.
+    /// The agent speaks or acts: after results of tools, that counts as a further turn.
     fn goes_on(&mut self) {
         if !std::mem::take(&mut self.has_results) {
             return;
@@ -161,7 +161,7 @@ impl Watch {
         }
     }
 
-    /// What was said becomes a line.
+    /// Logs what was said since the last line.
     fn said(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() {
@@ -184,7 +184,7 @@ impl Watch {
         self.stop = Some(why);
     }
 
-    /// The last words go into the log; gives why the turn was ended, if it was.
+    /// Logs the remaining text; returns why the turn was ended, if it was.
     pub(crate) fn finish(&mut self) -> Option<Stop> {
         self.said();
         self.stop.take()

@@ -1,17 +1,17 @@
-//! Which workflow a caller means, and what it may do with it.
+//! Finds the workflow of a call.
 
 use rethread_workflow::{Status, Workflow, WorkflowId};
 
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 
-/// How many sessions are looked through from one to the one whose agent started it.
+/// How many ancestors of a session are searched for a task.
 const GENERATIONS: usize = 32;
 
-impl Office {
-    /// Agents do not start each other without end.
+impl ServerState {
+    /// Refuses to let agents invoke each other endlessly.
     pub(crate) fn may_go_deeper(&self) -> Result<(), Failure> {
-        let (depth, most) = (self.place.depth, self.limits.depth);
+        let (depth, most) = (self.caller.depth, self.limits.depth);
         if depth < most {
             return Ok(());
         }
@@ -21,28 +21,28 @@ impl Office {
         ))
     }
 
-    /// The workflow and the task that the caller works on, or that an agent does for which it works.
+    /// The workflow and the task that the caller, or an agent on whose behalf it works, is working on.
     pub(crate) async fn own_task(&self) -> Result<Option<(WorkflowId, String)>, Failure> {
-        let mut next = self.place.parent;
+        let mut next = self.caller.parent;
         for _ in 0..GENERATIONS {
             let Some(session) = next else { break };
             if let Some(found) = self.engine.workflow_of(session).await? {
                 return Ok(Some(found));
             }
-            // A session that is gone has no parent.
+            // A deleted session has no parent.
             next = self.engine.session(session).await.ok().and_then(|session| session.parent);
         }
         Ok(None)
     }
 
-    /// The workflow that is named; otherwise the caller's own, or the latest of the project. Where none is named it has
-    /// to have one of these statuses; none of them: any.
+    /// The named workflow; otherwise the caller's own, or the latest of the project. If none is named it must have one of the given
+    /// statuses; an empty list allows any.
     pub(crate) async fn workflow(
         &self,
         given: Option<&str>,
         wanted: &[Status],
     ) -> Result<Workflow, Failure> {
-        let user = &self.place.user;
+        let user = &self.caller.user;
         if let Some(given) = given {
             return Ok(self.engine.own_workflow(given.trim(), user).await?);
         }
@@ -53,7 +53,7 @@ impl Office {
                 return Ok(own);
             }
         }
-        let rows = self.engine.workflows_in(&self.place.project, user).await?;
+        let rows = self.engine.workflows_in(&self.caller.project, user).await?;
         match rows.into_iter().find(|row| is_wanted(row.status)) {
             Some(row) => Ok(self.engine.workflow(row.id).await?),
             None => Err(self.no_workflow(wanted)),
@@ -71,6 +71,6 @@ impl Office {
         } else {
             "workflow_status shows the status of this project's workflow; start_workflow begins one"
         };
-        Failure::new(format!("There is {what} in {}", self.place.project.display()), hint)
+        Failure::new(format!("There is {what} in {}", self.caller.project.display()), hint)
     }
 }

@@ -38,14 +38,20 @@ pub(super) enum Trigger {
     Command(Program),
 }
 
-/// A table of all transitions takes milliseconds to build, and pays once this many bytes were looked through.
+/// An automaton takes half a millisecond to build, and pays once this many bytes were looked through.
+const WORTH_AN_AUTOMATON: usize = 1 << 13;
+/// A table of all its transitions takes milliseconds.
 const WORTH_A_TABLE: usize = 1 << 16;
 
 struct Automaton {
     patterns: Vec<String>,
     triggers: Vec<Trigger>,
+    /// The patterns in the order of their first bytes, and where those of each byte begin: for programs that look at a few
+    /// lines and end.
+    sorted: Vec<usize>,
+    begins: [usize; 257],
     /// Quick to build, for programs that look at little.
-    small: Option<AhoCorasick>,
+    small: OnceLock<Option<AhoCorasick>>,
     /// Quick to run.
     table: OnceLock<Option<AhoCorasick>>,
     /// Bytes that were looked through so far.
@@ -53,19 +59,54 @@ struct Automaton {
 }
 
 impl Automaton {
-    fn build(patterns: &[String], kind: AhoCorasickKind) -> Option<AhoCorasick> {
-        let builder = &mut AhoCorasick::builder();
-        builder.match_kind(MatchKind::Standard).kind(Some(kind)).build(patterns).ok()
+    fn new(patterns: Vec<String>, triggers: Vec<Trigger>) -> Self {
+        let first = |at: &usize| patterns[*at].as_bytes().first().copied().map_or(0, usize::from);
+        let mut sorted: Vec<usize> = (0..patterns.len()).collect();
+        sorted.sort_by_key(first);
+        let begins = std::array::from_fn(|byte| sorted.partition_point(|at| first(at) < byte));
+        Self {
+            sorted,
+            begins,
+            patterns,
+            triggers,
+            small: OnceLock::new(),
+            table: OnceLock::new(),
+            seen: AtomicUsize::new(0),
+        }
     }
 
+    fn build(&self, kind: AhoCorasickKind) -> Option<AhoCorasick> {
+        let builder = &mut AhoCorasick::builder();
+        builder.match_kind(MatchKind::Standard).kind(Some(kind)).build(&self.patterns).ok()
+    }
+
+    /// What to look through a text with; nothing where little was looked through so far.
     fn for_text(&self, text: &str) -> Option<&AhoCorasick> {
         let before = self.seen.fetch_add(text.len(), Ordering::Relaxed);
-        if before.saturating_add(text.len()) < WORTH_A_TABLE {
-            return self.small.as_ref();
+        // The sum may wrap around: what is built stays.
+        match before.saturating_add(text.len()) {
+            ..WORTH_AN_AUTOMATON => None,
+            WORTH_AN_AUTOMATON..WORTH_A_TABLE => {
+                self.small.get_or_init(|| self.build(AhoCorasickKind::NoncontiguousNFA)).as_ref()
+            }
+            _ => self.table.get_or_init(|| self.build(AhoCorasickKind::DFA)).as_ref(),
         }
-        // The sum may wrap around: the table stays.
-        let table = || Self::build(&self.patterns, AhoCorasickKind::DFA);
-        self.table.get_or_init(table).as_ref()
+    }
+
+    /// The patterns that stand in a text, in the order of their ends, the longest first: as an automaton gives them.
+    fn compare(&self, text: &[u8]) -> Vec<(usize, Range<usize>)> {
+        let mut found = Vec::new();
+        for (start, byte) in text.iter().enumerate() {
+            let byte = usize::from(*byte);
+            for pattern in &self.sorted[self.begins[byte]..self.begins[byte + 1]] {
+                let bytes = self.patterns[*pattern].as_bytes();
+                if text[start..].starts_with(bytes) {
+                    found.push((*pattern, start..start + bytes.len()));
+                }
+            }
+        }
+        found.sort_by_key(|(pattern, at)| (at.end, at.start, *pattern));
+        found
     }
 }
 
@@ -89,21 +130,22 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
             patterns.push((first.to_ascii_uppercase() + rest, Trigger::Name));
         }
     }
-    let (patterns, triggers): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-    Automaton {
-        small: Automaton::build(&patterns, AhoCorasickKind::NoncontiguousNFA),
-        table: OnceLock::new(),
-        seen: AtomicUsize::new(0),
-        patterns,
-        triggers,
-    }
+    let (patterns, triggers) = patterns.into_iter().unzip();
+    Automaton::new(patterns, triggers)
 });
 
 /// Everything that a secret can be recognised by, in the order of its ends.
 pub(super) fn hits(text: &str, mut look: impl FnMut(Trigger, Range<usize>)) {
-    let automaton = AUTOMATON.for_text(text).into_iter();
-    let found = automaton.flat_map(|automaton| automaton.find_overlapping_iter(text));
-    found.for_each(|hit| look(AUTOMATON.triggers[hit.pattern().as_usize()], hit.range()));
+    match AUTOMATON.for_text(text) {
+        Some(automaton) => automaton
+            .find_overlapping_iter(text)
+            .for_each(|hit| look(AUTOMATON.triggers[hit.pattern().as_usize()], hit.range())),
+        None => {
+            for (pattern, at) in AUTOMATON.compare(text.as_bytes()) {
+                look(AUTOMATON.triggers[pattern], at);
+            }
+        }
+    }
 }
 
 /// What vendor rules and names find.
@@ -200,4 +242,32 @@ fn after_scheme(text: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
     let rest = text[start..].iter().take(LONGEST_HEADER);
     let length = rest.take_while(|byte| AFTER_BEARER.has(**byte)).count();
     Some(start..start + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever a text is looked through with, the same is found in the same order.
+        #[test]
+        fn little_is_looked_through_as_much_is(
+            parts in prop::collection::vec((any::<prop::sample::Index>(), "[a-zA-Z_ =:./-]{0,6}"), 0..30)
+        ) {
+            let text: String = parts
+                .iter()
+                .map(|(index, between)| index.get(&AUTOMATON.patterns).clone() + between)
+                .collect();
+            for kind in [AhoCorasickKind::NoncontiguousNFA, AhoCorasickKind::DFA] {
+                let automaton = AUTOMATON.build(kind).unwrap();
+                let found: Vec<_> = automaton
+                    .find_overlapping_iter(&text)
+                    .map(|hit| (hit.pattern().as_usize(), hit.range()))
+                    .collect();
+                prop_assert_eq!(&AUTOMATON.compare(text.as_bytes()), &found);
+            }
+        }
+    }
 }

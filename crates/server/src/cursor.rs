@@ -1,11 +1,10 @@
-//! Where a list goes on: the place of the last row that was given.
+//! Pages of lists: their size, and the cursor at which the next one begins.
 
-use jiff::Timestamp;
-use rethread_domain::Session;
+pub(crate) use rethread_engine::cursor::{encode, of_session};
 
 use crate::problem::Problem;
 
-/// How many rows a part of a list may have.
+/// The largest page of a list.
 pub(crate) const MOST: u32 = 200;
 pub(crate) const USUAL: u32 = 50;
 
@@ -21,26 +20,12 @@ pub(crate) fn limit(given: Option<u32>) -> Result<u32, Problem> {
     }
 }
 
-pub(crate) fn encode(at: Timestamp, id: impl std::fmt::Display) -> String {
-    format!("{}.{id}", at.as_microsecond())
+pub(crate) fn decode<T: std::str::FromStr>(cursor: &str) -> Result<(jiff::Timestamp, T), Problem> {
+    rethread_engine::cursor::decode(cursor).ok_or_else(invalid)
 }
 
-/// The place of a session in the list that it is in: deleted ones are listed by when they were.
-pub(crate) fn after(session: &Session) -> String {
-    encode(session.deleted_at.unwrap_or(session.last_active_at), session.id)
-}
-
-pub(crate) fn decode<T: std::str::FromStr>(cursor: &str) -> Result<(Timestamp, T), Problem> {
-    let parts = cursor.split_once('.');
-    let found = parts.and_then(|(micros, id)| {
-        let at = Timestamp::from_microsecond(micros.parse().ok()?).ok()?;
-        Some((at, id.parse().ok()?))
-    });
-    found.ok_or_else(bad)
-}
-
-/// What is answered to anything else than a cursor that was given.
-pub(crate) fn bad() -> Problem {
+/// The problem for any text that is not a cursor of ours.
+pub(crate) fn invalid() -> Problem {
     Problem::new("bad_cursor", "not a valid cursor")
         .hint("give `next` of the previous answer, unchanged")
 }

@@ -1,4 +1,4 @@
-//! What is true of every operation of the API, written into its document: the problems that it may meet.
+//! Completes the `OpenAPI` document: the problems that every operation may answer with.
 
 use rethread_engine::codes::CODES;
 use utoipa::openapi::path::Operation;
@@ -7,7 +7,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::Body;
 
-/// Problems that any request may meet; some say more of what they are about.
+/// The problems that any request may get, with their meaning.
 fn problems() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for code in CODES {
@@ -40,7 +40,7 @@ pub(crate) fn complete(document: &mut OpenApi) {
     }
 }
 
-/// What a response means of which nothing more is said: every one has to have a description.
+/// The description of a response that has none of its own: `OpenAPI` requires one.
 fn meaning(status: &str) -> &'static str {
     match status {
         "101" => "Events follow over a WebSocket",

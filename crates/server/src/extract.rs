@@ -1,4 +1,4 @@
-//! Reading requests: what does not fit is told by a problem, and nothing that is unknown is passed over.
+//! Extractors: read the parts of requests strictly. Input that does not fit, unknown fields included, becomes a problem.
 
 use std::time::{Duration, Instant};
 
@@ -16,28 +16,28 @@ use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A body of JSON.
+/// A JSON body.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// What stands behind the question mark.
+/// The query parameters.
 #[derive(Debug)]
-pub(crate) struct Params<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-/// The parts of a path.
+/// The path parameters.
 #[derive(Debug)]
-pub(crate) struct At<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-/// Tells when whoever asked has gone.
+/// Signals that the client has disconnected.
 #[derive(Debug)]
-pub(crate) struct Leaving(pub(crate) Stop);
+pub(crate) struct Disconnect(pub(crate) Stop);
 
-/// A key by which a request can be repeated safely.
+/// The `Idempotency-Key` header, with which a request can be repeated safely.
 #[derive(Debug)]
-pub(crate) struct Key(pub(crate) Option<String>);
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
-/// A body that takes longer to come is the end of a credential's trust.
-const LONG: Duration = Duration::from_millis(500);
+/// If a body takes longer than this to arrive, the credential is checked again.
+const RECHECK_AFTER: Duration = Duration::from_millis(500);
 /// The longest idempotency key.
 const LONGEST_KEY: usize = 200;
 
@@ -47,7 +47,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-impl FromRequestParts<App> for Leaving {
+impl FromRequestParts<App> for Disconnect {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
@@ -69,7 +69,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             return Err(not_json());
         }
         let bytes = body(request, app, app.settings.bounds.body_bytes).await?;
-        // Where every field is optional, so is the body.
+        // If every field is optional, so is the body.
         if bytes.is_empty()
             && let Ok(nothing) = serde_json::from_value(Value::Object(Map::new()))
         {
@@ -78,25 +78,25 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         if !is_json {
             return Err(not_json());
         }
-        // A list of the fields' values, without their names, would be taken for them.
+        // serde would accept an array of values in the order of the fields: only objects are accepted.
         if bytes.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::new("bad_input", "the body is not an object"));
         }
         let parsed = serde_json::from_slice(&bytes).or_else(|error| {
-            // 3.0 is a whole number, as JSON Schema has it.
+            // 3.0 counts as an integer, as in JSON Schema.
             let mut value = serde_json::from_slice(&bytes).unwrap_or_default();
             make_whole(&mut value);
             serde_json::from_value(value).map_err(|_| error)
         });
-        parsed.map(Self).map_err(|error| unfit(&error))
+        parsed.map(Self).map_err(|error| json_problem(&error))
     }
 }
 
-/// Writes numbers that are whole as such, wherever they stand.
+/// Turns floating-point numbers with an integral value into integers, at any depth.
 pub(crate) fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            // Beyond this, not all whole numbers can be told apart.
+            // Beyond 2^53, adjacent integers cannot be told apart.
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
             if let (true, Some(whole)) = (number.is_f64(), whole) {
@@ -109,8 +109,8 @@ pub(crate) fn make_whole(value: &mut Value) {
     }
 }
 
-/// JSON that cannot be read is one thing, JSON that says something else another.
-pub(crate) fn unfit(error: &serde_json::Error) -> Problem {
+/// Invalid JSON and JSON of the wrong shape are different problems.
+pub(crate) fn json_problem(error: &serde_json::Error) -> Problem {
     use serde_json::error::Category;
     let code = match error.classify() {
         Category::Data => "bad_input",
@@ -125,7 +125,7 @@ fn too_large() -> Problem {
         .hint("send it in parts; the setting serve.max_body_bytes allows more")
 }
 
-/// A whole body. One that is said to have more bytes than `most` is not waited for.
+/// Reads the whole body. A body with a `Content-Length` above `most` is refused without waiting for it.
 pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Bytes, Problem> {
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|told| told.to_str().ok());
     let told = told.and_then(|told| told.parse::<usize>().ok());
@@ -140,9 +140,9 @@ pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Byt
             Problem::new("bad_request", "the body broke off or came too slowly")
         }
     })?;
-    // It was valid when the body began.
+    // The credential was valid when the body began to arrive.
     if let Some(caller) = caller
-        && begun.elapsed() >= LONG
+        && begun.elapsed() >= RECHECK_AFTER
         && !caller.is_valid(app).await
     {
         return Err(Problem::new("unauthenticated", "the token ended while the body was sent"));
@@ -150,7 +150,7 @@ pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Byt
     Ok(bytes)
 }
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+impl<T: DeserializeOwned> FromRequestParts<App> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
@@ -162,7 +162,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     }
 }
 
-/// What is wrong, without how it was found out.
+/// The cause alone, without the framework's prefix.
 fn complaint(said: &str) -> String {
     let prefixes = ["Failed to deserialize query string: ", "Invalid URL: "];
     let said = prefixes.iter().find_map(|prefix| said.strip_prefix(prefix)).unwrap_or(said);
@@ -170,7 +170,7 @@ fn complaint(said: &str) -> String {
     quote::safe(&said)
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -181,7 +181,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for At<T> {
     }
 }
 
-impl FromRequestParts<App> for Key {
+impl FromRequestParts<App> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {

@@ -1,27 +1,27 @@
-//! HTTP for programs and people: the API, events as they happen, and a dashboard. The only room that knows HTTP from
-//! this side, beside the one for agents.
+//! The HTTP server: the REST API, live events and the dashboard. Apart from MCP's HTTP transport, this is the only crate that
+//! serves HTTP.
 
 mod access;
 mod cursor;
 mod dashboard;
 mod document;
 mod extract;
-mod forms;
-mod limit;
 mod live;
 mod metrics;
-mod patient;
 mod problem;
-mod ready;
+mod rate_limit;
+mod readiness;
 mod router;
 mod routes;
+mod schema_constraints;
 mod serve;
 mod settings;
+mod slow_clients;
 mod state;
 mod tls;
 mod turns;
 mod views;
-mod work;
+mod workers;
 
 pub use serve::Server;
 pub use settings::{Bounds, Settings};

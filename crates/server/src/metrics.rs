@@ -1,4 +1,4 @@
-//! Counters for Prometheus.
+//! Metrics for Prometheus.
 
 use std::sync::atomic::AtomicU64;
 
@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Route {
     pub(crate) method: String,
-    /// As the router has it, never as it was asked for.
+    /// The pattern of the route, never the path that was requested.
     pub(crate) path: String,
     pub(crate) status: u16,
 }

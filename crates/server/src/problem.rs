@@ -1,4 +1,4 @@
-//! What is said when something cannot be done: RFC 9457, with a code of `engine::codes`.
+//! Errors as problem details (RFC 9457), with a code of `engine::codes`.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,19 +17,19 @@ pub(crate) struct Problem {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// As it is sent: `application/problem+json`.
+/// The body of the response: `application/problem+json`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct Body {
-    /// `about:blank`: the code says which one it is.
+    /// Always `about:blank`: use `code` to tell problems apart.
     #[serde(rename = "type")]
     kind: &'static str,
     /// What this code means.
     title: &'static str,
     status: u16,
-    /// One of a fixed set: for programs.
+    /// One of a fixed set of codes, for programs.
     code: &'static str,
-    /// What is wrong with this request: for people.
+    /// What is wrong with this request, for people.
     detail: String,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,13 +46,13 @@ impl Problem {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same, said of one part of the request.
+    /// Names the part of the request that the problem is about.
     #[must_use]
     pub(crate) fn of(self, part: &str) -> Self {
         Self { detail: format!("{part}: {}", self.detail), ..self }
     }
 
-    /// The same, with when to come again.
+    /// Adds a `Retry-After`.
     #[must_use]
     pub(crate) fn after(self, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), ..self }
@@ -67,12 +67,12 @@ impl Problem {
         Code::of(self.code).title
     }
 
-    /// Of a folder; nothing is told of the workflow, which may be somebody else's.
+    /// Another workflow works in the folder. It is not named, as it may be another user's.
     pub(crate) fn worktree_taken() -> Self {
         Self::new("worktree_taken", "another workflow works in this folder")
     }
 
-    /// Of a session that is not there, or not the caller's: nobody learns which.
+    /// The session does not exist or is another user's; the answer does not say which.
     pub(crate) fn no_session(given: &str) -> Self {
         Error::NotFound(given.to_owned()).into()
     }
@@ -100,15 +100,15 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // For the log and the counters, which see only the response.
+        // For the log and the metrics, which see only the response.
         response.extensions_mut().insert(ProblemCode(code));
-        // For people: `dashboard::shown` makes a page of it.
+        // For people: `dashboard::shown` renders a page from it.
         response.extensions_mut().insert(whole);
         response
     }
 }
 
-/// The code of the problem that a response tells of.
+/// The code of the problem in a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProblemCode(pub(crate) &'static str);
 
@@ -120,7 +120,7 @@ impl From<Error> for Problem {
         let code = error.code();
         if code == "internal" {
             tracing::error!(error = &error as &dyn std::error::Error, "internal error");
-            // What is wrong with the store in detail is for the log, not for callers.
+            // Details about the store are for the log, not for callers.
             return Self::new(code, "the server failed; its log says more");
         }
         let hint = over_http(code).map(str::to_owned).or_else(|| error.hint());
@@ -128,7 +128,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// What to do next over HTTP, where the command line has another way.
+/// The hint over HTTP, where the command line would have another.
 fn over_http(code: &str) -> Option<&'static str> {
     match code {
         "bad_id" | "session_not_found" => {

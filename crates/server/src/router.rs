@@ -1,4 +1,4 @@
-//! Puts the doors together: the API, the pages, what is around all of them.
+//! Assembles the server: the API, the dashboard, and the middleware around them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use crate::access::{self, ADMIN, OPEN, READ, Routes, Who, login};
+use crate::access::{self, ADMIN, AnsweredUser, OPEN, READ, Routes, login};
 use crate::dashboard;
 use crate::document;
 use crate::metrics::{Route, Why};
@@ -32,7 +32,7 @@ pub(crate) const API: &str = "/api/v1";
 ))]
 struct Document;
 
-/// The API, with what each of its operations needs.
+/// The API, with the requirements of its operations.
 pub(crate) fn api() -> Routes {
     Routes::default()
         .merge(sessions::router())
@@ -48,7 +48,7 @@ pub(crate) fn api() -> Routes {
         .below(API, Document::openapi())
 }
 
-/// The document that describes the API.
+/// The `OpenAPI` document.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let (_, mut document, _) = api().split();
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
@@ -59,9 +59,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// Everything that is answered.
+/// All routes with all middleware.
 pub(crate) fn router(app: &App) -> Router {
-    let text: Arc<str> = crate::forms::text(&document()).into();
+    let text: Arc<str> = crate::schema_constraints::text(&document()).into();
     let log_in = login::log_in.layer(DefaultBodyLimit::max(login::LONGEST));
     let described = move || std::future::ready(document_text(&text));
     let (routes, _, table) = api()
@@ -80,12 +80,12 @@ pub(crate) fn router(app: &App) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(bounds.body_bytes))
         .layer(middleware::from_fn(plain_bodies))
-        .layer(middleware::from_fn_with_state(gate, access::admitted))
+        .layer(middleware::from_fn_with_state(gate, access::authorize))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::guard_origin))
         .layer(CatchPanicLayer::custom(|_| fault().into_response()))
-        .layer(middleware::from_fn(traceable))
+        .layer(middleware::from_fn(add_request_id))
         .layer(middleware::from_fn(dashboard::shown))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), observed))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), observe))
         .layer(middleware::from_fn(access::security_headers))
         .with_state(Arc::clone(app))
 }
@@ -104,7 +104,7 @@ async fn wrong_method() -> Problem {
         .hint("GET /api/v1/openapi.json lists the API")
 }
 
-/// A body that is packed may be any size once it is unpacked: none is taken.
+/// Middleware: refuses compressed bodies, whose size after decompression is unknown.
 async fn plain_bodies(request: Request, next: Next) -> Response {
     let packed = request.headers().get(header::CONTENT_ENCODING);
     if packed.is_some_and(|encoding| encoding != "identity") {
@@ -119,19 +119,19 @@ fn fault() -> Problem {
     Problem::new("internal", "the server failed; its log says more")
 }
 
-/// The id of a request: in its answer, and on each line of the log that it leads to.
+/// The id of a request: sent in its response, and on every line of the log about it.
 #[derive(Debug, Clone)]
 struct RequestId(Arc<str>);
 
-/// Tells whoever is answered with a fault of ours under which id the log has its cause.
-async fn traceable(request: Request, next: Next) -> Response {
+/// Middleware: adds to an internal error the request id under which the log has its cause.
+async fn add_request_id(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let response = next.run(request).await;
     let problem = response.extensions().get::<Problem>().filter(|one| one.code == "internal");
     match (problem, id) {
         (Some(problem), Some(RequestId(id))) => {
             let told = problem.clone().hint(format!("look there for the request {id}"));
-            let who = response.extensions().get::<Who>().cloned();
+            let who = response.extensions().get::<AnsweredUser>().cloned();
             let mut response = told.into_response();
             if let Some(who) = who {
                 response.extensions_mut().insert(who);
@@ -142,8 +142,8 @@ async fn traceable(request: Request, next: Next) -> Response {
     }
 }
 
-/// Gives each request an id, a span, a line in the log and a place in the counters.
-async fn observed(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// Middleware: gives each request an id and a span, and counts and logs its response.
+async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let id: Arc<str> = uuid::Uuid::now_v7().simple().to_string().into();
     let span = tracing::info_span!("request", request = &*id);
@@ -174,12 +174,12 @@ fn count(app: &App, method: &Method, route: &str, begun: Instant, response: &Res
     }
 }
 
-/// Never a query, a body or a header: secrets come in those.
+/// Logs a response. Never a query, a body or a header: they may contain secrets.
 fn note(method: &Method, route: &str, begun: Instant, response: &Response) {
     let method: String = method.as_str().chars().take(20).collect();
     let status = response.status().as_u16();
     let ms = (begun.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-    let who = response.extensions().get::<Who>();
+    let who = response.extensions().get::<AnsweredUser>();
     let user = who.map(|who| who.user.as_str());
     let token = who.map(|who| who.token.as_str());
     let code = response.extensions().get::<ProblemCode>().map(|ProblemCode(code)| *code);

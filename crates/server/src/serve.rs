@@ -1,4 +1,4 @@
-//! Taking connections: so many at once and from one address, none for ever, and an end that loses nothing.
+//! Accepts connections, with limits in total and for each address, and shuts down gracefully.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::limit::Seats;
 use crate::metrics::Why;
-use crate::patient::{Patient, Upload};
+use crate::rate_limit::ConcurrencyLimit;
 use crate::router::router;
 use crate::settings::Settings;
+use crate::slow_clients::{TimedBody, WriteTimeout};
 use crate::state::{App, Shared};
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How often is looked for sessions in which nothing is said any more.
+/// How often idle sessions are looked for.
 const TIDY_EVERY: Duration = Duration::from_mins(1);
-/// How long to wait after the system had no room for a connection.
+/// How long to wait after the system could not accept a connection.
 const BREATHE: Duration = Duration::from_millis(50);
 
-/// Everything that a server is made of.
+/// The parts of a server.
 pub struct Server {
     pub engine: Engine,
     pub program: Arc<dyn Program>,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Answers until `ended`; then what is asked is finished, agents are stopped and saved, streams are closed.
+    /// Serves until `ended`. Then requests are finished, turns are stopped and saved, and streams are closed.
     pub async fn run(
         self,
         listener: TcpListener,
@@ -65,7 +65,7 @@ impl Server {
         let open = TaskTracker::new();
         let bounds = &app.settings.bounds;
         let room = Arc::new(Semaphore::new(bounds.connections));
-        let seats = Seats::new(bounds.connections, bounds.connections_each);
+        let limit = ConcurrencyLimit::new(bounds.connections, bounds.connections_each);
         let tls = self.tls.map(TlsAcceptor::from);
         tokio::pin!(ended);
         loop {
@@ -77,7 +77,7 @@ impl Server {
                 tokio::time::sleep(BREATHE).await;
                 continue;
             };
-            let Some(seat) = seats.take(&site_of(address.ip())) else {
+            let Some(seat) = limit.take(&site_of(address.ip())) else {
                 refuse(&app, &stream, tls.is_some());
                 continue;
             };
@@ -94,7 +94,7 @@ impl Server {
         let drain = app.settings.bounds.drain;
         let turns = app.turns.stop();
         open.close();
-        // A client that does not take its answer is not waited for.
+        // A client that does not read its response is not waited for.
         drop(tokio::time::timeout(drain, async { tokio::join!(open.wait(), turns) }).await);
         follows.abort();
         tidies.abort();
@@ -109,12 +109,12 @@ type Taken = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
 async fn take(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<Taken> {
     let permit = Arc::clone(room).acquire_owned().await.ok()?;
     let (stream, address) = listener.accept().await.ok()?;
-    // Small answers are not held back.
+    // Small responses are sent at once (`TCP_NODELAY`).
     drop(stream.set_nodelay(true));
     Some((stream, address, permit))
 }
 
-/// Whose connections are counted together: one address, or the network that somebody is given of the newer kind.
+/// Whose connections are counted together: an IPv4 address, or an IPv6 network.
 fn site_of(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -125,7 +125,7 @@ fn site_of(address: IpAddr) -> String {
     }
 }
 
-/// What is answered to a connection too many. It is not waited for: whoever has so many is not to hold up others.
+/// The response to a connection beyond the limit. It is written without waiting, so that it cannot hold up others.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
 Connection: close\r\nRetry-After: 1\r\nContent-Length: 184\r\n\r\n\
 {\"type\":\"about:blank\",\"title\":\"Too many connections\",\"status\":503,\"code\":\"too_many_connections\",\
@@ -135,7 +135,7 @@ fn refuse(app: &App, stream: &TcpStream, is_tls: bool) {
     let code = "too_many_connections".to_owned();
     app.metrics.refusals.get_or_create(&Why { code }).inc();
     if !is_tls {
-        // A client that does not take it is refused all the same.
+        // If the client does not take it, the connection is closed all the same.
         drop(stream.try_write(REFUSAL));
     }
 }
@@ -175,22 +175,22 @@ impl Connection {
         let patience = bounds.patience;
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(address));
-            routes.clone().oneshot(request.map(|body| Body::new(Upload::new(body, patience))))
+            routes.clone().oneshot(request.map(|body| Body::new(TimedBody::new(body, patience))))
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(bounds.patience)
             .max_buf_size(bounds.header_bytes.max(8_192))
             .max_headers(64)
-            .serve_connection(TokioIo::new(Patient::new(stream, bounds.slowness)), service)
+            .serve_connection(TokioIo::new(WriteTimeout::new(stream, bounds.slowness)), service)
             .with_upgrades();
         tokio::pin!(connection);
-        // A client that breaks off harms nobody.
+        // A client that disconnects early is not an error.
         tokio::select! {
             over = connection.as_mut() => drop(over),
             () = app.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                // Nor one that breaks off now.
+                // The same during shutdown.
                 drop(connection.await);
             }
         }

@@ -1,4 +1,4 @@
-//! Where the server listens, whom it lets in, and how much it lets them have.
+//! The settings of the server: its names, its users' limits, and its timeouts.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,51 +9,51 @@ use rethread_engine::Pruning;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The names, with their ports, by which this server may be called.
+    /// The accepted `Host` values: names with their ports.
     pub hosts: Vec<String>,
-    /// The origins of its own pages; those of others are refused.
+    /// The origins of our own pages; requests from others are refused.
     pub origins: Vec<String>,
-    /// Whether browsers reach it by HTTPS: cookies are then for that alone.
+    /// Whether browsers reach it over HTTPS: cookies are then `Secure`.
     pub is_secure: bool,
-    /// Whether something stands before it and says who asks.
+    /// Whether a reverse proxy stands before it and sends the client's address.
     pub is_behind_proxy: bool,
-    /// Where it listens: browsers keep a cookie for each port.
+    /// The port: it is part of the cookie's name.
     pub port: u16,
-    /// The folder that new sessions are about, unless another is named.
+    /// The default folder of new sessions.
     pub project: PathBuf,
-    /// The file that the store writes to.
+    /// The store's database file.
     pub store: PathBuf,
     pub version: &'static str,
     pub context: context::Limits,
     pub pruning: Pruning,
-    /// After so long without a word a session is paused.
+    /// How long a session may be idle before it is paused.
     pub idle: SignedDuration,
     pub message_bytes: u64,
     pub bounds: Bounds,
 }
 
-/// How much there may be of everything.
+/// Limits and timeouts.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     pub body_bytes: usize,
     pub header_bytes: usize,
     pub connections: usize,
-    /// Those from one address; of whatever stands before the server there may be as many as in all.
+    /// From one address; behind a proxy the total applies instead.
     pub connections_each: usize,
-    /// Event clients at once, of all and of one token.
+    /// Open event streams: in total, and for each user.
     pub streams: usize,
     pub streams_each: usize,
-    /// Requests a second, of one token.
+    /// Requests per second for each token.
     pub requests: u32,
-    /// Requests a second that come without a credential, from one address.
+    /// Requests per second without a credential, for each address.
     pub strangers: u32,
-    /// Turns with agents at once.
+    /// Concurrent turns with agents.
     pub turns: usize,
     /// How long a client may take to send the head of a request, or a part of its body.
     pub patience: Duration,
-    /// How long a client may take to read what it is sent.
+    /// How long a client may take to read a part of the response.
     pub slowness: Duration,
-    /// How long requests and turns have to end when the server stops.
+    /// How long requests and turns have to finish on shutdown.
     pub drain: Duration,
     /// How long a browser stays logged in.
     pub login: SignedDuration,

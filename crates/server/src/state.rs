@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use rethread_workflow::Workflow;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
-use crate::limit::Limiter;
-use crate::live::Live;
+use crate::live::EventRing;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::ready::Readiness;
+use crate::rate_limit::Limiter;
+use crate::readiness::Readiness;
 use crate::settings::Settings;
 use crate::turns::Turns;
-use crate::work::Workers;
+use crate::workers::Workers;
 
-/// How often the workspace is looked through, at most.
+/// The shortest interval between scans of the workspace.
 const GATHER_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) type App = Arc<Shared>;
@@ -31,13 +31,13 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) program: Arc<dyn Program>,
     pub(crate) settings: Settings,
-    pub(crate) live: Live,
+    pub(crate) live: EventRing,
     pub(crate) turns: Arc<Turns>,
     pub(crate) limiter: Limiter,
     pub(crate) workers: Workers,
     pub(crate) metrics: Metrics,
     pub(crate) ready: Readiness,
-    /// Set when the server is to end: streams close, nothing new begins.
+    /// Cancelled on shutdown: streams close, and nothing new begins.
     pub(crate) stop: CancellationToken,
 }
 
@@ -56,7 +56,7 @@ impl Shared {
         let metrics = Metrics::new();
         let turns = Turns::new(engine.clone(), settings.bounds.turns);
         let limiter = Limiter::new(&settings.bounds);
-        let live = Live::new();
+        let live = EventRing::new();
         let stop = CancellationToken::new();
         let workers = Workers::new()?;
         Ok(Arc::new(Self {
@@ -73,12 +73,12 @@ impl Shared {
         }))
     }
 
-    /// Takes in what came with the workspace, not more often than people could see.
+    /// Imports changes of the workspace, at most once per interval.
     pub(crate) async fn keep_up(&self) {
         self.engine.keep_up(self.program.as_ref(), GATHER_EVERY).await;
     }
 
-    /// The folder that something new is to be about: it is there, and may be recorded.
+    /// The folder of something new: it must exist, and recording must be allowed in it.
     pub(crate) fn folder(&self, given: Option<&str>) -> Result<PathBuf, Problem> {
         let Some(folder) = given else { return Ok(self.settings.project.clone()) };
         let folder = project_folder(Path::new(folder))?;
@@ -86,7 +86,7 @@ impl Shared {
         Ok(folder)
     }
 
-    /// The session that an id means, if the caller may see it. Whoever may not learns no more than that.
+    /// Finds a session by its id or a prefix. One that the caller may not see is not found.
     pub(crate) async fn session(&self, caller: &Caller, given: &str) -> Result<Session, Problem> {
         let reference: SessionRef = given.parse()?;
         let scope = caller.scope();
@@ -103,7 +103,7 @@ impl Shared {
         }
     }
 
-    /// The workflow that an id means, if the caller may see it.
+    /// Finds a workflow by its id or a prefix. One that the caller may not see is not found.
     pub(crate) async fn workflow(&self, caller: &Caller, given: &str) -> Result<Workflow, Problem> {
         let found = match caller.scope() {
             Some(user) => self.engine.own_workflow(given, &user).await?,
@@ -115,12 +115,12 @@ impl Shared {
         Ok(found)
     }
 
-    /// A text without what looks like a secret: everything that leaves comes through here.
+    /// Masks secrets in a text: everything that leaves the server passes through here.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.engine.redactor().redact(text).text.into_owned()
     }
 
-    /// A session as clients see it.
+    /// The view of a session.
     pub(crate) fn session_view(&self, session: &Session) -> Result<SessionView, Problem> {
         Ok(self.engine.masked(&SessionView::from(session))?)
     }

@@ -1,4 +1,4 @@
-//! The certificate that the server shows.
+//! The TLS certificate.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ pub use tokio_rustls::rustls::ServerConfig as TlsConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// From PEM: a chain of certificates, and the key of the first.
+/// Reads PEM: a chain of certificates, and the key of the first.
 pub fn tls(chain: &[u8], key: &[u8]) -> Result<Arc<TlsConfig>, String> {
     let chain = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<Vec<_>, _>>()

@@ -137,7 +137,7 @@ fn watermark() -> Watermark {
         agent: "codex".into(),
         native: "native-1".into(),
         upto: 0,
-        beyond: None,
+        beyond: Vec::new(),
         messages: 0,
         in_doubt: None,
         left_at: None,

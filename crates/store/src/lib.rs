@@ -1,11 +1,12 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in eleven parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in twelve parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod access;
 mod crash;
 mod error;
+mod imports;
 mod search;
 mod sqlite;
 mod types;
@@ -25,12 +26,12 @@ use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
-use uuid::Uuid;
 
-pub use access::{ReservedId, UsageDay, UsageFilter};
+pub use access::{Accounts, IdempotencyKeys, ReservedId, UsageDay, UsageFilter};
 pub use error::{Error, Result};
+pub use imports::{Import, Imports};
 pub use search::{Search, Stop, StopOnDrop};
-pub use sqlite::{register_checksums, restore, sqlite_version};
+pub use sqlite::{checked_columns, is_intact, register_checksums, restore, sqlite_version};
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
     Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Record, Repaired, Span,
@@ -51,6 +52,7 @@ pub trait Store:
     + Tokens
     + IdempotencyKeys
     + Accounts
+    + Imports
 {
 }
 
@@ -66,6 +68,7 @@ impl<T> Store for T where
         + Tokens
         + IdempotencyKeys
         + Accounts
+        + Imports
 {
 }
 
@@ -155,8 +158,10 @@ pub trait Talks: Send + Sync + 'static {
         agent: &str,
     ) -> Result<Option<Watermark>>;
 
-    /// The agent whose own session holds most of a conversation.
-    async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>>;
+    /// The agent that spoke last in a conversation, or whose own session holds most of it; without a name, of the one that
+    /// was last spoken in. Costs by its answer: lists and contexts ask it of each session.
+    async fn last_agent(&self, id: SessionId, conversation: Option<&str>)
+    -> Result<Option<String>>;
 
     /// How the conversations of a session were opened, as far as that came after one of these messages: the facts with
     /// their numbers, in one call that costs by its answer.
@@ -461,32 +466,16 @@ pub trait Tokens: Send + Sync + 'static {
     async fn touch_token(&self, id: &TokenId, at: jiff::Timestamp) -> Result<()>;
 }
 
-/// Keys under which something is asked for, so that asking again makes nothing twice.
-#[async_trait]
-pub trait IdempotencyKeys: Send + Sync + 'static {
-    /// What a key stands for: `id`, unless it was used in the last seven days. Durable when it returns.
-    ///
-    /// Fails with [`Error::KeyReused`] where it was used for another request.
-    async fn reserve(
-        &self,
-        key: &str,
-        request: &[u8],
-        id: Uuid,
-        at: jiff::Timestamp,
-    ) -> Result<ReservedId>;
-}
-
-/// What was used, over time.
-#[async_trait]
-pub trait Accounts: Send + Sync + 'static {
-    /// The oldest day first; deleted sessions are not counted.
-    async fn usage_by_day(&self, filter: &UsageFilter) -> Result<Vec<UsageDay>>;
-}
-
 /// Opens the store that `url` names.
 #[expect(clippy::unused_async, reason = "a store behind a network waits here")]
 pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path)?)),
     }
+}
+
+/// Opens it for a program that appends and ends: what it writes before that is durable when its messages are.
+pub fn open_briefly(url: &StoreUrl) -> Result<Arc<dyn Store>> {
+    let StoreUrl::Sqlite(path) = url;
+    Ok(Arc::new(sqlite::SqliteStore::open_briefly(path)?))
 }

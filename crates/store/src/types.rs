@@ -9,7 +9,7 @@ use rethread_domain::context::{AgentUse, Limits};
 use rethread_domain::feed::FeedEvent;
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::{How, Underway, Watermark};
-use rethread_domain::rank::Related;
+use rethread_domain::rank::{Related, Wanted};
 use rethread_domain::session::FactRecord;
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, Status};
@@ -236,8 +236,8 @@ pub struct Within {
     pub after: Seq,
     /// and before this one,
     pub before: Seq,
-    /// but for those from one to another.
-    pub but: Option<(Seq, Seq)>,
+    /// but for those in these ranges, each from one message to another.
+    pub but: Vec<(Seq, Seq)>,
     /// How many messages of the conversation are not part of it.
     pub known: u32,
 }
@@ -253,6 +253,8 @@ pub struct Recalled {
     /// Newest first.
     pub recent: Vec<Message>,
     pub related: Vec<Related>,
+    /// What the prompt asks for.
+    pub wanted: Option<Wanted>,
     /// The most used first.
     pub agents: Vec<AgentUse>,
     /// How many messages the search index lacks.

@@ -12,12 +12,13 @@ use rethread_domain::opening::{Policy, Settings};
 use rethread_domain::turn::Update;
 use rethread_domain::{Session, context};
 use rethread_engine::agents::{
-    Abilities, Agent, Block, Consent, Desk, Door, Ended, Launcher, Nobody, Opened, Rules, Trouble,
+    Abilities, Agent, AgentError, Block, Consent, Ended, Launcher, Nobody, OpenRequest, Opened,
+    PermissionHandler, Rules,
 };
 use rethread_engine::program::{
-    AgentInfo, AgentSetup, Fault, Fitting, Herald, Program, WorkflowSettings,
+    AgentInfo, AgentNeeds, AgentSetup, Fault, Notifier, Program, WorkflowSettings,
 };
-use rethread_engine::workflows::{Checker, Extractor, Ran};
+use rethread_engine::workflows::{Checker, CommandOutcome, Extractor};
 use rethread_engine::{Engine, Pruning};
 use rethread_workflow::{Command, WorkflowId};
 use tokio::sync::{Semaphore, watch};
@@ -65,10 +66,11 @@ impl Program for TestProgram {
         name: &str,
         _: &Session,
         consent: Option<Consent>,
-        _: Fitting<'_>,
+        _: AgentNeeds<'_>,
     ) -> Result<AgentSetup, Fault> {
         let own = self.consent(name)?;
         Ok(AgentSetup {
+            own_sessions: None,
             holds: rethread_engine::agents::Holds::default(),
             launcher: Arc::new(Calm { turns: Arc::clone(&self.turns) }),
             system_prompt: None,
@@ -104,7 +106,7 @@ impl Program for TestProgram {
         Ok(None)
     }
 
-    fn herald(&self) -> Result<Option<Arc<dyn Herald>>, Fault> {
+    fn notifier(&self) -> Result<Option<Arc<dyn Notifier>>, Fault> {
         Ok(None)
     }
 
@@ -141,8 +143,8 @@ impl Checker for Unchecked {
         _: &Path,
         _: std::time::Duration,
         _: watch::Receiver<bool>,
-    ) -> Ran {
-        Ran::cannot_start(format!("{command}: there are no checks here"))
+    ) -> CommandOutcome {
+        CommandOutcome::cannot_start(format!("{command}: there are no checks here"))
     }
 }
 
@@ -153,7 +155,11 @@ struct Calm {
 
 #[async_trait]
 impl Launcher for Calm {
-    async fn launch(&self, _: &Path, _: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble> {
+    async fn launch(
+        &self,
+        _: &Path,
+        _: Arc<dyn PermissionHandler>,
+    ) -> Result<Box<dyn Agent>, AgentError> {
         Ok(Box::new(self.clone()))
     }
 }
@@ -165,7 +171,7 @@ impl Agent for Calm {
         NONE.get_or_init(Abilities::default)
     }
 
-    async fn open(&mut self, _: Door<'_>) -> Result<Opened, Trouble> {
+    async fn open(&mut self, _: OpenRequest<'_>) -> Result<Opened, AgentError> {
         Ok(Opened { native: "calm".to_owned(), ..Opened::default() })
     }
 
@@ -173,8 +179,12 @@ impl Agent for Calm {
         None
     }
 
-    async fn set(&mut self, _: &Settings) -> Result<(), Trouble> {
+    async fn set(&mut self, _: &Settings) -> Result<(), AgentError> {
         Ok(())
+    }
+
+    async fn reported(&mut self) -> Settings {
+        Settings::default()
     }
 
     async fn prompt(
@@ -182,7 +192,7 @@ impl Agent for Calm {
         _: Vec<Block>,
         mut updates: mpsc::Sender<Update>,
         cancel: CancellationToken,
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<Ended, AgentError> {
         let stop = tokio::select! {
             permit = self.turns.acquire() => {
                 permit.unwrap().forget();

@@ -21,7 +21,15 @@ pub(crate) struct Encoder {
 
 const SEEN: usize = 1 << 10;
 
+/// A memory for more tokens than these is not kept.
+const LARGE: usize = 1 << 12;
+
 impl Encoder {
+    /// Whether a long piece has left it with more memory than most need.
+    pub(crate) const fn is_large(&self) -> bool {
+        self.tokens.capacity() > LARGE || self.dead.capacity() > LARGE
+    }
+
     pub(crate) fn count(&mut self, piece: &[u8]) -> usize {
         if table::find(piece).is_some() {
             return 1;
@@ -29,7 +37,9 @@ impl Encoder {
         self.tokens.clear();
         self.dead.clear();
         self.dead.resize(piece.len() / 64 + 1, 0);
-        self.seen.resize(SEEN, (Token::MAX, Token::MAX, false));
+        if self.seen.is_empty() {
+            self.seen.resize(SEEN, (Token::MAX, Token::MAX, false));
+        }
         let (mut at, mut most) = (0, LONGEST_TOKEN);
         while at < piece.len() {
             if let Some(token) = self.next(piece, at, most) {

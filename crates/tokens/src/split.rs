@@ -88,6 +88,25 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 /// The length of the first piece; none where there is no text.
 fn first(text: &str) -> Option<usize> {
+    plain(text.as_bytes()).or_else(|| any(text))
+}
+
+/// The length of the first piece, where that is what most pieces are: small letters, with or without a space before them, or
+/// digits. None where what follows could belong to it, and where it is something else.
+fn plain(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take(3).take_while(|byte| byte.is_ascii_digit()).count();
+    if digits > 0 {
+        return (digits == 3 || text.get(digits).is_none_or(u8::is_ascii)).then_some(digits);
+    }
+    let space = usize::from(text.first() == Some(&b' '));
+    let letters = text[space..].iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    let end = space + letters;
+    let goes_on = |byte: &u8| !byte.is_ascii() || *byte == b'\'';
+    (letters > 0 && !text.get(end).is_some_and(goes_on)).then_some(end)
+}
+
+/// The length of the first piece, whatever it is.
+fn any(text: &str) -> Option<usize> {
     let (char, class, length) = next(text)?;
     let found = if class == Class::Mark {
         // A mark can stand before a word, and else is one: the second alternative never gets as far as a mark.

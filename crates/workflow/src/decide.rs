@@ -1,4 +1,4 @@
-//! What follows from a wish: the only place where a move of a workflow is decided.
+//! Decides commands: the only place where a transition of a workflow is decided.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use rethread_domain::id::SessionId;
 use rethread_domain::id::{SnapshotId, WorkflowId};
 use rethread_domain::quote::safe;
 
-/// What somebody wants of a workflow.
+/// A command to a workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     Start {
@@ -30,7 +30,7 @@ pub enum Command {
         agent: String,
     },
     EndTask(Ended),
-    /// Something else that became true while a task ran.
+    /// Another event that happened while a task ran.
     Note(Box<Event>),
     /// A question came up before a task could begin.
     Ask(Question),
@@ -45,24 +45,24 @@ pub enum Command {
         from: SnapshotId,
         agent: Option<String>,
         diverged: Vec<String>,
-        /// Tasks that are done and were not at that snapshot: they are to be done again.
+        /// Tasks that are done now but were not at that snapshot: they are repeated.
         rewind: Vec<String>,
         budgets: Budgets,
     },
-    /// States that a person wrote into the plan while nobody ran it.
+    /// States that a person wrote into the plan while no process ran it.
     Mark(Vec<(String, TaskState)>),
-    /// Something was used for work that belongs to no attempt that counts.
+    /// Usage of work that belongs to no attempt that counts.
     Spend {
         on: String,
         used: Used,
     },
     /// It is over, and this is the last snapshot.
     Close(Mark),
-    /// Whoever ran it is gone, and was last seen then.
+    /// The process that ran it has died, and was last seen then.
     Abandon {
         seen: Timestamp,
     },
-    /// What ran then is ended, and a pause asked for.
+    /// Work in progress is ended, and a pause requested.
     Recover,
     Approve,
     Reject {
@@ -80,7 +80,7 @@ pub enum Command {
     },
 }
 
-/// Why not.
+/// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("workflow {0} is already {is}", is = .1.word())]
@@ -108,7 +108,7 @@ pub enum Refusal {
 }
 
 impl Question {
-    /// What it asks. Two that differ are told differently; nothing in it plays tricks on who reads it.
+    /// The text of the question. Different questions have different texts; invisible and bidirectional characters are spelled out.
     pub fn describe(&self) -> String {
         match self {
             Self::Plan => "is the plan good?".to_owned(),
@@ -128,7 +128,7 @@ impl Question {
 }
 
 impl Workflow {
-    /// What happens when somebody wants this. Events that follow from others come with them.
+    /// The events that a command leads to, with those that follow from them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         if self.status().is_final() {
             return self.decide_afterwards(command);
@@ -184,7 +184,7 @@ impl Workflow {
         Ok(self.with_consequences(events))
     }
 
-    /// When it is over, little can still be added.
+    /// Little can still be recorded when it is over.
     fn decide_afterwards(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         if let Some(event) = afterwards(command) {
             return Ok(vec![event]);
@@ -285,14 +285,14 @@ impl Workflow {
             return Err(Refusal::Already(self.id, self.status()));
         }
         self.has_to_be(Status::InProgress)?;
-        // Asked twice, it is the same pause, unless it is in more of a hurry.
+        // A second request is the same pause, unless it is more urgent.
         if self.pausing().is_some_and(|pausing| pausing.now || !now) {
             return Ok(Vec::new());
         }
         Ok(vec![Event::PauseAsked { trigger, reason: reason.to_owned(), now }])
     }
 
-    /// What ran did not end; where it was to pause, it still is.
+    /// Running tasks did not end; if a pause was requested, it still is.
     fn recovered(&self) -> Vec<Event> {
         if self.status() != Status::InProgress {
             return Vec::new();
@@ -360,7 +360,7 @@ impl Workflow {
         }
     }
 
-    /// With what follows of itself: blocked while a person is waited for, completed when all is done.
+    /// Adds what follows automatically: blocked while a person is waited for, completed when everything is done.
     fn with_consequences(&self, mut events: Vec<Event>) -> Vec<Event> {
         let mut after = self.clone();
         for event in &events {
@@ -384,7 +384,7 @@ impl Workflow {
     }
 }
 
-/// What may still be written down of a workflow that is over: what its last tasks found and used, and a snapshot.
+/// What may still be recorded when a workflow is over: findings and usage of its last tasks, and a snapshot.
 fn afterwards(command: &Command) -> Option<Event> {
     match command {
         Command::Note(event) => match event.as_ref() {
@@ -405,12 +405,12 @@ fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
     states.iter().map(event).collect()
 }
 
-/// A command, whole. Its line ends stay lines, but are not mixed up: forms send ends of their own.
+/// A command in full, with normalised line ends: forms submit their own.
 fn spelled_out(command: &str) -> String {
     safe(command).replace('\r', "\u{241b}d;")
 }
 
-/// A task that failed, or was refused something, asks what is to be done.
+/// A task that failed, or was refused something, asks what to do.
 fn end_events(ended: &Ended) -> Vec<Event> {
     let mut events = vec![Event::TaskEnded(ended.clone())];
     let task = ended.task.clone();

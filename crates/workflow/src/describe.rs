@@ -1,4 +1,4 @@
-//! What happens to a workflow, in words.
+//! Events of a workflow in words.
 
 use super::event::{Event, Outcome, Question};
 use super::record::{Feedback, TestState};
@@ -6,7 +6,7 @@ use rethread_domain::quote::{cut_line, one_line};
 use rethread_domain::wording::counted;
 
 impl Event {
-    /// What happened, in a line; `None` for what is of no interest by itself.
+    /// What happened, in one line; `None` if it is of no interest by itself.
     pub fn describe(&self) -> Option<String> {
         Some(match self {
             Self::Created(charter) => format!("created: {}", one_line(&charter.title, 100)),
@@ -30,7 +30,7 @@ impl Event {
             Self::Parked { until } => {
                 format!("the limit is lifted at {}", until.strftime("%Y-%m-%d %H:%M UTC"))
             }
-            // Whole: what is approved has to be seen.
+            // In full: what is approved has to be seen.
             Self::Asked(question @ Question::Command { .. }) => {
                 format!("waits: {}", question.describe())
             }

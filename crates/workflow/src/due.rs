@@ -1,16 +1,16 @@
-//! What is to be done next, read from the state.
+//! The effects that are due, derived from the state.
 
 use jiff::Timestamp;
 use rethread_domain::wording::counted;
 
-use super::event::{Limits, Question};
+use super::event::Limits;
 use super::record::Used;
 use super::snapshot::Trigger;
 use super::state::Workflow;
 use super::status::Status;
 use super::task::TaskState;
 
-/// Something to do for a workflow, now. Doing it again does no harm.
+/// Something to do now. Doing it again is harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Have the agent write the plan.
@@ -19,12 +19,12 @@ pub enum Effect {
     Run { task: String },
     /// Interrupt a task that runs.
     Stop { task: String },
-    /// Everything rests: take the snapshot, which ends the run.
+    /// No task is running: take the snapshot, which ends the run.
     Snapshot,
 }
 
 impl Workflow {
-    /// What is to be done now by whoever runs the workflow.
+    /// What the process that runs the workflow has to do now.
     pub fn due(&self) -> Vec<Effect> {
         let stop =
             || self.running().map(|task| Effect::Stop { task: task.spec.id.clone() }).collect();
@@ -45,19 +45,14 @@ impl Workflow {
         }
     }
 
-    /// How many tasks may begin beside those that run.
+    /// How many more tasks may begin in parallel.
     pub(super) fn room(&self) -> usize {
         let jobs = usize::try_from(self.charter.limits.jobs.max(1)).unwrap_or(1);
         jobs.saturating_sub(self.running().count())
     }
-
-    /// What a person is waited for.
-    pub fn waits_for(&self) -> Option<&Question> {
-        self.questions.first().filter(|_| self.status() == Status::Blocked)
-    }
 }
 
-/// What the next task is expected to take, from those that were completed; `None` before the first.
+/// The expected usage of the next task, from the completed ones; `None` before the first.
 pub fn expected_use(workflow: &Workflow) -> Option<Used> {
     let done: Vec<&Used> = workflow
         .tasks
@@ -79,8 +74,8 @@ pub fn expected_use(workflow: &Workflow) -> Option<Used> {
     })
 }
 
-/// Which budget of the whole workflow is used up, or would be passed by one more task, and how to say so. One more task
-/// may take what is left of the time.
+/// Which budget of the whole workflow is used up, or would be exceeded by one more task, in words. One more task may use up the
+/// remaining time.
 pub fn budget_hit(
     workflow: &Workflow,
     limits: &Limits,
@@ -109,7 +104,7 @@ pub fn budget_hit(
     Some((Trigger::Exhaustion, reason))
 }
 
-/// Which limit is reached, or would be passed by one more task, and how to say so.
+/// Which limit is reached, or would be exceeded by one more task, in words.
 pub fn limit_hit(workflow: &Workflow, now: Timestamp) -> Option<(Trigger, String)> {
     let limits = &workflow.charter.limits;
     if let Some(most) = limits.tasks.filter(|most| workflow.run.completed >= *most) {

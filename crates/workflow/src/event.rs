@@ -1,4 +1,4 @@
-//! Everything that can happen to a workflow.
+//! The events of a workflow.
 
 use std::path::PathBuf;
 
@@ -20,39 +20,39 @@ pub struct Issue {
     pub text: String,
 }
 
-/// What happens to a task whose session is full.
+/// What to do with a task whose session is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {
     /// The workflow pauses at the end of the task.
     #[default]
     Pause,
-    /// The task goes on in a fresh session that is told the story so far.
+    /// The task continues in a fresh session that gets a retelling.
     Continue,
 }
 
-/// How far a workflow may go before it pauses.
+/// The limits at which a workflow pauses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Tasks that run side by side.
+    /// Tasks that run in parallel.
     pub jobs: u32,
     /// Pause after this many tasks of a run.
     pub tasks: Option<u32>,
-    /// In total, over all runs: how long it is in progress, what it takes.
+    /// In total over all runs: running time, tokens, cost.
     pub seconds: Option<u64>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
     /// How full a context may be, from 0 to 1, before the workflow pauses.
     pub context: f64,
-    /// How full it may be before that is told.
+    /// How full it may be before a warning.
     pub warn: f64,
     pub on_full: OnFull,
-    /// How long a task may go on after a pause was asked for.
+    /// How long a task may continue after a pause was requested.
     pub boundary_seconds: u64,
     /// How long one task may take, its check included.
     pub task_seconds: u64,
-    /// How often an agent is shown what its check or its review says, to mend it.
+    /// How often an agent gets the result of its check or review to fix.
     pub rounds: u32,
 }
 
@@ -74,7 +74,7 @@ impl Default for Limits {
     }
 }
 
-/// What a workflow may take in total, over all of its runs; what is not given stays as it is.
+/// New budgets in total over all runs; those that are not given stay the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Budgets {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ impl Budgets {
 }
 
 impl Limits {
-    /// The same with these budgets.
+    /// These limits with the new budgets.
     pub(super) fn raised(&self, budgets: Budgets) -> Self {
         Self {
             tokens: budgets.tokens.or(self.tokens),
@@ -103,19 +103,19 @@ impl Limits {
     }
 }
 
-/// What a workflow is made with.
+/// What a workflow is created with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Charter {
     pub user: String,
     /// The folder it works in.
     pub worktree: String,
-    /// The plan's file; without one, the agent writes it first.
+    /// The plan's file; if there is none, the agent writes it first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PathBuf>,
     pub title: String,
     pub issue: Issue,
     pub agent: String,
-    /// What its agents may do without being asked: `ask`, `allow` or `deny`; otherwise as the settings say.
+    /// What its agents may do without asking: `ask`, `allow` or `deny`; by default as in the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
     #[serde(default)]
@@ -126,13 +126,13 @@ pub struct Charter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Question {
-    /// Is the plan that the agent wrote good?
+    /// Approve the plan that the agent wrote?
     Plan,
     /// Retry, skip or give up?
     TaskFailed { task: String, why: String },
-    /// Its agent was refused this, and nothing shows that the work is done all the same: does it count?
+    /// Its agent was refused this, and nothing shows that the work is done nevertheless: does it count?
     TaskRefused { task: String, refused: Vec<String> },
-    /// It was taken out of the plan while it ran: does its outcome count?
+    /// It was removed from the plan while it ran: does its outcome count?
     TaskRemoved { task: String },
     /// May this command of the plan run?
     Command { command: String },
@@ -146,11 +146,11 @@ pub enum Outcome {
     Failed {
         why: String,
     },
-    /// Its agent came to its end, but was refused this, and no check or review says that the work is done.
+    /// Its agent finished, but was refused this, and no check or review shows that the work is done.
     Refused {
         what: Vec<String>,
     },
-    /// Stopped before it was done: it is run again.
+    /// Stopped before it was done: it is repeated.
     Interrupted {
         why: String,
     },
@@ -168,13 +168,12 @@ pub struct Ended {
     pub tests: Option<TestState>,
 }
 
-/// Everything that can happen to a workflow. As JSON, its parts stand by themselves: a decision has a `what` and an
-/// `at` of its own.
+/// An event of a workflow. As JSON its parts are nested: a decision has a `what` and an `at` of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "snake_case")]
 pub enum Event {
     Created(Charter),
-    /// The plan as it is from now on. What is known of tasks that stay is kept.
+    /// The plan from now on. What is known of remaining tasks is kept.
     Planned {
         tasks: Vec<TaskSpec>,
     },
@@ -191,14 +190,14 @@ pub enum Event {
         session: SessionId,
         agent: String,
     },
-    /// The attempt goes on in another session.
+    /// The attempt continues in another session.
     TaskMoved {
         task: String,
         attempt: u32,
         session: SessionId,
     },
     Reviewed(Feedback),
-    /// What a reviewer wanted was done.
+    /// A reviewer's feedback was addressed.
     Addressed {
         feedback: String,
     },
@@ -208,37 +207,37 @@ pub enum Event {
     },
     TaskRetried {
         task: String,
-        /// What agents may do from now on without being asked, where that changes.
+        /// What agents may do without asking from now on, if that changes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<String>,
     },
-    /// A person wrote another state of a task into the plan while nobody ran it.
+    /// A person wrote another state of a task into the plan while no process ran it.
     TaskMarked {
         task: String,
         state: TaskState,
     },
-    /// These tasks are to be done again: they were not done at the snapshot that is gone back to.
+    /// These tasks are repeated: they were not done at the snapshot that is resumed.
     Rewound {
         to: SnapshotId,
         tasks: Vec<String>,
     },
-    /// A session in which a plan is made (`plan`) or a task reviewed (the task's id).
+    /// A session in which a plan is written (`plan`) or a task reviewed (the task's id).
     SessionBegan {
         on: String,
         session: SessionId,
     },
-    /// Whoever ran it is gone, and was last seen then: what lies between is no time that it ran.
+    /// The process that ran it has died, and was last seen then: the time in between does not count as running.
     Abandoned {
         seen: Timestamp,
     },
-    /// What was taken by work that belongs to no attempt that counts: planning, and what was cancelled.
+    /// Usage of work that belongs to no attempt that counts: planning, and cancelled attempts.
     Spent {
         on: String,
         used: Used,
     },
     Decided(Decision),
     Erred(ErrorRecord),
-    /// A context is nearly full: told once in a run.
+    /// A context is nearly full: reported once in a run.
     Warned {
         task: String,
         context_use: f64,
@@ -254,17 +253,17 @@ pub enum Event {
     Closed(Mark),
     Resumed {
         from: SnapshotId,
-        /// Another agent goes on with it.
+        /// Another agent continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// How the repository differs from the snapshot.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         diverged: Vec<String>,
-        /// Budgets that are other than before.
+        /// Budgets that have changed.
         #[serde(default, skip_serializing_if = "Budgets::is_empty")]
         budgets: Budgets,
     },
-    /// A usage limit was hit that is lifted then.
+    /// A usage limit was reached, which ends then.
     Parked {
         until: Timestamp,
     },
@@ -283,17 +282,17 @@ pub enum Event {
     Cancelled {
         why: String,
     },
-    /// A message was purged that events before this one had quoted: they were changed.
+    /// A message was purged that earlier events had quoted: they were changed.
     Purged {
         session: SessionId,
         message: Seq,
     },
-    /// Written by a newer version: kept as it came.
+    /// Written by a newer version: kept as it is.
     #[serde(untagged)]
     Unknown(serde_json::Map<String, serde_json::Value>),
 }
 
-/// An event with its place: the `no`th of its workflow, from 1.
+/// An event with its number in its workflow, from 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventRecord {
     pub no: u32,

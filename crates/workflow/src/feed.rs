@@ -1,4 +1,4 @@
-//! What the feed says of a workflow's events.
+//! The kind of a workflow's event in the feed.
 
 use rethread_domain::feed::Kind;
 use rethread_domain::id::SessionId;
@@ -7,7 +7,7 @@ use super::event::{Event, Outcome};
 use super::state::Workflow;
 
 impl Event {
-    /// What the feed says of it.
+    /// Its kind in the feed.
     pub const fn feed_kind(&self) -> Kind {
         match self {
             Self::Created(_) => Kind::WorkflowCreated,
@@ -50,7 +50,7 @@ impl Event {
     }
 }
 
-/// The session that an event of a workflow is about, which has been applied.
+/// The session that an event, which has been applied, is about.
 pub fn session_of(event: &Event, workflow: &Workflow) -> Option<SessionId> {
     match event {
         Event::TaskBegan { session, .. } | Event::TaskMoved { session, .. } => Some(*session),

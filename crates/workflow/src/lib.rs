@@ -1,8 +1,8 @@
-//! Long work: a plan of tasks that survives the sessions it is done in.
+//! Workflows: long work on a plan of tasks that survives the sessions it is done in.
 //!
-//! [`Workflow`] is a fold of [`Event`]s. What somebody wants is a [`Command`]; `decide` answers with the events that
-//! follow, or with a [`Refusal`]; what is to be done next is read from the state as [`Effect`]s. Nothing here runs
-//! anything, reads a clock or knows where events are kept.
+//! [`Workflow`] is a fold of [`Event`]s. A request is a [`Command`]; `decide` answers with the events that follow, or with a
+//! [`Refusal`]; what is to be done next is derived from the state as [`Effect`]s. Nothing here runs anything, reads a clock or knows
+//! where events are stored.
 
 pub mod brief;
 mod decide;

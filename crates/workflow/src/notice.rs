@@ -1,4 +1,4 @@
-//! What others are told of a workflow, by webhooks for example.
+//! Notices about workflows, for webhooks for example.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::event::{Event, EventRecord, Question};
 use super::snapshot::Trigger;
 use super::state::Workflow;
 
-/// What became of a workflow.
+/// The kind of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum NoticeKind {
@@ -23,19 +23,19 @@ pub enum NoticeKind {
     Completed,
     Failed,
     Cancelled,
-    /// Its agent was gone without a word.
+    /// Its agent died.
     Crashed,
     /// Much of the context is used up.
     CapacityWarning,
 }
 
-/// A name that no event has.
+/// An unknown name of a notice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such event; there are {}", NoticeKind::ALL.map(NoticeKind::name).join(", "))]
 pub struct UnknownNotice;
 
 impl NoticeKind {
-    /// What others may want to know of an event, if anything.
+    /// The notice that an event leads to, if any.
     pub const fn of(event: &Event) -> Option<Self> {
         Some(match event {
             Event::Began { .. } => Self::Started,
@@ -121,11 +121,11 @@ impl TryFrom<String> for NoticeKind {
     }
 }
 
-/// What is told, with all that a receiver needs to find the workflow and to take it up again. Its texts have been
-/// freed of secrets before they come here.
+/// A notice, with everything that a receiver needs to find the workflow and to resume it. Its texts are masked before they come
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// The same however often it is sent, so that a receiver can tell that it knows it already.
+    /// The same for each attempt to deliver it, so that a receiver can recognise duplicates.
     pub id: String,
     pub event: NoticeKind,
     pub at: Timestamp,
@@ -139,12 +139,12 @@ pub struct Notice {
     pub tasks_total: usize,
     /// The name of its worktree, not the whole path.
     pub worktree: Option<String>,
-    /// The command that takes it up again.
+    /// The command that resumes it.
     pub resume: Option<String>,
 }
 
 impl Notice {
-    /// What is told of an event, after which the workflow stands as given; `masked` frees a text of secrets.
+    /// The notice of an event, after which the workflow is in the given state; `masked` masks a text.
     pub fn of(
         workflow: &Workflow,
         record: &EventRecord,
@@ -176,12 +176,12 @@ impl Notice {
         })
     }
 
-    /// How far it is.
+    /// Its progress.
     pub fn progress(&self) -> String {
         format!("{} of {}", self.tasks_completed, counted(self.tasks_total, "task"))
     }
 
-    /// What is told of it beside title and reason: a name, and the text.
+    /// Details besides title and reason: a name, and the text.
     pub fn details(&self) -> Vec<(&'static str, String)> {
         let mut details = vec![
             ("Status", self.status.clone()),

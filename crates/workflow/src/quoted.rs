@@ -1,8 +1,8 @@
-//! What the events of a workflow quote of a message that is purged.
+//! Removes what the events of a workflow quote of a purged message.
 //!
-//! What was made of the message goes: decisions and errors that rest on it, and its words wherever they are repeated (in
-//! results, questions, reasons, reviews, the output of checks). What the message itself was made of, the issue and the plan,
-//! belongs to whoever wrote it and stays.
+//! What was derived from the message is removed: decisions and errors based on it, and its words wherever they are repeated (in
+//! results, questions, reasons, reviews, the output of checks). What the message itself was derived from, the issue and the plan,
+//! belongs to its author and stays.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use super::event::{Event, Outcome, Question};
 use super::record::Source;
 use rethread_domain::id::{Seq, SessionId};
 
-/// What stands in place of purged words.
+/// Replaces purged words.
 const PURGED: &str = "[purged]";
-/// So many words in a row are a quotation, however common they are.
+/// So many consecutive words are a quotation, however common they are.
 const QUOTATION: usize = 3;
-/// A word of this length that is not made of letters alone is one by itself: a path, a key, a number.
+/// A word of this length that has not only letters is a quotation by itself: a path, a key, a number.
 const ODD_WORD: usize = 8;
-/// How many places of a word are compared.
+/// How many occurrences of a word are compared.
 const PLACES: usize = 64;
 
-/// A message that is purged, as events may quote it.
+/// A purged message, as events may quote it.
 #[derive(Debug)]
 pub struct Quoted<'a> {
     sessions: &'a [SessionId],
@@ -42,7 +42,7 @@ fn words(text: &str) -> impl Iterator<Item = (&str, usize)> {
 }
 
 impl<'a> Quoted<'a> {
-    /// Message `seq` of these sessions, which share it, with all that it says.
+    /// Message `seq` of these sessions, which share it, with its whole content.
     pub fn new(sessions: &'a [SessionId], seq: Seq, text: &'a str) -> Self {
         let words: Vec<&str> =
             text.split_whitespace().map(bare).filter(|word| !word.is_empty()).collect();
@@ -56,7 +56,7 @@ impl<'a> Quoted<'a> {
         Self { sessions, seq, words, places }
     }
 
-    /// The event without what it has of the message; `None` where it has nothing of it.
+    /// The event without what it quotes; `None` if it quotes nothing.
     pub fn taken_out_of(&self, event: &Event) -> Option<Event> {
         let mut cleaned = event.clone();
         match &mut cleaned {
@@ -104,7 +104,7 @@ impl<'a> Quoted<'a> {
         (cleaned != *event).then_some(cleaned)
     }
 
-    /// Whether a text has words of the message.
+    /// Whether a text quotes the message.
     pub fn is_in(&self, text: &str) -> bool {
         !self.runs(text).is_empty()
     }
@@ -141,7 +141,7 @@ impl<'a> Quoted<'a> {
         }
     }
 
-    /// Where a text repeats words of the message, from the beginning to the end of each quotation.
+    /// Where a text repeats words of the message.
     fn runs(&self, text: &str) -> Vec<(usize, usize)> {
         let own: Vec<(&str, usize)> =
             words(text).filter(|(word, _)| !bare(word).is_empty()).collect();
@@ -161,7 +161,7 @@ impl<'a> Quoted<'a> {
         runs
     }
 
-    /// How many of these words stand in the message in this order.
+    /// How many of these words occur in the message in this order.
     fn longest(&self, own: &[(&str, usize)]) -> usize {
         let Some((first, _)) = own.first() else { return 0 };
         let places = self.places.get(bare(first)).map_or(&[][..], Vec::as_slice);
@@ -173,7 +173,7 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// The last word of a text that was shortened may be the beginning of a longer one.
+/// The last word of a shortened text may be the beginning of a longer one.
 fn is_same(word: &str, their: &str) -> bool {
     let own = bare(word);
     own == their || word.ends_with('…') && their.starts_with(own)

@@ -28,27 +28,14 @@ pub enum DecisionKind {
     Clarification,
 }
 
-impl DecisionKind {
-    pub const ALL: [Self; 6] = [
-        Self::Approach,
-        Self::Library,
-        Self::Architecture,
-        Self::Workaround,
-        Self::Skip,
-        Self::Clarification,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approach => "approach",
-            Self::Library => "library",
-            Self::Architecture => "architecture",
-            Self::Workaround => "workaround",
-            Self::Skip => "skip",
-            Self::Clarification => "clarification",
-        }
-    }
-}
+rethread_domain::named!(DecisionKind {
+    Approach = "approach",
+    Library = "library",
+    Architecture = "architecture",
+    Workaround = "workaround",
+    Skip = "skip",
+    Clarification = "clarification",
+});
 
 /// A choice that affects how the work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,18 +65,12 @@ pub enum Resolution {
     Unresolved,
 }
 
-impl Resolution {
-    pub const ALL: [Self; 4] = [Self::Fixed, Self::Workaround, Self::Deferred, Self::Unresolved];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Workaround => "workaround",
-            Self::Deferred => "deferred",
-            Self::Unresolved => "unresolved",
-        }
-    }
-}
+rethread_domain::named!(Resolution {
+    Fixed = "fixed",
+    Workaround = "workaround",
+    Deferred = "deferred",
+    Unresolved = "unresolved",
+});
 
 /// Something that went wrong, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,18 +100,12 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
-    pub const ALL: [Self; 4] = [Self::None, Self::Minor, Self::Major, Self::Critical];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minor => "minor",
-            Self::Major => "major",
-            Self::Critical => "critical",
-        }
-    }
-}
+rethread_domain::named!(Severity {
+    None = "none",
+    Minor = "minor",
+    Major = "major",
+    Critical = "critical",
+});
 
 /// What a reviewer said of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,16 +135,12 @@ pub enum Phase {
     Unknown,
 }
 
-impl Phase {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Red => "red",
-            Self::Green => "green",
-            Self::Refactor => "refactor",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+rethread_domain::named!(Phase {
+    Red = "red",
+    Green = "green",
+    Refactor = "refactor",
+    Unknown = "unknown",
+});
 
 /// What the last check gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

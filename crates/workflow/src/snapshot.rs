@@ -30,18 +30,14 @@ pub enum Trigger {
     End,
 }
 
-impl Trigger {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::TaskComplete => "task_complete",
-            Self::Exhaustion => "exhaustion",
-            Self::Timeout => "timeout",
-            Self::Crash => "crash",
-            Self::End => "end",
-        }
-    }
-}
+rethread_domain::named!(Trigger {
+    Pause = "pause",
+    TaskComplete = "task_complete",
+    Exhaustion = "exhaustion",
+    Timeout = "timeout",
+    Crash = "crash",
+    End = "end",
+});
 
 /// How the repository changed since the snapshot before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

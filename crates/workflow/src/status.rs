@@ -19,29 +19,17 @@ pub enum Status {
     Cancelled,
 }
 
+rethread_domain::named!(Status {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Blocked = "blocked",
+    Paused = "paused",
+    Completed = "completed",
+    Failed = "failed",
+    Cancelled = "cancelled",
+});
+
 impl Status {
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Paused,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Blocked => "blocked",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// The same in a sentence for people.
     pub const fn word(self) -> &'static str {
         match self {
@@ -64,12 +52,6 @@ impl Status {
                 | (InProgress, Blocked | Paused | Completed | Failed | Cancelled)
                 | (Blocked, Failed)
         )
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

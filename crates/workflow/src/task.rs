@@ -17,27 +17,16 @@ pub enum TaskState {
     Skipped,
 }
 
+rethread_domain::named!(TaskState {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Blocked = "blocked",
+    Completed = "completed",
+    Failed = "failed",
+    Skipped = "skipped",
+});
+
 impl TaskState {
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Completed,
-        Self::Failed,
-        Self::Skipped,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Blocked => "blocked",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
     /// Whether what depends on it may begin.
     pub const fn is_done(self) -> bool {
         matches!(self, Self::Completed | Self::Skipped)

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{Doing, Error};
@@ -18,6 +18,12 @@ use crate::error::{Doing, Error};
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 const PRIVATE_FOLDER: Mode = Mode::RWXU;
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+
+/// Opens a folder only to look up what is in it, where the system can tell that apart from reading.
+#[cfg(target_os = "linux")]
+const GLANCE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const GLANCE: OFlags = OFlags::RDONLY;
 
 /// A folder that is held open.
 #[derive(Debug)]
@@ -95,7 +101,7 @@ impl Directory {
 
     /// A handle that can only be looked through, which is enough for [`Directory::stat`].
     pub(crate) fn glance(&self, path: &str) -> Result<Option<Self>, Error> {
-        match open_beneath(&self.handle, path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
+        match open_beneath(&self.handle, path, GLANCE | OFlags::DIRECTORY, Mode::empty()) {
             Ok(handle) => Ok(Some(Self { handle, shown: PathBuf::new() })),
             Err(Errno::NOENT) => Ok(None),
             Err(_) => self.walk(path),
@@ -318,14 +324,31 @@ fn own_name(name: &CStr) -> Option<&str> {
 /// Opens a relative path and nothing else than what it says.
 fn open_beneath(folder: &OwnedFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match fs::openat2(folder, path, flags, mode, resolve) {
-        // An old kernel, or a sandbox that does not know the call. One name needs no help to stay where it is.
+    match open_in_one_step(folder, path, flags, mode) {
+        // A system without the call, or a sandbox that does not know it. One name needs no help to stay where it is.
         Err(Errno::NOSYS | Errno::PERM) if !path.contains('/') && path != ".." => {
             fs::openat(folder, path, flags, mode)
         }
         outcome => outcome,
     }
+}
+
+#[cfg(target_os = "linux")]
+fn open_in_one_step(
+    folder: &OwnedFd,
+    path: &str,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    use rustix::fs::ResolveFlags;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    fs::openat2(folder, path, flags, mode, resolve)
+}
+
+/// Only Linux can keep a whole path beneath a folder; elsewhere [`Directory::walk`] takes it name by name.
+#[cfg(not(target_os = "linux"))]
+fn open_in_one_step(_: &OwnedFd, _: &str, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
 }
 
 /// What others own we can use without owning it.

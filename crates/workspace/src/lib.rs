@@ -21,7 +21,7 @@ pub use folder::{
     Stamp, Torn, Tried, is_kind_name, read_log, topic,
 };
 pub use git::{
-    Changed, Changes, Committed, Head, Hurdle, Names, State, changed, changes, commit, diff, head,
-    hurdle, is_same_repository, is_tracked, state,
+    Changed, Changes, Committed, Head, Hurdle, Names, Remote, State, address, changed, changes,
+    commit, diff, has_commit, head, hurdle, is_same_repository, is_tracked, remote, state,
 };
-pub use workspace::{Kind, Made, Odd, Seen, Wish, Workspace};
+pub use workspace::{CommitPolicy, Kind, Made, Odd, Seen, Workspace};

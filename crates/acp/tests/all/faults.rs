@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use rethread_engine::agents::{Door, Trouble};
+use rethread_engine::agents::{AgentError, OpenRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, answer, say, say_until};
 
 const SHORT: Duration = Duration::from_millis(300);
 
-async fn start_fails(world: &World) -> Trouble {
+async fn start_fails(world: &World) -> AgentError {
     match world.try_start().await {
         Ok(_) => panic!("it started"),
         Err(trouble) => trouble,
@@ -21,7 +21,7 @@ async fn start_fails(world: &World) -> Trouble {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_apart_from_one_that_cannot_be_run() {
     let mut world = World::with(vec!["no-such-agent".to_owned()]);
-    let missing = Trouble::NotInstalled { program: "no-such-agent".to_owned() };
+    let missing = AgentError::NotInstalled { program: "no-such-agent".to_owned() };
     assert_eq!(start_fails(&world).await, missing);
     world.launcher.entry.command = vec!["/no/such/agent".to_owned()];
     assert_eq!(start_fails(&world).await.name(), "not_installed");
@@ -42,7 +42,7 @@ async fn a_program_that_is_not_there_is_told_apart_from_one_that_cannot_be_run()
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o755)).unwrap();
     let trouble = start_fails(&world).await;
     assert!(
-        matches!(&trouble, Trouble::CannotStart { why, .. } if why.contains("No such file")),
+        matches!(&trouble, AgentError::CannotStart { why, .. } if why.contains("No such file")),
         "{trouble:?}"
     );
     world.launcher.guard = None;
@@ -53,13 +53,13 @@ async fn a_program_that_is_not_there_is_told_apart_from_one_that_cannot_be_run()
 async fn a_folder_that_is_gone_is_told() {
     let world = World::new(&[]);
     fs::remove_dir(world.folder.path()).unwrap();
-    assert_eq!(start_fails(&world).await, Trouble::FolderGone(world.folder.path().to_owned()));
+    assert_eq!(start_fails(&world).await, AgentError::FolderGone(world.folder.path().to_owned()));
 }
 
 #[tokio::test]
 async fn an_agent_that_ends_at_once_is_told_with_its_last_words() {
     let world = World::new(&["--exit-at-once", "9", "--stderr", "no \u{1b}[31mluck"]);
-    let expected = Trouble::Ended {
+    let expected = AgentError::Ended {
         status: "exit code 9".to_owned(),
         stderr: "no \u{241b}1b;[31mluck".to_owned(),
     };
@@ -67,7 +67,7 @@ async fn an_agent_that_ends_at_once_is_told_with_its_last_words() {
     let world = World::scripted(&[("initialize", b"This agent is no longer maintained.\n$EXIT")]);
     let trouble = start_fails(&world).await;
     assert!(
-        matches!(&trouble, Trouble::Ended { stderr, .. } if stderr.contains("no longer maintained")),
+        matches!(&trouble, AgentError::Ended { stderr, .. } if stderr.contains("no longer maintained")),
         "{trouble:?}"
     );
 }
@@ -76,13 +76,13 @@ async fn an_agent_that_ends_at_once_is_told_with_its_last_words() {
 async fn an_agent_that_does_not_answer_is_given_up() {
     let mut world = World::new(&["--hang-on", "initialize"]);
     world.launcher.limits.initialize = SHORT;
-    let late = |what: &str| Trouble::TimedOut { what: what.to_owned(), after: SHORT };
+    let late = |what: &str| AgentError::TimedOut { what: what.to_owned(), after: SHORT };
     assert_eq!(start_fails(&world).await, late("initialize"));
 
     let mut world = World::new(&["--hang-on", "session/new"]);
     world.launcher.limits.open = SHORT;
     let mut agent = world.start().await;
-    assert_eq!(agent.open(Door::New).await, Err(late("session/new")));
+    assert_eq!(agent.open(OpenRequest::New).await, Err(late("session/new")));
     assert!(agent.is_gone());
 }
 
@@ -108,7 +108,7 @@ async fn death_in_a_turn_is_told_after_all_that_was_said() {
         let mut agent = world.open().await;
         let (ended, updates) = say(&mut *agent, prompt).await;
         let trouble = ended.unwrap_err();
-        assert!(matches!(&trouble, Trouble::Ended { .. }), "{trouble:?}");
+        assert!(matches!(&trouble, AgentError::Ended { .. }), "{trouble:?}");
         assert_eq!(updates.is_empty(), prompt == "exit", "{updates:?}");
         assert!(agent.is_gone());
         let (again, _) = say(&mut *agent, "say: x").await;
@@ -122,27 +122,27 @@ async fn death_at_any_call_is_told() {
         let world = World::new(&["--die-on", method]);
         let trouble = match world.try_start().await {
             Err(trouble) => trouble,
-            Ok(mut agent) => match agent.open(Door::New).await {
+            Ok(mut agent) => match agent.open(OpenRequest::New).await {
                 Err(trouble) => trouble,
                 Ok(_) => say(&mut *agent, "say: x").await.0.unwrap_err(),
             },
         };
         let status = "exit code 3".to_owned();
-        assert_eq!(trouble, Trouble::Ended { status, stderr: String::new() }, "{method}");
+        assert_eq!(trouble, AgentError::Ended { status, stderr: String::new() }, "{method}");
     }
 }
 
 #[tokio::test]
 async fn only_version_one_is_spoken() {
     let world = World::new(&["--wrong-version", "3"]);
-    assert_eq!(start_fails(&world).await, Trouble::WrongVersion("3".to_owned()));
+    assert_eq!(start_fails(&world).await, AgentError::WrongVersion("3".to_owned()));
     // An echo of the number alone.
     let world = World::new(&["--wrong-version", "2"]);
     assert!(world.try_start().await.is_ok());
     let real =
         br#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":2,"info":{},"capabilities":{}}}"#;
     let world = World::scripted(&[("initialize", &[real.as_slice(), b"\n"].concat())]);
-    assert_eq!(start_fails(&world).await, Trouble::WrongVersion("2".to_owned()));
+    assert_eq!(start_fails(&world).await, AgentError::WrongVersion("2".to_owned()));
     for (answer, expected) in
         [("{}", "nonsense"), ("null", "nonsense"), ("{\"protocolVersion\":\"1\"}", "wrong_version")]
     {
@@ -156,7 +156,7 @@ async fn only_version_one_is_spoken() {
 async fn a_missing_login_is_told() {
     let world = World::new(&["--auth-required"]);
     let mut agent = world.start().await;
-    assert_eq!(agent.open(Door::New).await.unwrap_err().name(), "needs_login");
+    assert_eq!(agent.open(OpenRequest::New).await.unwrap_err().name(), "needs_login");
     assert!(!agent.is_gone());
 }
 
@@ -187,12 +187,12 @@ async fn every_way_to_say_that_a_session_is_gone_is_understood() {
         let mut world = World::new(&["--load", "--resume", "--lose", "--error-shape", shape]);
         world.launcher.entry.quirks.opaque_not_found = shape.contains("opencode");
         let mut agent = world.start().await;
-        for door in [Door::Load("x"), Door::Resume("x")] {
+        for door in [OpenRequest::Load("x"), OpenRequest::Resume("x")] {
             let trouble = agent.open(door).await.unwrap_err();
             assert_eq!(trouble.name(), expected, "{shape}: {trouble:?}");
         }
         // It is still good for something.
-        agent.open(Door::New).await.unwrap();
+        agent.open(OpenRequest::New).await.unwrap();
         assert_eq!(answer(&mut *agent, "say: x").await, "x");
     }
 }
@@ -201,7 +201,7 @@ async fn every_way_to_say_that_a_session_is_gone_is_understood() {
 async fn a_refusal_without_a_word_means_that_the_session_is_gone() {
     let world = World::new(&["--load", "--lose", "--error-shape", "refusal"]);
     let mut agent = world.start().await;
-    agent.open(Door::Load("x")).await.unwrap();
+    agent.open(OpenRequest::Load("x")).await.unwrap();
     let (ended, _) = say(&mut *agent, "say: x").await;
     assert_eq!(ended.unwrap_err().name(), "session_gone");
 }
@@ -213,7 +213,7 @@ async fn a_load_that_destroys_is_never_called() {
     world.launcher.entry.quirks.load = rethread_acp::Load::Unsafe;
     let mut agent = world.start().await;
     assert!(!agent.abilities().load);
-    assert_eq!(agent.open(Door::Load("x")).await.unwrap_err().name(), "unsupported");
+    assert_eq!(agent.open(OpenRequest::Load("x")).await.unwrap_err().name(), "unsupported");
     agent.end().await;
     assert!(!fs::read_to_string(log.path()).unwrap().contains("session/load"));
 }

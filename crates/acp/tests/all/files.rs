@@ -80,7 +80,7 @@ async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
         let mut world = World::new(&[]);
         let desk = TestDesk { choose: Some(choose), may_act: true, ..TestDesk::default() };
         world.desk = Arc::new(desk);
-        world.launcher.warded = vec![world.path("store.db")];
+        world.launcher.protected = vec![world.path("store.db")];
         fs::create_dir_all(world.path(".git/hooks")).unwrap();
         fs::create_dir(world.path("sub")).unwrap();
         symlink(".git", world.path("link")).unwrap();

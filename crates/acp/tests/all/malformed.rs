@@ -1,6 +1,6 @@
 //! Agents that do not keep to the protocol. Whatever they send, the turn ends as it should, and soon.
 
-use rethread_engine::agents::Door;
+use rethread_engine::agents::OpenRequest;
 
 use crate::world::{World, say, text};
 
@@ -132,7 +132,7 @@ fn odd() -> Vec<(String, &'static str)> {
         (chunk("B").replace("\"2.0\"", "2"), "B"),
         (chunk("B").replace("{\"jsonrpc\"", "{\"id\":null,\"jsonrpc\""), "B"),
         (chunk("B").replace("session/update", r"session\/update"), "B"),
-        (chunk(r"\ud83d"), "\u{fffd}\u{fffd}\u{fffd}"),
+        (chunk(r"\ud83d"), "\u{fffd}"),
         (chunk(r"\u0000"), "\u{0}"),
         (update(r#"{"content":"B","sessionUpdate":"agent_message_chunk","new":[[[]]]}"#), "B"),
     ]
@@ -213,23 +213,12 @@ async fn a_session_without_a_name_is_none() {
         let said = format!("{{\"id\":$ID,\"result\":{answer}}}\n");
         let world = World::scripted(&[("session/new", said.as_bytes())]);
         let mut agent = world.start().await;
-        assert_eq!(agent.open(Door::New).await.unwrap_err().name(), "nonsense", "{answer}");
+        assert_eq!(agent.open(OpenRequest::New).await.unwrap_err().name(), "nonsense", "{answer}");
     }
     // A load answers nothing of the kind, and some answer nothing at all.
     let world = World::scripted(&[("session/load", b"{\"id\":$ID}\n")]);
     let mut agent = world.start().await;
-    assert_eq!(agent.open(Door::Load("mine")).await.unwrap().native, "mine");
-}
-
-/// Random numbers that are the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides
-    }
+    assert_eq!(agent.open(OpenRequest::Load("mine")).await.unwrap().native, "mine");
 }
 
 #[tokio::test]
@@ -237,15 +226,15 @@ async fn no_mutation_of_good_traffic_makes_it_hang() {
     let tool = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"ls","content":[{"type":"diff","path":"/a","newText":"x"}]}}}"#;
     let ask = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}"#;
     let good = [&chunk("A"), tool, ask, &chunk("Z"), ""].join("\n").into_bytes();
-    let mut dice = Dice(20_261_115);
+    let mut dice = fastrand::Rng::with_seed(20_261_115);
     for _ in 0..150 {
         let mut bad = good.clone();
-        for _ in 0..=dice.roll(8) {
-            let at = dice.roll(bad.len());
-            match dice.roll(4) {
-                0 => bad[at] = u8::try_from(dice.roll(256)).unwrap(),
-                1 => drop(bad.drain(at..(at + dice.roll(20)).min(bad.len()))),
-                2 => bad.insert(at, b"{}[]\",:\n\\0"[dice.roll(10)]),
+        for _ in 0..=dice.usize(..8) {
+            let at = dice.usize(..bad.len());
+            match dice.usize(..4) {
+                0 => bad[at] = u8::try_from(dice.usize(..256)).unwrap(),
+                1 => drop(bad.drain(at..(at + dice.usize(..20)).min(bad.len()))),
+                2 => bad.insert(at, b"{}[]\",:\n\\0"[dice.usize(..10)]),
                 _ => bad.truncate(at.max(1)),
             }
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rethread_engine::agents::Door;
+use rethread_engine::agents::OpenRequest;
 
 use crate::world::{World, actor, eventually, marked, reference, say};
 
@@ -131,7 +131,7 @@ async fn a_turn_that_is_dropped_is_cancelled() {
     let mut agent = world.open().await;
     let dropped = tokio::time::timeout(Duration::from_millis(50), say(&mut *agent, "hang")).await;
     assert!(dropped.is_err());
-    agent.open(Door::New).await.unwrap();
+    agent.open(OpenRequest::New).await.unwrap();
     let (ended, _) = say(&mut *agent, "say: x").await;
     assert_eq!(ended.unwrap().stop, "end_turn");
     assert!(std::fs::read_to_string(log.path()).unwrap().contains("session/cancel"));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rethread_acp::Shell;
-use rethread_engine::workflows::{Checker, Over, Ran};
+use rethread_engine::workflows::{Checker, CommandOutcome, ExitReason};
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 
@@ -43,14 +43,14 @@ fn left(mark: &str) -> Vec<u32> {
 }
 
 /// Runs a command that ends by itself.
-async fn run(command: &str, folder: &Path) -> Ran {
+async fn run(command: &str, folder: &Path) -> CommandOutcome {
     let shell = shell("plain");
     let run = shell.run(command, folder, WATCHDOG * 2, pending());
     tokio::time::timeout(WATCHDOG, run).await.expect("it hangs")
 }
 
-fn finished(code: i32, output: &str) -> Ran {
-    Ran { code: Some(code), output: output.to_owned(), over: Over::Finished }
+fn finished(code: i32, output: &str) -> CommandOutcome {
+    CommandOutcome { code: Some(code), output: output.to_owned(), over: ExitReason::Finished }
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn ends_of_all_kinds_are_told() {
     let folder = TempDir::new().unwrap();
     assert_eq!(run("kill -9 $$", folder.path()).await, finished(137, ""));
     let missing = run("no-such-program-at-all", folder.path()).await;
-    assert_eq!((missing.code, missing.over), (Some(127), Over::Finished));
+    assert_eq!((missing.code, missing.over), (Some(127), ExitReason::Finished));
     assert!(missing.output.contains("no-such-program-at-all"), "{}", missing.output);
     let bytes = run("printf 'a\\377b'", folder.path()).await;
     assert_eq!(bytes, finished(0, "a\u{fffd}b"));
@@ -88,13 +88,13 @@ async fn what_cannot_start_says_why() {
     let folder = TempDir::new().unwrap();
     let gone = folder.path().join("gone");
     let told = format!("there is no folder {}", gone.display());
-    assert_eq!(run("true", &gone).await, Ran::cannot_start(told));
+    assert_eq!(run("true", &gone).await, CommandOutcome::cannot_start(told));
     let nul = run("echo \0", folder.path()).await;
-    assert!(matches!(nul.over, Over::CannotStart(_)), "{nul:?}");
+    assert!(matches!(nul.over, ExitReason::CannotStart(_)), "{nul:?}");
     let mut unguarded = shell("plain");
     unguarded.guard = Some(vec!["/nonexistent/guard".into()]);
     let ran = unguarded.run("true", folder.path(), WATCHDOG, pending()).await;
-    assert!(matches!(ran.over, Over::CannotStart(_)), "{ran:?}");
+    assert!(matches!(ran.over, ExitReason::CannotStart(_)), "{ran:?}");
 }
 
 #[tokio::test]
@@ -110,7 +110,10 @@ async fn what_takes_too_long_is_ended_with_all_that_it_started() {
         let look = move || eventually(seen, WATCHDOG, || left(&mark).len() >= 5);
         tokio::task::spawn_blocking(look).await.unwrap();
     });
-    assert_eq!(ran, Ran { code: None, output: "begun\n".to_owned(), over: Over::TimedOut });
+    assert_eq!(
+        ran,
+        CommandOutcome { code: None, output: "begun\n".to_owned(), over: ExitReason::TimedOut }
+    );
     assert_eq!(left(&mark), [0; 0]);
     assert!(begun.elapsed() < LIMIT + SOON, "{:?}", begun.elapsed());
 }
@@ -127,7 +130,7 @@ async fn whoever_stops_it_ends_all_of_it() {
         Instant::now()
     });
     let ran = checker.check(DEAF, folder.path(), WATCHDOG, stopped).await;
-    assert_eq!((ran.code, ran.over), (None, Over::Stopped));
+    assert_eq!((ran.code, ran.over), (None, ExitReason::Stopped));
     assert!(stopping.await.unwrap().elapsed() < SOON);
     assert_eq!(left(&mark), [0; 0]);
 }
@@ -192,7 +195,7 @@ async fn without_a_guard_at_least_the_group_is_ended() {
     let command = "trap '' TERM; touch begun; sleep 300; sleep 300";
     let stop = async { stopped.await.unwrap() };
     let ran = shell.run(command, folder.path(), WATCHDOG, stop).await;
-    assert_eq!((ran.code, ran.over), (None, Over::Stopped));
+    assert_eq!((ran.code, ran.over), (None, ExitReason::Stopped));
     eventually("all processes are gone", SOON, || left(&mark).is_empty());
 }
 
@@ -200,7 +203,7 @@ async fn without_a_guard_at_least_the_group_is_ended() {
 async fn much_output_is_kept_at_both_ends() {
     let folder = TempDir::new().unwrap();
     let ran = run("echo begin; yes 0123456 | head -n 1000000; echo end >&2", folder.path()).await;
-    assert_eq!((ran.code, ran.over), (Some(0), Over::Finished));
+    assert_eq!((ran.code, ran.over), (Some(0), ExitReason::Finished));
     assert!(ran.output.starts_with("begin\n0123456\n") && ran.output.ends_with("0123456\nend\n"));
     let missing = 8_000_000 + 6 + 4 - (64 + 512) * 1024;
     assert!(ran.output.contains(&format!("\n[… {missing} bytes are left out …]\n")));

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use rethread_acp::probe;
 use rethread_domain::turn::{Permission, Update};
-use rethread_engine::agents::{Block, Door, Settings};
+use rethread_engine::agents::{Block, OpenRequest, Settings};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -51,13 +51,13 @@ async fn a_session_outlives_the_process() {
     let memory = memory.path().to_str().unwrap();
     let world = World::new(&["--memory", memory, "--load", "--resume"]);
     let mut agent = world.start().await;
-    let native = agent.open(Door::New).await.unwrap().native;
+    let native = agent.open(OpenRequest::New).await.unwrap().native;
     answer(&mut *agent, "remember PASSKEY-tulip").await;
     agent.end().await;
 
     let mut agent = world.start().await;
     assert!(agent.abilities().load && agent.abilities().resume);
-    let opened = agent.open(Door::Load(&native)).await.unwrap();
+    let opened = agent.open(OpenRequest::Load(&native)).await.unwrap();
     assert_eq!(opened.native, native);
     let said: Vec<_> = opened.replayed.said.iter().map(|one| (one.is_user, &*one.text)).collect();
     assert_eq!(said, [(true, "remember PASSKEY-tulip"), (false, "ACK: I was told 1 message")]);
@@ -66,12 +66,12 @@ async fn a_session_outlives_the_process() {
 
     let late = World::new(&["--memory", memory, "--load", "--replay", "late"]);
     let mut agent = late.start().await;
-    let opened = agent.open(Door::Load(&native)).await.unwrap();
+    let opened = agent.open(OpenRequest::Load(&native)).await.unwrap();
     assert_eq!(opened.replayed.said[0].text, "remember PASSKEY-tulip");
     assert_eq!(answer(&mut *agent, "say: no echo").await, "no echo");
 
     let mut agent = world.start().await;
-    let opened = agent.open(Door::Resume(&native)).await.unwrap();
+    let opened = agent.open(OpenRequest::Resume(&native)).await.unwrap();
     assert_eq!(opened.replayed.updates, 0);
     assert_eq!(answer(&mut *agent, "what was the passkey").await, "The passkey is PASSKEY-tulip");
 }
@@ -80,11 +80,11 @@ async fn a_session_outlives_the_process() {
 async fn what_an_agent_cannot_do_is_not_asked_of_it() {
     let world = World::new(&[]);
     let mut agent = world.start().await;
-    assert_eq!(agent.open(Door::Load("x")).await.unwrap_err().name(), "unsupported");
-    assert_eq!(agent.open(Door::Resume("x")).await.unwrap_err().name(), "unsupported");
+    assert_eq!(agent.open(OpenRequest::Load("x")).await.unwrap_err().name(), "unsupported");
+    assert_eq!(agent.open(OpenRequest::Resume("x")).await.unwrap_err().name(), "unsupported");
     let (ended, _) = say(&mut *agent, "say: x").await;
     assert_eq!(ended.unwrap_err().name(), "nonsense");
-    agent.open(Door::New).await.unwrap();
+    agent.open(OpenRequest::New).await.unwrap();
     assert_eq!(answer(&mut *agent, "say: x").await, "x");
 }
 
@@ -234,6 +234,41 @@ async fn settings_are_set_and_unknown_ones_are_told() {
     let unknown = Settings { model: Some("no-such-model".to_owned()), ..Settings::default() };
     assert_eq!(agent.set(&unknown).await.unwrap_err().name(), "unsupported");
     agent.set(&Settings::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_an_agent_changes_by_itself_between_turns_is_reported() {
+    let initialized = r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":1,"agentCapabilities":
+        {"sessionCapabilities":{"list":{}}}}}"#;
+    let initialized = initialized.replace('\n', "") + "\n";
+    let update = |update: &str| {
+        let params = format!(r#"{{"sessionId":"s","update":{update}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#)
+    };
+    let options =
+        r#"[{"id":"allow_all","currentValue":"on"},{"id":"web","currentValue":false},{"id":7},5]"#;
+    let said = [
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{"stopReason":"end_turn"}}"#.to_owned(),
+        update(r#"{"sessionUpdate":"current_mode_update","currentModeId":"yolo"}"#),
+        update(&format!(r#"{{"sessionUpdate":"config_option_update","configOptions":{options}}}"#)),
+        String::new(),
+    ];
+    let said = said.join("\n");
+    let world = World::scripted(&[
+        ("initialize", initialized.as_bytes()),
+        ("session/prompt", said.as_bytes()),
+    ]);
+    let mut agent = world.open().await;
+    assert_eq!(agent.reported().await, Settings::default());
+    let (ended, _) = say(&mut *agent, "hello").await;
+    assert_eq!(ended.unwrap().stop, "end_turn");
+    // The answer to this comes after all that was said before.
+    assert_eq!(agent.changed_at("s").await, None);
+    let reported = agent.reported().await;
+    assert_eq!(reported.mode.as_deref(), Some("yolo"));
+    let options: Vec<(&str, &str)> =
+        reported.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(options, [("allow_all", "on"), ("web", "false")]);
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use futures::channel::mpsc;
 use rethread_acp::{AcpLauncher, Entry, Limits};
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{
-    Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Question, Trouble,
+    Action, ActionKind, Agent, AgentError, Block, Choice, Ended, Launcher, OpenRequest,
+    PermissionHandler, Question,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +67,7 @@ pub(crate) struct TestDesk {
 }
 
 #[async_trait]
-impl Desk for TestDesk {
+impl PermissionHandler for TestDesk {
     async fn permit(&self, question: &Question) -> Option<Choice> {
         self.asked.lock().unwrap().push(question.clone());
         self.bell.notify_one();
@@ -75,8 +76,8 @@ impl Desk for TestDesk {
         Some(Choice { option: option.id.clone(), kind: option.kind.clone(), by: "grant" })
     }
 
-    fn may(&self, act: &Act) -> Option<bool> {
-        act.intent.guarded.is_empty().then_some(self.may_act || act.deed == Deed::Read)
+    fn may(&self, act: &Action) -> Option<bool> {
+        act.intent.guarded.is_empty().then_some(self.may_act || act.kind == ActionKind::Read)
     }
 }
 
@@ -103,7 +104,7 @@ impl World {
             entry: Entry { name: "test".to_owned(), command, ..Entry::default() },
             guard: Some(guard),
             environment,
-            warded: Vec::new(),
+            protected: Vec::new(),
             withheld: Vec::new(),
             limits: Limits::default(),
         };
@@ -130,8 +131,8 @@ impl World {
         self.folder.path().join(name)
     }
 
-    pub(crate) async fn try_start(&self) -> Result<Box<dyn Agent>, Trouble> {
-        let desk: Arc<dyn Desk> = Arc::clone(&self.desk) as _;
+    pub(crate) async fn try_start(&self) -> Result<Box<dyn Agent>, AgentError> {
+        let desk: Arc<dyn PermissionHandler> = Arc::clone(&self.desk) as _;
         let launch = self.launcher.launch(self.folder.path(), desk);
         tokio::time::timeout(WATCHDOG, launch).await.expect("the start hangs")
     }
@@ -143,7 +144,7 @@ impl World {
     /// Started, with a new session open.
     pub(crate) async fn open(&self) -> Box<dyn Agent> {
         let mut agent = self.start().await;
-        agent.open(Door::New).await.unwrap();
+        agent.open(OpenRequest::New).await.unwrap();
         agent
     }
 }
@@ -152,7 +153,7 @@ impl World {
 pub(crate) async fn say(
     agent: &mut dyn Agent,
     text: &str,
-) -> (Result<Ended, Trouble>, Vec<Update>) {
+) -> (Result<Ended, AgentError>, Vec<Update>) {
     say_until(agent, text, &CancellationToken::new()).await
 }
 
@@ -160,7 +161,7 @@ pub(crate) async fn say_until(
     agent: &mut dyn Agent,
     text: &str,
     cancel: &CancellationToken,
-) -> (Result<Ended, Trouble>, Vec<Update>) {
+) -> (Result<Ended, AgentError>, Vec<Update>) {
     say_all(agent, vec![Block::Text(text.to_owned())], cancel).await
 }
 
@@ -168,7 +169,7 @@ pub(crate) async fn say_all(
     agent: &mut dyn Agent,
     blocks: Vec<Block>,
     cancel: &CancellationToken,
-) -> (Result<Ended, Trouble>, Vec<Update>) {
+) -> (Result<Ended, AgentError>, Vec<Update>) {
     let (sender, updates) = mpsc::channel(16);
     let prompt = agent.prompt(blocks, sender, cancel.clone());
     let both = async { tokio::join!(prompt, updates.collect()) };

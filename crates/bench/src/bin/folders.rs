@@ -16,7 +16,7 @@ use rethread_bench::{Dice, ROW, Times, fill, millis, open, program, ratio, say, 
 use rethread_domain::SessionId;
 use rethread_domain::message::Role;
 use rethread_engine::Engine;
-use rethread_engine::folders::{Followed, Workspace};
+use rethread_engine::folders::{FolderReport, Workspace};
 use rethread_store::{Append, Store};
 
 const FOLDERS: usize = 1_000;
@@ -102,7 +102,7 @@ fn looking() -> Result<()> {
     })?;
     let looked = Times::of(LOOKS, || {
         let followed = block_on(place.engine.gather("bench"))?;
-        ensure!(followed == Followed::default(), "something changed: {followed:?}");
+        ensure!(followed == FolderReport::default(), "something changed: {followed:?}");
         Ok(())
     })?;
     let (inside, outside) = (place.list("project")?, place.list("elsewhere")?);

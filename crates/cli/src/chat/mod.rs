@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rethread_domain::opening::{Opening, Settings};
 use rethread_domain::session::Move;
-use rethread_engine::agents::{Answer, Asked, OpenOptions, Progress, Talk, Trouble};
+use rethread_engine::agents::{AgentError, Answer, OpenOptions, ProcessRequest, Progress, Talk};
 use rethread_engine::views::AnswerView;
 use rethread_engine::{Engine, Error};
 use tokio::time::Instant;
@@ -148,12 +148,12 @@ impl Chat<'_> {
                     lines.want();
                 }
                 () = changes.within(LOOK_EVERY) => match self.talk.asked().await? {
-                    Some(Asked::Prompt { no, prompt }) => {
+                    Some(ProcessRequest::Prompt { no, prompt }) => {
                         self.answer_other(no, &prompt, lines).await?;
                         until = Instant::now() + quiet;
                     }
-                    Some(Asked::Pause) => return Ok(Left::Stopped),
-                    Some(Asked::Complete) => return Ok(Left::Completed),
+                    Some(ProcessRequest::Pause) => return Ok(Left::Stopped),
+                    Some(ProcessRequest::Complete) => return Ok(Left::Completed),
                     None if self.talk.is_over().await? => return Ok(Left::Ended),
                     // Somebody is there.
                     None if lines.handle.has_text() => until = Instant::now() + quiet,
@@ -258,7 +258,7 @@ impl Chat<'_> {
         let ready = tokio::select! {
             ready = patiently(&self.agent, self.talk.ready(), || true) => ready,
             stop = stops.next() => {
-                let (agent, trouble) = (self.agent.clone(), Trouble::Cancelled);
+                let (agent, trouble) = (self.agent.clone(), AgentError::Cancelled);
                 let outcome = Err(Error::Agent { agent, trouble });
                 return Said { outcome, is_left: stop == Stop::Leave };
             }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rethread_engine::Error;
-use rethread_engine::agents::{Answer, Progress, Runner, Trouble, TurnRequest};
+use rethread_engine::agents::{AgentError, Answer, Progress, Runner, TurnRequest};
 use rethread_engine::views::AnswerView;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Ans
     let answer = match outcome {
         None => return Err(cancelled(is_opened)),
         Some(Err(Error::Agent { trouble, .. })) if cancel.is_cancelled() => {
-            return Err(cancelled(is_opened && trouble != Trouble::Cancelled));
+            return Err(cancelled(is_opened && trouble != AgentError::Cancelled));
         }
         Some(Err(error)) if !is_opened => return Err(NotRecorded(error).into()),
         Some(outcome) => outcome?,

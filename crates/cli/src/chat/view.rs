@@ -165,6 +165,9 @@ fn answered(answer: &str, by: &str) -> String {
     };
     match by {
         "nobody" => format!("{what}: nobody could be asked; `--permissions allow` allows it"),
+        "guarded" => {
+            format!("{what}: this file needs an answer of its own, and nobody could be asked")
+        }
         "grant" => format!("{what}, as you answered before"),
         "policy" => format!("{what} by the permission rules"),
         by => format!("{what} ({by})"),

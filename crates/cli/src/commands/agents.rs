@@ -6,7 +6,8 @@ use std::time::UNIX_EPOCH;
 
 use rethread_acp::{AcpLauncher, Entry, Kept};
 use rethread_domain::wording::counted;
-use rethread_engine::agents::{Abilities, Consent, Trouble};
+use rethread_engine::agents::{Abilities, AgentError, Consent};
+use rethread_engine::views::AgentView;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -45,7 +46,7 @@ enum State {
     Missing,
     Installed,
     Known(Abilities),
-    Broken(Trouble),
+    Broken(AgentError),
 }
 
 impl Args {
@@ -97,7 +98,7 @@ impl Args {
     ) -> State {
         let program = match launcher.program() {
             Ok(program) => program,
-            Err(Trouble::NotInstalled { .. }) => return State::Missing,
+            Err(AgentError::NotInstalled { .. }) => return State::Missing,
             Err(trouble) => return State::Broken(trouble),
         };
         let changed = std::fs::metadata(&program)
@@ -130,15 +131,18 @@ fn view((name, entry, state): &(String, Entry, State)) -> serde_json::Value {
         State::Broken(trouble) => (None, Some(trouble.to_string())),
         State::Missing | State::Installed => (None, None),
     };
-    json!({
-        "name": name,
-        "command": entry.command,
-        "installed": !matches!(state, State::Missing),
-        "abilities": abilities,
-        "permissions": permissions(entry).map(|(rule, kept)| (rule, json!(kept))).collect::<serde_json::Map<_, _>>(),
-        "error": error,
-        "install": entry.install,
-    })
+    let view = AgentView {
+        name: name.clone(),
+        is_installed: !matches!(state, State::Missing),
+        is_restrictable: entry.unrestrictable().is_none(),
+        install: entry.install.clone(),
+    };
+    let mut value = json!(view);
+    value["command"] = json!(entry.command);
+    value["abilities"] = json!(abilities);
+    value["permissions"] = permissions(entry).map(|(rule, kept)| (rule, json!(kept))).collect();
+    value["error"] = json!(error);
+    value
 }
 
 fn render(states: &[(String, Entry, State)]) -> String {

@@ -81,7 +81,10 @@ fn numbered(sessions: &[Session], app: &App) -> String {
         vec![
             number.to_string(),
             session.id.short(),
-            session.kind.clone(),
+            match &session.imported_from {
+                Some(agent) => format!("{}, from {agent}", session.kind),
+                None => session.kind.clone(),
+            },
             text(session.title.as_ref(), 40),
             time::ago(session.last_active_at, now),
             session.status().to_string(),
@@ -146,6 +149,7 @@ pub(super) async fn among(
 async fn row(app: &App, session: &Session) -> anyhow::Result<Row> {
     let agents = app.engine.preview(session.id).await?.metadata.recent_agents;
     let cost = rethread_domain::context::Costs::from(session.counters).total_cost_usd;
+    let names = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
     Ok(Row {
         id: session.id.to_string(),
         title: session.title.clone().unwrap_or_default(),
@@ -156,7 +160,10 @@ async fn row(app: &App, session: &Session) -> anyhow::Result<Row> {
         messages: session.last_seq,
         tokens: session.counters.tokens,
         cost: if cost > 0.0 { format!("${cost:.2}") } else { String::new() },
-        agents: agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", "),
+        agents: match &session.imported_from {
+            Some(agent) => format!("{names}, from {agent}"),
+            None => names,
+        },
         project: session.project.clone(),
     })
 }

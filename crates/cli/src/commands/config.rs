@@ -29,6 +29,11 @@ enum Action {
         /// Its new value
         value: String,
     },
+    /// Set one back to its default: it is removed from the settings file
+    Unset {
+        /// Its name, such as context.tokens
+        key: String,
+    },
     /// Show where the settings file is
     Path,
 }
@@ -52,6 +57,14 @@ impl Args {
                 let path = config::path()?;
                 config::set(&path, &key, &value)?;
                 output::note(format_args!("Set {key} in {}.", path.display()));
+            }
+            Action::Unset { key } => {
+                let path = config::path()?;
+                if config::unset(&path, &key)? {
+                    output::note(format_args!("Removed {key} from {}.", path.display()));
+                } else {
+                    output::note(format_args!("{key} is not set in {}.", path.display()));
+                }
             }
             Action::Path if json => output::json(&serde_json::json!({"path": config::path()?})),
             Action::Path => output::data(&format!("{}\n", config::path()?.display())),

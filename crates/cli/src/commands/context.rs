@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
+use rethread_domain::quote;
+use rethread_domain::retell::{Explanation, Piece, Reason};
 use rethread_engine::ContextOptions;
 
 use super::positive;
 use crate::cli::App;
-use crate::output;
+use crate::output::{self, table};
 
 /// Print the context that an agent needs to go on
 ///
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     /// What will be asked next
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
+    /// Instead of the text, say why each piece of it is there, what it costs, and what nearly was (with --json: beside it)
+    #[arg(long)]
+    explain: bool,
 }
 
 impl Args {
@@ -52,12 +57,46 @@ impl Args {
             0.0
         };
         let prompt = self.prompt.filter(|prompt| !prompt.trim().is_empty());
-        let context = app.engine.context(id, &ContextOptions { limits, prompt, margin }).await?;
+        let options = ContextOptions { limits, prompt, margin, explain: self.explain };
+        let context = app.engine.context(id, &options).await?;
         if app.json {
             output::json(&context);
+        } else if let Some(explanation) = &context.explanation {
+            output::data(&explained(explanation, context.token_count, limits.tokens));
         } else {
+            if context.context.is_empty() {
+                output::note(format_args!(
+                    "{} too few for anything of this session; give more with --tokens",
+                    match limits.tokens {
+                        1 => "1 token is".to_owned(),
+                        tokens => format!("{tokens} tokens are"),
+                    }
+                ));
+            }
             output::data(&context.context);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn explained(explanation: &Explanation, tokens: u32, limit: u32) -> String {
+    let headings = ["TOKENS", "PART", "MESSAGE", "WHY", "TEXT"];
+    let rows = |pieces: &[Piece]| pieces.iter().map(row).collect();
+    let mut out = table::render(&headings, rows(&explanation.pieces));
+    out.push_str(&format!("\n{tokens} of {limit} tokens\n"));
+    if !explanation.nearly.is_empty() {
+        out.push_str("\nNearly included:\n\n");
+        out.push_str(&table::render(&headings, rows(&explanation.nearly)));
+    }
+    out
+}
+
+fn row(piece: &Piece) -> Vec<String> {
+    let message = match (piece.seq, piece.role) {
+        (Some(seq), Some(role)) => format!("{seq} {role}"),
+        _ => String::new(),
+    };
+    let why: Vec<String> = piece.why.iter().map(Reason::to_string).collect();
+    let text = quote::one_line(&piece.text, 60);
+    vec![piece.tokens.to_string(), piece.part.to_string(), message, why.join("; "), text]
 }

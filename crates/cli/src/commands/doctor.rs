@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rethread_domain::id::SessionRef;
 use rethread_domain::opening;
+use rethread_domain::wording::counted;
 use rethread_engine::Checked;
 use rethread_engine::Logged as _;
 use rethread_engine::folders::FolderHealth;
+use rethread_engine::views::StoreView;
 use rethread_store::{OpeningCount, Repaired};
+use serde::Serialize;
 use serde_json::json;
 
+use super::native;
 use crate::cli::App;
 use crate::output::{self, table};
 
@@ -18,8 +23,17 @@ use crate::output::{self, table};
 /// Looks for damage in the file, checks every record against its checksum, compares everything that is derived (counters,
 /// titles, summaries, the search index) with the log, and shows what the store holds and how conversations were opened in
 /// agents. Exit code 1 when something is wrong.
+///
+/// With a session: what is wrong with the native session that its agent keeps of it (an unanswered tool call, a torn line, a lost
+/// folder, messages that it never got), and what `rethread resume SESSION --native` would do about it. Nothing is changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Look at the native session of this session only
+    #[arg(value_name = "SESSION", conflicts_with_all = ["rebuild", "repair", "compact"])]
+    session: Option<SessionRef>,
+    /// The agent whose native session is meant [default: the one it was held with]
+    #[arg(long, value_name = "AGENT", requires = "session")]
+    with: Option<String>,
     /// Make counters, views and the search index anew from the log
     #[arg(long)]
     rebuild: bool,
@@ -39,6 +53,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        if let Some(session) = &self.session {
+            let id = app.session(session).await?;
+            return native::examine(app, id, self.with.as_deref()).await;
+        }
         if self.rebuild {
             output::note(format_args!("Rebuilding from the log …"));
             app.engine.rebuild().await?;
@@ -69,11 +87,15 @@ impl Args {
             && checked.health.damaged_logs.is_empty()
             && folders.iter().all(|one| one.troubles.is_empty() || one.is_repaired);
         if app.json {
-            let mut view = view(&checked, &openings, app);
-            view["folders"] = folders.iter().map(folder_view).collect();
-            view["repaired"] = json!(repaired);
-            view["ok"] = is_well.into();
-            output::json(&view);
+            output::json(&DoctorView {
+                store: app.url.to_string(),
+                sqlite: rethread_store::sqlite_version(),
+                checked: StoreView::from(&checked),
+                openings: &openings,
+                folders: folders.iter().map(folder_view).collect(),
+                repaired: &repaired,
+                ok: is_well,
+            });
         } else {
             output::data(&mended(&repaired));
             output::data(&render(&checked, app));
@@ -84,27 +106,17 @@ impl Args {
     }
 }
 
-fn view(checked: &Checked, openings: &[OpeningCount], app: &App) -> serde_json::Value {
-    let usage = checked.usage;
-    json!({
-        "store": app.url.to_string(),
-        "schema": usage.schema,
-        "sqlite": rethread_store::sqlite_version(),
-        "sessions": usage.sessions,
-        "deleted_sessions": usage.deleted_sessions,
-        "messages": usage.messages,
-        "file_bytes": usage.file_bytes,
-        "wal_bytes": usage.wal_bytes,
-        "free_bytes": usage.free_bytes,
-        "blob_bytes": usage.blob_bytes,
-        "unindexed_messages": checked.health.unindexed,
-        "openings": openings,
-        "damage": checked.health.damage,
-        "records": checked.health.records,
-        "drift": checked.health.drift,
-        "damaged_logs": checked.health.damaged_logs,
-        "ok": checked.health.damage.is_empty() && checked.health.drift.is_empty(),
-    })
+/// What `doctor --json` prints.
+#[derive(Debug, Serialize)]
+struct DoctorView<'a> {
+    store: String,
+    sqlite: &'static str,
+    #[serde(flatten)]
+    checked: StoreView,
+    openings: &'a [OpeningCount],
+    folders: Vec<serde_json::Value>,
+    repaired: &'a Repaired,
+    ok: bool,
 }
 
 fn render(checked: &Checked, app: &App) -> String {
@@ -138,7 +150,7 @@ fn render(checked: &Checked, app: &App) -> String {
         "Index",
         match checked.health.unindexed {
             0 => "up to date".to_owned(),
-            lag => format!("{lag} messages behind; the next search catches up"),
+            lag => format!("{} behind; the next search catches up", counted(lag, "message")),
         },
     );
     let records = checked.health.records.iter();

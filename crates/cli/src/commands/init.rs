@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rethread_engine::folders::{Wish, Workspace};
+use rethread_engine::folders::{CommitPolicy, Workspace};
 use serde_json::json;
 
 use super::project;
@@ -29,7 +29,7 @@ impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let root = project(self.folder.as_deref())?;
         super::refuse_excluded(app, &root)?;
-        let wish: Option<Wish> = match &self.commit {
+        let wish: Option<CommitPolicy> = match &self.commit {
             Some(text) => Some(text.parse().map_err(|_| {
                 BadInput::new(format!("--commit cannot be {text:?}"), "one of ask, auto, never")
             })?),
@@ -39,7 +39,7 @@ impl Args {
         if let Some(wish) = wish {
             // Whoever says it here means it: the workspace alone could have come from anybody.
             let user = app.config.user(None)?;
-            app.engine.consent_to_commits(&user, &root, wish == Wish::Auto).await?;
+            app.engine.consent_to_commits(&user, &root, wish == CommitPolicy::Auto).await?;
         }
         let created: Vec<String> =
             made.created.iter().map(|path| path.display().to_string()).collect();

@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use rethread_domain::quote::one_line;
-use rethread_domain::{Session, Status};
+use rethread_domain::{Session, SessionId, Status};
+use rethread_engine::cursor;
 use rethread_engine::views::SessionView;
 use rethread_store::ListFilter;
+use serde_json::json;
 
 use super::{positive, project_filter};
 use crate::cli::App;
+use crate::error::BadInput;
 use crate::output::{self, table, time};
 
 const NONE: &str = "No sessions. `rethread record` starts one, `rethread tour` shows how.";
@@ -43,6 +47,10 @@ pub(crate) struct Args {
     /// Show at most this many
     #[arg(long, short = 'n', allow_negative_numbers = true)]
     limit: Option<i64>,
+    /// Continue where another list ended. With --json this also says whether and where there is more: give it without a
+    /// token the first time
+    #[arg(long, value_name = "TOKEN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    cursor: Option<String>,
 }
 
 impl Args {
@@ -54,6 +62,9 @@ impl Args {
             || self.agent.is_some()
             || self.status.is_some()
             || self.deleted;
+        let limit =
+            self.limit.map_or(Ok(app.config.list.limit), |limit| positive("sessions", limit))?;
+        let token = self.cursor.as_deref().filter(|token| !token.is_empty());
         let filter = ListFilter {
             user: self.user,
             project: folder,
@@ -63,21 +74,37 @@ impl Args {
             status: self.status,
             archived: self.all,
             deleted: self.deleted,
-            before: None,
-            limit: self
-                .limit
-                .map_or(Ok(app.config.list.limit), |limit| positive("sessions", limit))?,
+            before: token.map(position).transpose()?,
+            limit: limit.saturating_add(1),
         };
-        let sessions = app.engine.list(&filter).await?;
+        let mut sessions = app.engine.list(&filter).await?;
+        let has_more = sessions.len() > limit as usize;
+        sessions.truncate(limit as usize);
+        let next = sessions.last().filter(|_| has_more).map(cursor::of_session);
         if app.json {
-            output::json(&sessions.iter().map(SessionView::from).collect::<Vec<_>>());
+            let items: Vec<SessionView> = sessions.iter().map(SessionView::from).collect();
+            if self.cursor.is_some() {
+                output::json(&json!({ "items": items, "next": next }));
+            } else {
+                output::json(&items);
+            }
         } else if sessions.is_empty() {
             output::note(format_args!("{}", if is_filtered { "No sessions match." } else { NONE }));
         } else {
             output::data(&render(&sessions, app));
         }
+        if let Some(next) = next.filter(|_| !app.json) {
+            output::note(format_args!("There are more: --cursor={next}"));
+        }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The position that a token stands for.
+fn position(token: &str) -> anyhow::Result<(Timestamp, SessionId)> {
+    let hint = "give the token with which the previous list ended, as it is";
+    let wrong = || BadInput::new(format!("not a cursor: {token:?}"), hint);
+    cursor::decode(token).ok_or_else(|| wrong().into())
 }
 
 fn render(sessions: &[Session], app: &App) -> String {
@@ -87,6 +114,10 @@ fn render(sessions: &[Session], app: &App) -> String {
     let has_others = sessions.iter().any(|session| session.user != own);
     let mut headings =
         vec!["ID", "TITLE", "STATUS", "KIND", "AGENT", "MESSAGES", "TOKENS", "LAST ACTIVE"];
+    let has_imported = sessions.iter().any(|session| session.imported_from.is_some());
+    if has_imported {
+        headings.push("IMPORTED FROM");
+    }
     if has_others {
         headings.push("USER");
     }
@@ -101,6 +132,9 @@ fn render(sessions: &[Session], app: &App) -> String {
             session.counters.tokens.to_string(),
             time::ago(session.last_active_at, now),
         ];
+        if has_imported {
+            row.push(one_line(session.imported_from.as_deref().unwrap_or("-"), 16));
+        }
         if has_others {
             row.push(one_line(&session.user, 20));
         }

@@ -37,7 +37,9 @@ impl Args {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         let mut reader = Reader::new(diagnostics::folder()?);
         let mut last = VecDeque::new();
+        let mut is_empty = true;
         let mut keep = |line: &str| {
+            is_empty = false;
             if let Some(line) = self.wanted(line) {
                 last.push_back(line);
                 if last.len() > self.lines {
@@ -48,7 +50,8 @@ impl Args {
         reader.older(&mut keep)?;
         reader.newer(&mut keep)?;
         if last.is_empty() && !self.follow && !json {
-            output::note(format_args!("The log is empty."));
+            let what = if is_empty { "The log is empty." } else { "No line of the log fits." };
+            output::note(format_args!("{what}"));
         }
         for line in &last {
             show(line, json);

@@ -9,12 +9,14 @@ pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fork;
+pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod manual;
 pub(crate) mod mcp;
+mod native;
 pub(crate) mod prune;
 pub(crate) mod purge;
 pub(crate) mod record;
@@ -30,6 +32,8 @@ pub(crate) mod show;
 pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod tour;
+pub(crate) mod watch;
+pub(crate) mod welcome;
 pub(crate) mod workflow;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +56,18 @@ pub(crate) fn positive(what: &'static str, given: i64) -> anyhow::Result<u32> {
         );
     }
     Ok(u32::try_from(given).unwrap_or(u32::MAX))
+}
+
+/// A time, or a day, which `rest` completes.
+pub(crate) fn moment(text: &str, rest: &str) -> anyhow::Result<jiff::Timestamp> {
+    let whole = if text.len() == 10 { format!("{text}{rest}") } else { text.to_owned() };
+    whole.parse().map_err(|_| {
+        BadInput::new(
+            format!("not a time: {text:?}"),
+            "for instance 2026-11-15 or 2026-11-15T21:38:00Z",
+        )
+        .into()
+    })
 }
 
 /// The folder of a project, as sessions know it.

@@ -106,6 +106,11 @@ enum Input {
 }
 
 impl Args {
+    /// Whether somebody waits for each message to be durable.
+    pub(crate) const fn confirms(&self) -> bool {
+        self.ack
+    }
+
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let is_new = self.session.is_none();
         let session = self.open(app).await?;

@@ -14,6 +14,7 @@ use rethread_engine::{Error, Search};
 use rethread_store::{ListFilter, Span};
 
 use super::choice::{self, Only};
+use super::native::NativeStart;
 use super::{leave, project, refuse_excluded};
 use crate::agents::How;
 use crate::chat::{self, Left, Person};
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     /// Go on from this message, in a fork
     #[arg(long, value_name = "SEQ")]
     from: Option<Seq>,
+    #[command(flatten)]
+    native: NativeStart,
     #[command(flatten)]
     only: Only,
     /// List what can be resumed
@@ -100,8 +103,9 @@ impl Args {
         let Some(session) = find(app, self.target.as_deref(), &self.only).await? else {
             return Ok(ExitCode::SUCCESS);
         };
-        let Self { prompt, with, from, yes, how, .. } = self;
-        let going = Going { prompt, with, yes, how };
+        let Self { prompt, with, from, yes, how, native, .. } = self;
+        let native = native.is_asked().then_some(native);
+        let going = Going { prompt, with, yes, how, native };
         let Some(seq) = from else { return Box::pin(going.on(app, session)).await };
         refuse_foreign(app, &session)?;
         let fork = app.engine.fork(session.id, Some(seq)).await?;
@@ -135,7 +139,7 @@ impl Continue {
             .into());
         };
         let Self { prompt, with, yes, how, .. } = self;
-        Box::pin(Going { prompt, with, yes, how }.on(app, session)).await
+        Box::pin(Going { prompt, with, yes, how, native: None }.on(app, session)).await
     }
 }
 
@@ -145,7 +149,10 @@ impl Send {
         let session = app.engine.session(id).await?;
         session.accepts_messages().map_err(Error::from)?;
         let Self { prompt, with, how, .. } = self;
-        Box::pin(Going { prompt: Some(prompt), with, yes: false, how }.on(app, session)).await
+        Box::pin(
+            Going { prompt: Some(prompt), with, yes: false, how, native: None }.on(app, session),
+        )
+        .await
     }
 }
 
@@ -154,7 +161,8 @@ pub(crate) async fn pick(app: &App) -> anyhow::Result<ExitCode> {
     let Some(session) = find(app, None, &Only::default()).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let going = Going { prompt: None, with: None, yes: false, how: How::default() };
+    let how = How::default();
+    let going = Going { prompt: None, with: None, yes: false, how, native: None };
     Box::pin(going.on(app, session)).await
 }
 
@@ -186,12 +194,15 @@ struct Going {
     with: Option<String>,
     yes: bool,
     how: How,
+    /// In the agent's own program.
+    native: Option<NativeStart>,
 }
 
 impl Going {
     async fn on(self, app: &App, session: Session) -> anyhow::Result<ExitCode> {
         refuse_foreign(app, &session)?;
         session.can_resume().map_err(Error::from)?;
+        app.catch_up(session.id).await?;
         if session.status() == Status::Completed {
             if !self.yes
                 && !choice::confirm(&format!(
@@ -207,6 +218,9 @@ impl Going {
         }
         let choice = self.how.choice(self.with.as_deref())?;
         let agent = app.engine.chosen_agent(&session, &choice).await?;
+        if let Some(native) = self.native {
+            return native.run(app, session, &agent, &self.how, self.prompt.as_deref()).await;
+        }
         let person = Arc::new(Person::new(app.json));
         app.tell_differences(&session, self.how.model.as_deref());
         let options = app.options(&session, &agent, &self.how, person.clone()).await?;

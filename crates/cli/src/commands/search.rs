@@ -1,9 +1,10 @@
 //! `rethread search`
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use jiff::Timestamp;
+use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::search::{Cursor, Filter, Found, Hit, Place};
@@ -11,7 +12,7 @@ use rethread_domain::{Role, Status};
 use rethread_engine::views::FoundView;
 use rethread_engine::{Engine, Search};
 
-use super::{positive, project_filter};
+use super::{moment, positive, project_filter};
 use crate::cli::App;
 use crate::error::BadInput;
 use crate::output::{self, time};
@@ -90,13 +91,28 @@ impl Args {
             self.cursor.as_deref().filter(|token| !token.is_empty()).map(place).transpose()?;
         let search = Search { after, ..Engine::sought(&self.words.join(" "), filter, limit)? };
         let found = app.engine.search(search).await?;
-        show(app, &found, self.cursor.is_some());
+        let origins = if app.json { Origins::new() } else { origins(app, &found).await? };
+        show(app, &found, &origins, self.cursor.is_some());
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// The agents that sessions were imported from.
+type Origins = HashMap<SessionId, String>;
+
+async fn origins(app: &App, found: &Found) -> anyhow::Result<Origins> {
+    let mut origins = Origins::new();
+    let sessions: HashSet<SessionId> = found.hits.iter().map(|hit| hit.session).collect();
+    for id in sessions {
+        if let Some(agent) = app.engine.imported_from(id).await? {
+            origins.insert(id, agent);
+        }
+    }
+    Ok(origins)
+}
+
 /// Shows what was found; where somebody pages through it, with where it goes on.
-fn show(app: &App, found: &Found, is_paged: bool) {
+fn show(app: &App, found: &Found, origins: &Origins, is_paged: bool) {
     let view = FoundView::from(found);
     if app.json && is_paged {
         output::json(&view);
@@ -105,7 +121,7 @@ fn show(app: &App, found: &Found, is_paged: bool) {
     } else if found.hits.is_empty() {
         output::note(format_args!("Nothing found."));
     } else {
-        let lines: String = found.hits.iter().map(render).collect();
+        let lines: String = found.hits.iter().map(|hit| render(hit, origins)).collect();
         output::data(&lines);
     }
     if found.is_partial {
@@ -125,19 +141,8 @@ fn place(token: &str) -> anyhow::Result<Cursor> {
     token.parse().map_err(|_| BadInput::new(format!("not a cursor: {token:?}"), hint).into())
 }
 
-/// A time, or a day, which is completed to a time.
-fn moment(text: &str, rest: &str) -> anyhow::Result<Timestamp> {
-    let whole = if text.len() == 10 { format!("{text}{rest}") } else { text.to_owned() };
-    whole.parse().map_err(|_| {
-        BadInput::new(
-            format!("not a time: {text:?}"),
-            "for instance 2026-11-15 or 2026-11-15T21:38:00Z",
-        )
-        .into()
-    })
-}
-
-fn render(hit: &Hit) -> String {
+/// A find: where it is, and what stands there.
+fn render(hit: &Hit, origins: &Origins) -> String {
     let place = match &hit.place {
         Place::Message { seq, role, at } => format!("#{seq} {role}, {}", time::minute(*at)),
         Place::Title => "title".to_owned(),
@@ -146,7 +151,10 @@ fn render(hit: &Hit) -> String {
     let title = one_line(hit.title.as_deref().unwrap_or("-"), 60);
     let excerpt = output::shown(&hit.excerpt, false);
     let excerpt = if output::is_terminal() { highlight(&excerpt) } else { excerpt };
-    format!("{}  {title}  {place}\n    {excerpt}\n", output::bold(&hit.session.short()))
+    let from =
+        origins.get(&hit.session).map(|agent| format!("  imported from {}", one_line(agent, 30)));
+    let (id, from) = (output::bold(&hit.session.short()), from.unwrap_or_default());
+    format!("{id}  {title}  {place}{from}\n    {excerpt}\n")
 }
 
 /// Every other `**` begins, the next ends a find.

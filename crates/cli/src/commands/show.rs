@@ -8,7 +8,7 @@ use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::INTERRUPTED;
 use rethread_domain::wording::counted;
-use rethread_domain::{Conversation, Message, Session};
+use rethread_domain::{Conversation, Fact, Message, Session};
 use rethread_engine::views::{ConversationView, MessageView, SessionView};
 use rethread_store::{Order, Span};
 use serde::Serialize;
@@ -54,7 +54,15 @@ impl Args {
             output::data(text.strip_suffix('}').unwrap_or(&text));
             output::data(",\"messages\":[");
         } else {
-            output::data(&header(session, &conversations, &children, first - 1));
+            let facts = match session.imported_from {
+                Some(_) => app.engine.facts(id).await?,
+                None => Vec::new(),
+            };
+            let imported = facts.iter().find_map(|record| match &record.fact {
+                Fact::Imported { agent, native, .. } => Some((agent.as_str(), native.as_str())),
+                _ => None,
+            });
+            output::data(&header(session, imported, &conversations, &children, first - 1));
         }
         let mut from = first;
         loop {
@@ -132,6 +140,7 @@ fn mark(message: &Message) -> String {
 
 fn header(
     session: &Session,
+    imported: Option<(&str, &str)>,
     conversations: &[Conversation],
     children: &[Session],
     omitted: u32,
@@ -153,6 +162,12 @@ fn header(
         let begun_with = session.agent.as_deref().filter(|begun_with| *begun_with != agent);
         let begun_with = begun_with.map(|name| format!(", begun with {}", one_line(name, 100)));
         line("Agent", one_line(agent, 100) + &begun_with.unwrap_or_default());
+    }
+    if let Some((agent, native)) = imported {
+        line(
+            "Imported from",
+            format!("{}, session {}", one_line(agent, 100), one_line(native, 100)),
+        );
     }
     if let Some(origin) = session.forked_from {
         line("Forked from", format!("{} at message {}", origin.session, origin.seq));

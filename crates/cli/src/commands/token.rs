@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Role, Token, TokenId};
 use rethread_domain::quote::one_line;
 use rethread_engine::NewToken;
+use rethread_engine::views::TokenView;
 use serde_json::json;
 
 use super::serve;
@@ -93,7 +94,7 @@ impl Create {
         };
         let (token, secret) = app.engine.issue(new).await?;
         if app.json {
-            output::json(&json!({ "token": token, "secret": secret }));
+            output::json(&TokenView { secret: Some(secret), ..token.into() });
             return Ok(());
         }
         output::data(&format!("{secret}\n"));
@@ -137,7 +138,7 @@ impl List {
     async fn run(self, app: &App) -> anyhow::Result<()> {
         let tokens = app.engine.tokens().await?;
         if app.json {
-            output::json(&tokens);
+            output::json(&tokens.into_iter().map(TokenView::from).collect::<Vec<_>>());
         } else if tokens.is_empty() {
             output::note(format_args!("{NONE}"));
         } else {
@@ -177,7 +178,7 @@ impl Revoke {
     async fn run(self, app: &App) -> anyhow::Result<()> {
         let token = app.engine.revoke(&self.id).await?;
         if app.json {
-            output::json(&token);
+            output::json(&TokenView::from(token));
         } else {
             output::note(format_args!("Revoked {} ({}).", token.id, one_line(&token.name, 60)));
         }

@@ -208,7 +208,12 @@ impl Tour {
             self.say(&format!("   {}  {}\n", hit.session.short(), hit.excerpt))?;
         }
         let limits = Limits { tokens: 400, messages: 2, ..Limits::default() };
-        let options = ContextOptions { limits, prompt: Some(QUESTION.to_owned()), margin: 0.0 };
+        let options = ContextOptions {
+            limits,
+            prompt: Some(QUESTION.to_owned()),
+            margin: 0.0,
+            explain: false,
+        };
         let begun = Instant::now();
         let context = engine.context(id, &options).await?;
         let told = begun.elapsed();

@@ -13,6 +13,11 @@ pub(crate) fn parent() -> Option<SessionId> {
     variable(PARENT).and_then(|id| id.parse().ok())
 }
 
+/// Whether an agent that Rethread itself drives started this program.
+pub(crate) fn is_driven() -> bool {
+    variable(PARENT).is_some()
+}
+
 /// How many agents have started each other down to here.
 pub(crate) fn depth() -> u32 {
     variable(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)

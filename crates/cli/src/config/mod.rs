@@ -1,6 +1,7 @@
 //! Settings: defaults, then the user's file, then the environment and the command line. The only place that
 //! reads the environment and the home folder.
 
+mod folders;
 mod lineage;
 mod secrets;
 mod serve;
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use etcetera::BaseStrategy;
 use jiff::SignedDuration;
 use rethread_acp::Entry;
 use rethread_domain::context::Limits;
@@ -28,12 +28,15 @@ use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub(crate) use lineage::{depth, lineage_of, parent};
-pub(crate) use set::set;
+pub(crate) use folders::{ClientFolders, agent_folders, client_folders, data_folder, folder, path};
+pub(crate) use lineage::{depth, is_driven, lineage_of, parent};
+pub(crate) use set::{set, unset};
 
 use crate::error::BadInput;
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
+/// The same in a form that is read in a tenth of the time, since every command reads it. A test compares the two.
+const DEFAULTS_JSON: &str = include_str!("defaults.json");
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) list: List,
     pub(crate) talk: Talk,
     pub(crate) redact: Redact,
+    pub(crate) hooks: Hooks,
     pub(crate) workflow: workflow::Workflow,
     notify: BTreeMap<String, workflow::Hook>,
     tools: BTreeMap<String, Tool>,
@@ -119,6 +123,21 @@ pub(crate) struct Redact {
     variables: Vec<String>,
 }
 
+/// What agents are told when their hooks call.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hooks {
+    inject: bool,
+    tokens: u32,
+}
+
+impl Hooks {
+    /// What the context of a new session may have; nothing where there is to be none.
+    pub(crate) fn limits(&self, config: &Config) -> Option<Limits> {
+        self.inject.then(|| Limits { tokens: self.tokens, ..config.limits() })
+    }
+}
+
 /// An MCP server that agents are given.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -163,11 +182,20 @@ impl Config {
     }
 
     fn from_text(text: &str) -> anyhow::Result<Self> {
-        let mut all: Table = DEFAULTS.parse()?;
-        merge(&mut all, text.parse()?);
-        let config: Self = all.try_into()?;
+        let config: Self = if text.is_empty() {
+            serde_json::from_str(DEFAULTS_JSON)?
+        } else {
+            let mut all: Table = serde_json::from_str(DEFAULTS_JSON)?;
+            merge(&mut all, text.parse()?);
+            all.try_into()?
+        };
         config.check()?;
         Ok(config)
+    }
+
+    /// Whether a model writes summaries, over the network.
+    pub(crate) const fn has_model(&self) -> bool {
+        !self.model.url.is_empty()
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -183,6 +211,7 @@ impl Config {
             self.record.max_message_bytes > 0,
             "record.max_message_bytes must be at least 1"
         );
+        anyhow::ensure!(self.hooks.tokens > 0, "hooks.tokens must be at least 1");
         anyhow::ensure!(self.list.limit > 0, "list.limit must be at least 1");
         anyhow::ensure!(self.talk.idle_seconds > 0, "talk.idle_seconds must be at least 1");
         anyhow::ensure!(self.talk.max_line_bytes > 0, "talk.max_line_bytes must be at least 1");
@@ -307,7 +336,7 @@ impl Config {
         let configured = Some(self.store.url.as_str()).filter(|url| !url.is_empty());
         match asked.filter(|url| !url.is_empty()).or(configured) {
             Some(url) => Ok(url.parse().map_err(Error::from)?),
-            None => Ok(StoreUrl::Sqlite(base()?.data_dir().join("rethread").join("rethread.db"))),
+            None => Ok(StoreUrl::Sqlite(data_folder()?.join("rethread.db"))),
         }
     }
 
@@ -319,15 +348,6 @@ impl Config {
             asked.map(str::to_owned).or(from_environment).or(configured).unwrap_or_else(login_name);
         id::check_user(&user).map_err(rethread_engine::Error::from)?;
         Ok(user)
-    }
-
-    /// The folder of the settings that says not to record in `project`.
-    pub(crate) fn excluded(&self, project: &Path) -> Option<PathBuf> {
-        let home = variable("HOME").map(PathBuf::from);
-        self.record.exclude.iter().map(|folder| expand(folder, home.as_deref())).find(|folder| {
-            let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
-            project.starts_with(folder) || project.starts_with(real)
-        })
     }
 }
 
@@ -360,16 +380,6 @@ fn expand(folder: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
-    etcetera::base_strategy::Xdg::new().map_err(|_| {
-        BadInput::new(
-            "there is no home folder",
-            "set HOME, or give the store with `--store sqlite:PATH`",
-        )
-        .into()
-    })
-}
-
 /// Whether something was not told before on this machine; from now on it was.
 pub(crate) fn is_news(what: &str) -> bool {
     let Ok(path) = data_folder().map(|folder| folder.join("told")) else { return true };
@@ -380,27 +390,6 @@ pub(crate) fn is_news(what: &str) -> bool {
     // Where it cannot be kept, it is told again.
     drop(replace(&path, &format!("{told}{what}\n")));
     true
-}
-
-/// Where what is kept beside the store goes: what was typed, what is known of agents.
-pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
-    Ok(base()?.data_dir().join("rethread"))
-}
-
-/// The home folder and the one for configuration: clients keep their files there.
-pub(crate) fn client_folders() -> anyhow::Result<(PathBuf, PathBuf)> {
-    let base = base()?;
-    Ok((base.home_dir().to_owned(), base.config_dir()))
-}
-
-/// Where the user's settings are.
-pub(crate) fn path() -> anyhow::Result<PathBuf> {
-    Ok(folder()?.join("config.toml"))
-}
-
-/// What the settings lie in.
-pub(crate) fn folder() -> anyhow::Result<PathBuf> {
-    Ok(base()?.config_dir().join("rethread"))
 }
 
 /// How much is noted in the log, where somebody says so.
@@ -447,6 +436,18 @@ pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_defaults_are_the_same_in_both_forms() {
+        let (toml, json): (Table, Table) =
+            (DEFAULTS.parse().unwrap(), serde_json::from_str(DEFAULTS_JSON).unwrap());
+        assert_eq!(
+            toml,
+            json,
+            "defaults.json should be: {}",
+            serde_json::to_string(&toml).unwrap()
+        );
+    }
 
     #[test]
     fn the_defaults_are_those_of_the_specification() {

@@ -18,6 +18,7 @@ pub(crate) struct Serve {
     pub(crate) max_streams: usize,
     pub(crate) max_turns: usize,
     pub(crate) patience_seconds: u64,
+    pub(crate) watch: bool,
 }
 
 impl Serve {

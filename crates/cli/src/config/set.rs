@@ -1,4 +1,4 @@
-//! Changing one setting in the user's file.
+//! Setting and unsetting one setting in the user's file.
 
 use std::path::Path;
 
@@ -13,13 +13,7 @@ const LISTED: &str = "`rethread config show --defaults` lists every setting";
 
 /// Sets one setting in the user's file, which keeps its comments and its order.
 pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
-    let before = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error.into()),
-    };
-    let mut document: toml_edit::DocumentMut =
-        before.parse().map_err(|error| unusable(path, &anyhow::Error::from(error)))?;
+    let mut document = document(path)?;
     let parsed = value.parse::<toml_edit::Value>().unwrap_or_else(|_| value.into());
     let unknown = || no_setting(key);
     anyhow::ensure!(key.split('.').all(|part| !part.is_empty()), unknown());
@@ -33,6 +27,51 @@ pub(crate) fn set(path: &Path, key: &str, value: &str) -> anyhow::Result<()> {
     let text = document.to_string();
     Config::from_text(&text).map_err(|why| unfit(key, value, &why))?;
     replace(path, &text)
+}
+
+/// Removes one setting from the user's file, and the section that it leaves empty. Returns whether it was set there.
+pub(crate) fn unset(path: &Path, key: &str) -> anyhow::Result<bool> {
+    let mut document = document(path)?;
+    let parts: Vec<&str> = key.split('.').collect();
+    let removed = remove(document.as_table_mut(), &parts);
+    if removed {
+        let text = document.to_string();
+        Config::from_text(&text).map_err(|why| unusable(path, &why))?;
+        replace(path, &text)?;
+    } else {
+        // A name that no setting has is a mistake; one that is not in the file has its default already.
+        let defaults: Table = DEFAULTS.parse().unwrap_or_default();
+        let place = format!("/{}", parts.join("/"));
+        let is_known = serde_json::to_value(&defaults)?.pointer(&place).is_some();
+        // Deeper ones (agents.NAME.command) have names that the user chose.
+        anyhow::ensure!(is_known || parts.len() > 2, no_setting(key));
+    }
+    Ok(removed)
+}
+
+fn remove(table: &mut dyn toml_edit::TableLike, parts: &[&str]) -> bool {
+    match parts {
+        [] => false,
+        [name] => table.remove(name).is_some(),
+        [section, rest @ ..] => {
+            let inner = table.get_mut(section).and_then(toml_edit::Item::as_table_like_mut);
+            let Some(inner) = inner else { return false };
+            let removed = remove(inner, rest);
+            if removed && inner.is_empty() {
+                table.remove(section);
+            }
+            removed
+        }
+    }
+}
+
+fn document(path: &Path) -> anyhow::Result<toml_edit::DocumentMut> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error.into()),
+    };
+    text.parse().map_err(|error| unusable(path, &anyhow::Error::from(error)))
 }
 
 /// What is wrong with a setting: there is none of this name, or it cannot have this value.

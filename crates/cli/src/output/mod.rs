@@ -53,10 +53,31 @@ fn stopped(error: &std::io::Error) {
     std::process::exit(1);
 }
 
-/// Talks to the user.
+/// Talks to the user. Names of files and folders go through here as they are: nothing in them reaches the terminal.
 pub(crate) fn note(text: fmt::Arguments<'_>) {
     // If nobody listens there, there is nobody to tell.
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", spelled_out(&text.to_string())));
+}
+
+/// The text with everything unsafe spelled out, but for our own styles. What was spelled out before stays as it is.
+fn spelled_out(text: &str) -> String {
+    let styles = [Style::new().dimmed(), Style::new().bold()];
+    let own = styles.map(|style| [style.render().to_string(), style.render_reset().to_string()]);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(quote::is_unsafe) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let style = own.iter().flatten().find(|style| from.starts_with(style.as_str()));
+        let unsafe_char = from.chars().next().map_or(from.len(), char::len_utf8);
+        let (part, after) = from.split_at(style.map_or(unsafe_char, String::len));
+        match style {
+            Some(_) => out.push_str(part),
+            None => out.push_str(&quote::safe(part)),
+        }
+        rest = after;
+    }
+    out + rest
 }
 
 pub(crate) fn is_terminal() -> bool {
@@ -85,4 +106,19 @@ pub(crate) fn bold(text: &str) -> String {
 
 fn styled(text: &str, style: Style, is_terminal: bool) -> String {
     if is_terminal { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_carries_our_own_styles_and_no_other_sequence() {
+        let styled = styled("a", Style::new().dimmed(), true);
+        assert_eq!(spelled_out(&styled), styled);
+        let path = "/tmp/\u{1b}[2J\u{202e}b\u{9b}31m\nc";
+        assert_eq!(spelled_out(path), "/tmp/␛1b;[2J␛202e;b␛9b;31m\nc");
+        // Once is enough.
+        assert_eq!(spelled_out("␛1b;[2J"), "␛1b;[2J");
+    }
 }

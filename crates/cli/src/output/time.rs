@@ -1,21 +1,11 @@
 //! Times in words.
 
 use jiff::{Timestamp, tz::TimeZone};
+use rethread_domain::wording::{self, counted};
 
-/// `just now`, `5 minutes ago`, `yesterday`-like distances; a date when it is long ago or to come.
+/// `just now`, `5 minutes ago`; a date if it is long ago or in the future.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
-    let seconds = now.as_second() - at.as_second();
-    let some = |count: i64, unit: &str| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {unit}{plural} ago")
-    };
-    match seconds {
-        0..60 => "just now".to_owned(),
-        60..3_600 => some(seconds / 60, "minute"),
-        3_600..86_400 => some(seconds / 3_600, "hour"),
-        86_400..2_592_000 => some(seconds / 86_400, "day"),
-        _ => at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d").to_string(),
-    }
+    wording::ago(at, now, TimeZone::system())
 }
 
 /// A length of time: `5 minutes`, `90 seconds`.
@@ -23,8 +13,7 @@ pub(crate) fn length(length: jiff::SignedDuration) -> String {
     let seconds = length.as_secs();
     let (count, unit) =
         if seconds % 60 == 0 { (seconds / 60, "minute") } else { (seconds, "second") };
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural}")
+    counted(count, unit)
 }
 
 /// The minute, where the user is.

@@ -367,7 +367,7 @@ fn agents_are_listed_with_what_they_can_do_or_why_not() {
     assert_eq!(agent("ref")["abilities"]["resume"], true);
     assert_eq!(agent("ref")["abilities"]["load"], true);
     assert!(agent("broken")["error"].as_str().unwrap().contains("version 7"));
-    assert_eq!(agent("missing")["installed"], false);
+    assert_eq!(agent("missing")["is_installed"], false);
     assert_eq!(agent("claude")["command"].as_array().map(Vec::is_empty), Some(false));
     env.assert_nothing_runs();
 }

@@ -63,6 +63,15 @@ fn a_rule_is_kept_by_what_the_agent_has_for_it() {
     env.agent_with("ref", &[], &format!("mode = \"code\"\n{narrow}"));
     let output = env.run(["run", "ref", "mode?", "--permissions", "deny", "--json"]);
     output.assert_error(1, "permissions_not_kept");
+    // The same for one that is chosen on the command line: neither ignored nor taken.
+    env.agent_with("ref", &[], narrow);
+    let output = env.run(["run", "ref", "mode?", "--permissions", "deny", "--mode", "code"]);
+    assert!(
+        output.stderr.contains("no mode code in which permissions are kept (plan)"),
+        "{output}"
+    );
+    let planned = env.ask(&["run", "ref", "mode?", "--permissions", "allow", "--mode", "plan"]).0;
+    assert_eq!(planned, "mode plan model small");
     // A mode that it does not have holds nothing.
     env.agent_with("ref", &[], "hold = { deny = { mode = [\"locked\"] } }");
     let output = env.run(["run", "ref", "mode?", "--permissions", "deny", "--json"]);

@@ -64,6 +64,7 @@ fn a_file_of_something_else_is_no_store() {
 fn a_database_of_another_program_is_no_store() {
     let env = TestEnv::new();
     env.basket();
+    env.fold_log();
     // The application id of the header.
     overwrite(env.store(), 68, &0x1234_5678_u32.to_be_bytes());
     assert_output!(env.run(["list"]), @"
@@ -80,13 +81,14 @@ fn a_database_of_another_program_is_no_store() {
 fn a_newer_store_is_refused_untouched() {
     let env = TestEnv::new();
     env.basket();
+    env.fold_log();
     // The version of the schema.
     overwrite(env.store(), 60, &99_u32.to_be_bytes());
     assert_output!(env.run(["list"]), @"
     exit: 1
     --- stdout
     --- stderr
-    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 9
+    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 13
     hint: upgrade rethread; the store was not touched
     ");
     assert_refused(&env, "store_newer");
@@ -98,6 +100,7 @@ fn a_damaged_store_is_told_as_such() {
     let lines: Vec<_> =
         (0..300).map(|n| user(&format!("heron {n} {}", "word ".repeat(40)))).collect();
     let id = env.record::<&str>([], &lines);
+    env.fold_log();
     let length = std::fs::metadata(env.store()).unwrap().len();
     for page in 3..length / 4096 {
         overwrite(env.store(), page * 4096, &[0xaa; 64]);
@@ -120,6 +123,7 @@ fn a_damaged_store_is_told_as_such() {
 fn a_truncated_store_is_told_as_such() {
     let env = TestEnv::new();
     env.basket();
+    env.fold_log();
     let file = std::fs::OpenOptions::new().write(true).open(env.store()).unwrap();
     file.set_len(5000).unwrap();
     for args in [&["list"][..], &["doctor"], &["search", "x"]] {

@@ -1,4 +1,5 @@
-"""Runs SQL on a store behind the program's back: change_store.py STORE SQL. Rows keep right checksums."""
+"""Runs SQL on a store behind the program's back: change_store.py STORE SQL TRIGGERS. Rows keep right checksums: the last
+argument is the migration whose triggers once kept them right."""
 import sqlite3
 import struct
 import sys
@@ -25,5 +26,7 @@ def checksum(*values):
 store = sqlite3.connect(sys.argv[1], timeout=30)
 store.create_function("checksum", -1, checksum)
 store.create_function("carried", 3, lambda kept, before, after: after if kept == before else ~after)
+for trigger in sys.argv[3].split("\ncreate trigger ")[1:]:
+    store.execute("create temp trigger " + trigger.partition("\nend;")[0] + "\nend")
 store.executescript(sys.argv[2])
 store.close()

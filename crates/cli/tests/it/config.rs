@@ -49,6 +49,10 @@ fn the_settings_in_force_are_shown() {
     at_rest = false
     variables = []
 
+    [hooks]
+    inject = true
+    tokens = 2000
+
     [workflow]
     agent = ""
     jobs = 1
@@ -84,6 +88,7 @@ fn the_settings_in_force_are_shown() {
     max_streams = 512
     max_turns = 16
     patience_seconds = 15
+    watch = false
 
     [model]
     dialect = "openai"
@@ -186,6 +191,31 @@ fn what_is_no_setting_is_refused_and_changes_nothing() {
     hint: `rethread config show --defaults` lists every setting
     "#);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+}
+
+#[test]
+fn a_setting_is_unset() {
+    let env = TestEnv::new();
+    let file = env.path("home/.config/rethread/config.toml");
+    assert!(env.run(["config", "unset", "context.tokens"]).stderr.contains("is not set in"));
+    env.data(["config", "set", "context.tokens", "500"]);
+    env.data(["config", "set", "context.margins.claude", "0.2"]);
+    env.data(["config", "set", "user.name", "berta"]);
+    env.data(["config", "unset", "context.margins.claude"]);
+    env.data(["config", "unset", "user.name"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[context]\ntokens = 500\n");
+    env.data(["config", "unset", "context.tokens"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+    assert_eq!(env.json(["config", "show"])["context"]["tokens"], 10_000);
+    let before = env.run(["config", "unset", "agents.mine.command"]);
+    assert!(before.stderr.contains("is not set in"), "{before}");
+    assert_output!(env.run(["config", "unset", "context.token"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: there is no setting context.token
+    hint: did you mean context.tokens? `rethread config show --defaults` lists every setting
+    "#);
 }
 
 #[test]

@@ -34,9 +34,9 @@ fn the_context_has_its_sections_in_order() {
 
     > 2023-05-01 tool: src/login.rs:41: cookies.rotate()
 
-    > 2023-05-01 user: The staging passkey is heron-42.
-
     > 2023-05-01 user: Do not rename the cookie.
+
+    > 2023-05-01 user: The staging passkey is heron-42.
 
     > 2023-05-01 assistant: Understood: the basket moves in the same transaction.
 
@@ -119,6 +119,8 @@ fn the_limits_hold_and_what_is_left_out_is_counted() {
     let lines: Vec<_> =
         (1..=40).map(|n| user(&format!("message {n} {}", "word ".repeat(50)))).collect();
     let id = env.record::<&str>([], &lines);
+    let nothing = env.run(["context", &id, "--tokens", "1"]).succeeded();
+    assert!(nothing.stderr.contains("1 token is too few"), "{nothing}");
     for tokens in [1u64, 10, 50, 200, 1000, 5000] {
         let context = env.json(["context", &id, "--tokens", &tokens.to_string()]);
         assert!(context["token_count"].as_u64().unwrap() <= tokens, "{context:#}");
@@ -153,4 +155,30 @@ fn the_margin_of_an_agent_is_kept_back() {
     let context = env.json(["context", &id, "--tokens", "1000"]);
     assert!(context["token_count"].as_u64().unwrap() <= 500, "{context:#}");
     assert_eq!(context["success"], json!(true));
+}
+
+#[test]
+fn an_explanation_says_why_each_piece_is_there() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let shown = env.data([
+        "context",
+        &id,
+        "--prompt",
+        "why is the basket lost?",
+        "--messages",
+        "1",
+        "--explain",
+    ]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("TOKENS"), "{shown}");
+    let has =
+        |parts: &[&str]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(has(&["earlier", "1 user", "has basket", "The basket is lost"]), "{shown}");
+    assert!(has(&["recent", "newest"]) && has(&["header", "always there"]), "{shown}");
+    let context = env.json(["context", &id, "--explain"]);
+    let pieces = context["explanation"]["pieces"].as_array().unwrap();
+    let sum: u64 = pieces.iter().map(|piece| piece["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), context["token_count"].as_u64(), "{context:#}");
+    assert_eq!(env.json(["context", &id])["explanation"], json!(null));
 }

@@ -196,7 +196,7 @@ fn audit(env: &TestEnv, acked: &Acked) {
         env.data(["context", id]);
     }
     let other = TestEnv::new();
-    other.feed(["import"], env.data(["export", "--all"])).succeeded();
+    other.feed(["import", "-"], env.data(["export", "--all"])).succeeded();
     other.assert_sound();
     // Recording goes on.
     let id = acked.keys().next().unwrap();

@@ -86,7 +86,7 @@ fn script(guest: &Guest, point: &str) -> bool {
     env.assert_sound();
     assert!(!env.json(["search", "guest", "-n", "100"]).as_array().unwrap().is_empty(), "{point}");
     let other = TestEnv::new();
-    other.feed(["import"], env.data(["export", "--all"])).succeeded();
+    other.feed(["import", "-"], env.data(["export", "--all"])).succeeded();
     other.assert_sound();
     day.any_died
 }
@@ -158,11 +158,11 @@ impl Day<'_> {
 
     /// The whole session comes in, or nothing of it.
     fn import(&mut self, guest: &Guest) {
-        let (died, _) = self.attempt(&["import"], &guest.export);
+        let (died, _) = self.attempt(&["import", "-"], &guest.export);
         let is_there = self.env.run(["show", &guest.id]).code == Some(0);
         assert!(died || is_there, "{}", self.point);
         if !is_there {
-            self.env.feed(["import"], &guest.export).succeeded();
+            self.env.feed(["import", "-"], &guest.export).succeeded();
         }
         assert_eq!(self.env.data(["export", &guest.id]), guest.export, "{}", self.point);
     }

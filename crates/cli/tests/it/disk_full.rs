@@ -35,6 +35,7 @@ fn fill(disk: &Path) {
     assert_eq!(told.text().lines().nth(1), Some(format!("{{\"seq\":{}}}", before + 1).as_str()));
     small.check(&id, before + 1);
     small.env.assert_sound();
+    small.env.data(["search", "heron"]);
     assert_eq!(small.env.json(["doctor"])["unindexed_messages"], 0);
 }
 

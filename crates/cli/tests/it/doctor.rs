@@ -15,11 +15,11 @@ fn a_store_in_order_is_told_so() {
     let told = env.settle(&told.join("\n"));
     let version = told.split("SQLite ").nth(1).unwrap().split(')').next().unwrap().to_owned();
     insta::assert_snapshot!(told.replace(&version, "[VERSION]"), @"
-    Store       sqlite:[ROOT]/store/sessions.db (schema 9, SQLite [VERSION])
+    Store       sqlite:[ROOT]/store/sessions.db (schema 13, SQLite [VERSION])
     Sessions    2, and 1 deleted
     Messages    6
     Long texts  0 B
-    Index       up to date
+    Index       1 message behind; the next search catches up
     Check       everything is in order
     ");
 }
@@ -30,10 +30,13 @@ fn programs_get_every_figure() {
     env.basket();
     let told = env.json(["doctor"]);
     let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "schema", "sqlite", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "openings", "damage", "records", "drift", "damaged_logs", "ok", "folders", "repaired"]"#);
+    insta::assert_snapshot!(format!("{fields:?}"), @r#"["store", "sqlite", "schema", "sessions", "deleted_sessions", "messages", "file_bytes", "wal_bytes", "free_bytes", "blob_bytes", "unindexed_messages", "damage", "records", "drift", "damaged_logs", "openings", "folders", "repaired", "ok"]"#);
     assert_eq!(told["ok"], true);
     assert_eq!(told["messages"], 5);
-    assert_eq!(told["unindexed_messages"], 0);
+    // A few messages are left to the next search.
+    assert_eq!(told["unindexed_messages"], 5);
+    env.data(["search", "basket"]);
+    assert_eq!(env.json(["doctor"])["unindexed_messages"], 0);
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn a_log_file_that_was_damaged_after_a_kill_is_told_at_once_and_by_doctor() {
     let log = format!("{}-wal", env.store().display());
     let mut bytes = std::fs::read(&log).unwrap();
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 16;
+    bytes[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x35);
     std::fs::write(&log, &bytes).unwrap();
     let listed = env.run(["list"]).succeeded();
     assert!(

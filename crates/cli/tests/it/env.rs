@@ -249,8 +249,16 @@ impl TestEnv {
     #[track_caller]
     pub(crate) fn change_store(&self, sql: &str) {
         let mut command = Command::new("python3");
-        command.args(["-c", include_str!("change_store.py")]).arg(self.store()).arg(sql);
+        let checksums = include_str!("../../../store/migrations/sqlite/0008_checksums.sql");
+        command.args(["-c", include_str!("change_store.py")]).arg(self.store());
+        command.args([sql, checksums]);
         assert!(command.status().expect("this test needs python3").success());
+    }
+
+    /// Folds the log that a recording may leave into the file of the store.
+    #[track_caller]
+    pub(crate) fn fold_log(&self) {
+        self.change_store("pragma wal_checkpoint(truncate)");
     }
 
     /// The store is in order, and can be read from end to end.

@@ -45,7 +45,7 @@ fn what_is_exported_and_imported_is_exported_the_same() {
     for format in ["jsonl", "json"] {
         let whole = env.data(["export", "--all", "--format", format]);
         let other = TestEnv::new();
-        other.feed(["import"], &whole).succeeded();
+        other.feed(["import", "-"], &whole).succeeded();
         for id in &ids {
             let args = ["export", id.as_str(), "--format", format];
             assert_eq!(other.data(args), env.data(args), "{format}");
@@ -66,7 +66,7 @@ fn what_is_exported_and_imported_is_exported_the_same() {
 fn what_is_imported_reads_searches_and_resumes_the_same() {
     let (env, ids) = rich();
     let other = TestEnv::new();
-    other.feed(["import"], env.data(["export", "--all"])).succeeded();
+    other.feed(["import", "-"], env.data(["export", "--all"])).succeeded();
     for env in [&env, &other] {
         env.data(["unarchive", &ids[3]]);
     }
@@ -171,42 +171,42 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     let good = env.data(["export", &id]);
     let lines: Vec<&str> = good.lines().collect();
     let other = TestEnv::new();
-    assert_output!(other.feed(["import"], ""), @"
+    assert_output!(other.feed(["import", "-"], ""), @"
     exit: 2
     --- stdout
     --- stderr
     error: there is nothing to import
     hint: give a file that `rethread export` wrote
     ");
-    assert_output!(other.feed(["import"], jsonl(&[user("a line of record")])), @"
+    assert_output!(other.feed(["import", "-"], jsonl(&[user("a line of record")])), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: not an export of a session: it has no version
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
-    assert_output!(other.feed(["import"], format!("{}\n{}\nnot json\n", lines[0], lines[1])), @"
+    assert_output!(other.feed(["import", "-"], format!("{}\n{}\nnot json\n", lines[0], lines[1])), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 3: not valid JSON: expected ident at line 1 column 2
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
-    assert_output!(other.feed(["import"], format!("{}\n{{\"type\":\"boat\"}}\n", lines[0])), @r#"
+    assert_output!(other.feed(["import", "-"], format!("{}\n{{\"type\":\"boat\"}}\n", lines[0])), @r#"
     exit: 2
     --- stdout
     --- stderr
     error: line 2: unknown type "boat"
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     "#);
-    assert_output!(other.feed(["import"], lines[..6].join("\n")), @"
+    assert_output!(other.feed(["import", "-"], lines[..6].join("\n")), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 6: the session is incomplete: it ends after 3 messages
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
-    assert_output!(other.feed(["import"], lines[0]), @"
+    assert_output!(other.feed(["import", "-"], lines[0]), @"
     exit: 2
     --- stdout
     --- stderr
@@ -223,21 +223,21 @@ fn what_is_newer_or_torn_or_no_text_is_refused() {
     let id = env.basket();
     let good = env.data(["export", &id]);
     let other = TestEnv::new();
-    assert_output!(other.feed(["import"], good.replace("\"version\":1", "\"version\":2")), @"
+    assert_output!(other.feed(["import", "-"], good.replace("\"version\":1", "\"version\":2")), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: version 2 is newer than this program
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
-    assert_output!(other.feed(["import"], b"\xff\xfe\x00\n"), @"
+    assert_output!(other.feed(["import", "-"], b"\xff\xfe\x00\n"), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: stream did not contain valid UTF-8
     hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
     ");
-    assert_output!(other.feed(["import"], &good.as_bytes()[..good.len() - 20]), @"
+    assert_output!(other.feed(["import", "-"], &good.as_bytes()[..good.len() - 20]), @"
     exit: 2
     --- stdout
     --- stderr
@@ -246,6 +246,31 @@ fn what_is_newer_or_torn_or_no_text_is_refused() {
     ");
     assert_eq!(other.json(["list", "--all"]), json!([]));
     other.assert_sound();
+}
+
+#[test]
+fn messages_out_of_their_order_or_twice_are_refused() {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let good = env.data(["export", &id]);
+    let lines: Vec<&str> = good.lines().collect();
+    let messages: Vec<usize> =
+        (0..lines.len()).filter(|&at| lines[at].starts_with("{\"type\":\"message\"")).collect();
+    let other = TestEnv::new();
+    let mut swapped = lines.clone();
+    swapped.swap(messages[1], messages[2]);
+    let refused = other.feed(["import", "-"], swapped.join("\n"));
+    assert!(refused.stderr.contains("message 3 stands where message 2 belongs"), "{refused}");
+    let twice = good.replace(&format!("\"id\":\"{id}:2\""), &format!("\"id\":\"{id}:1\""));
+    assert_ne!(twice, good);
+    let refused = other.feed(["import", "-"], twice);
+    assert!(refused.stderr.contains("two messages have the id"), "{refused}");
+    // The same in one JSON document.
+    let whole = env.data(["export", &id, "--format", "json"]);
+    let wrong = whole.replace("\"seq\":2", "\"seq\":3").replace("\"seq\": 2", "\"seq\": 3");
+    assert_ne!(wrong, whole);
+    other.feed(["import", "-", "--json"], wrong).assert_error(2, "bad_input");
+    assert_eq!(other.json(["list", "--all"]), json!([]));
 }
 
 #[test]
@@ -263,7 +288,7 @@ fn facts_that_do_not_fit_are_refused() {
     ] {
         let bad = good.replace(from, to);
         assert_ne!(bad, good);
-        other.feed(["import", "--json"], bad).assert_error(2, "bad_input");
+        other.feed(["import", "-", "--json"], bad).assert_error(2, "bad_input");
     }
     assert_eq!(other.json(["list", "--all"]), json!([]));
 }
@@ -275,9 +300,9 @@ fn sessions_that_are_there_already_stay_and_the_others_come_in() {
     let exported = ids.each_ref().map(|id| env.data(["export", id]));
     let other = TestEnv::new();
     other.settle(&ids.join(" "));
-    other.feed(["import"], &exported[1]).succeeded();
+    other.feed(["import", "-"], &exported[1]).succeeded();
     other.record(["--session", &ids[1]], &[user("said only here")]);
-    assert_output!(other.feed(["import"], exported.concat()), @"
+    assert_output!(other.feed(["import", "-"], exported.concat()), @"
     exit: 0
     --- stdout
     --- stderr
@@ -297,7 +322,7 @@ fn sessions_before_a_bad_one_stay_and_the_bad_one_is_not_there_at_all() {
     let second = env.data(["export", &env.basket()]);
     let broken: Vec<&str> = second.lines().take(4).collect();
     let other = TestEnv::new();
-    let told = other.feed(["import"], format!("{first}{}\n{{\"type\":\n", broken.join("\n")));
+    let told = other.feed(["import", "-"], format!("{first}{}\n{{\"type\":\n", broken.join("\n")));
     assert_eq!(told.code, Some(2), "{told}");
     assert_eq!(other.json(["list", "--all"]).as_array().unwrap().len(), 1);
     other.assert_sound();

@@ -224,8 +224,8 @@ fn as_ids_that_come_with_an_import() {
             ("kind", "\"kind\":\"chat\"".to_owned()),
         ] {
             let key = from.split(':').next().unwrap();
-            let told =
-                other.feed(["import", "--json"], good.replace(&from, &format!("{key}:{quoted}")));
+            let told = other
+                .feed(["import", "-", "--json"], good.replace(&from, &format!("{key}:{quoted}")));
             assert_clear(&told, &format!("{field} {id}"));
             if told.code == Some(0) {
                 other.data(["delete", "--permanently", &session]);

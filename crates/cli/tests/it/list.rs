@@ -85,3 +85,34 @@ fn filters_and_the_limit_choose() {
     assert_eq!(count(&["--project", "/nowhere"]), 0);
     assert_eq!(count(&["--deleted"]), 0);
 }
+
+#[test]
+fn a_list_can_be_continued_where_it_ended() {
+    let env = TestEnv::new();
+    for n in 0..5 {
+        env.record(["--title", &format!("Number {n}")], &[user("hello")]);
+    }
+    let mut page = env.json(["list", "-n", "2", "--cursor"]);
+    let mut titles = Vec::new();
+    let mut pages = 1;
+    loop {
+        let items = page["items"].as_array().unwrap();
+        titles.extend(items.iter().map(|row| row["title"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        let cursor = format!("--cursor={next}");
+        page = env.json(["list", "-n", "2", &cursor]);
+        pages += 1;
+    }
+    let expected: Vec<String> = (0..5).rev().map(|n| format!("Number {n}")).collect();
+    assert_eq!((titles, pages), (expected, 3));
+    let shown = env.run(["list", "-n", "2"]);
+    assert!(shown.stderr.starts_with("There are more: --cursor="), "{shown}");
+    assert!(env.run(["list", "-n", "5"]).stderr.is_empty());
+    assert_output!(env.run(["list", "--cursor=elsewhere"]), @r#"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: not a cursor: "elsewhere"
+    hint: give the token with which the previous list ended, as it is
+    "#);
+}

@@ -52,6 +52,7 @@ fn what_fails_where_nobody_reads_is_in_the_log() {
     let pid = lines[0]["pid"].to_string();
     assert_eq!(env.logged(&[&pid]).len(), 1);
     assert!(env.logged(&["nothing"]).is_empty());
+    assert_eq!(env.run(["logs", "nothing"]).stderr, "No line of the log fits.\n");
     env.fail("0199", &[]);
     assert!(env.logged(&["-n", "1"])[0]["error"].as_str().unwrap().contains("0199"));
 }

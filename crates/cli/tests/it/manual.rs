@@ -43,7 +43,9 @@ fn the_help_tells_every_command() {
       fork         Start a new session that goes on from another one
       prune        Fold old messages into summaries
       export       Write sessions out, without loss
-      import       Import sessions that were exported
+      import       Import sessions: those that agents keep on this machine, or exported ones
+      watch        Import what other agents write, while they write it
+      hook         Record sessions while they go on in an agent's own program
       delete       Delete a session
       undelete     Bring a deleted session back
       purge        Remove the text of one message everywhere

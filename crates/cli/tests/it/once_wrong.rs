@@ -46,7 +46,7 @@ fn an_export_of_a_session_that_is_being_recorded_comes_back_in() {
     live.finish();
     for (at, text) in texts.into_iter().enumerate() {
         let elsewhere = TestEnv::with_store(&env.path(&format!("{at}.db")));
-        elsewhere.feed(["import"], text).succeeded();
+        elsewhere.feed(["import", "-"], text).succeeded();
     }
 }
 
@@ -63,7 +63,7 @@ fn sessions_of_any_length_follow_each_other_in_an_export() {
         let text = "x".repeat(length - first.len() + "THE TEXT".len());
         let first = first.replacen("THE TEXT", &text, 1);
         assert_eq!(first.len(), length);
-        TestEnv::new().feed(["import"], format!("{first}{second}")).succeeded();
+        TestEnv::new().feed(["import", "-"], format!("{first}{second}")).succeeded();
     }
 }
 
@@ -76,7 +76,7 @@ fn several_sessions_as_json_are_json() {
     let whole: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(whole.as_array().unwrap().len(), 2);
     let elsewhere = TestEnv::new();
-    elsewhere.feed(["import"], &text).succeeded();
+    elsewhere.feed(["import", "-"], &text).succeeded();
     assert_eq!(elsewhere.data(["export", "--all", "--format", "json"]), text);
 }
 

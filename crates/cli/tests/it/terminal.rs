@@ -146,7 +146,7 @@ fn an_import_brings_no_control_characters_in_by_the_back_door() {
         let bad = good.replace(field, &format!("\"{value}\":\"\\u001b]0;x\\u0007\""));
         assert_ne!(bad, good);
         let other = TestEnv::new();
-        let told = other.feed(["import"], bad);
+        let told = other.feed(["import", "-"], bad);
         assert_eq!(told.code, Some(2), "{value}: {told}");
         assert_eq!(tricks_in(&told.stderr), [], "{told}");
         assert_eq!(other.json(["list"]), json!([]), "{value}");

@@ -15,7 +15,7 @@ fn the_secret_is_printed_alone_and_once() {
     assert!(made.stderr.contains("(ci): read for anna, until "), "{made}");
     let tokens = env.json(["token", "list"]);
     assert_eq!(tokens[0]["name"], "ci");
-    assert_eq!((&tokens[0]["role"], &tokens[0]["pass"]), (&json!("read"), &json!("token")));
+    assert_eq!((&tokens[0]["role"], &tokens[0]["kind"]), (&json!("read"), &json!("token")));
     assert!(!tokens.to_string().contains(digits));
     assert!(!env.data(["token", "list"]).contains(digits));
 }
@@ -24,10 +24,7 @@ fn the_secret_is_printed_alone_and_once() {
 fn programs_get_token_and_secret_together() {
     let env = TestEnv::new();
     let made = env.json(["token", "create", "--name", "bot", "--role", "admin", "--user", "anna"]);
-    assert_eq!(
-        (&made["token"]["role"], &made["token"]["expires_at"]),
-        (&json!("admin"), &json!(null))
-    );
+    assert_eq!((&made["role"], &made["expires_at"]), (&json!("admin"), &json!(null)));
     assert!(made["secret"].as_str().unwrap().starts_with("rtk_"));
 }
 
@@ -50,7 +47,7 @@ fn ones_own_token_is_made_once_and_shown_again() {
 fn a_token_is_revoked_and_stays_so() {
     let env = TestEnv::new();
     let made = env.json(["token", "create", "--name", "ci", "--user", "anna"]);
-    let id = made["token"]["id"].as_str().unwrap();
+    let id = made["id"].as_str().unwrap();
     let first = env.json(["token", "revoke", id]);
     assert!(first["revoked_at"].is_string(), "{first}");
     assert_eq!(env.json(["token", "revoke", id]), first);

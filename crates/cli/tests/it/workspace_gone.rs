@@ -125,7 +125,7 @@ fn a_session_that_is_imported_again_is_wanted_back() {
     let (env, id) = committed();
     let exported = env.data(["export", &id]);
     env.run(["delete", "--permanently", "--yes", &id]).succeeded();
-    env.feed(["import"], exported).succeeded();
+    env.feed(["import", "-"], exported).succeeded();
     env.feed(["record", "--session", &id], jsonl(&[user("again")])).succeeded();
     assert_eq!(env.messages(&id).len(), 3);
     assert_eq!(folders(&env).len(), 1);

@@ -129,7 +129,7 @@ fn a_command_is_shown_in_the_order_in_which_it_runs() {
     let path = format!("/api/v1/workflows/{id}/approve");
     let raw = json!({"question": format!("allow this command of the plan to run? {command}")});
     assert_eq!(site.post(&path, &raw).is(409).code(), "refused");
-    assert_eq!(by_form(&site, &id, text), format!("/workflows/{id}?told=approved"));
+    assert_eq!(by_form(&site, &id, text), format!("/workflows/{id}?notice=approved"));
     until("it is done", || (world::status(&site.env, &id) == "completed").then_some(()));
     assert!(is_there(&site, "a\u{202e}b\u{2066}c"));
     assert!(!api("").contains('\u{202e}'));

@@ -111,7 +111,7 @@ import sys
 from client import AuthenticatedClient
 from client.api.messages import messages_append, messages_list
 from client.api.sessions import sessions_create, sessions_list, sessions_read
-from client.models import Begun, Problem, Said
+from client.models import AppendMessages, CreateSession, Problem
 
 address, token = sys.argv[1:]
 
@@ -125,8 +125,8 @@ def done(answer, status):
 with AuthenticatedClient(base_url=address, token=token) as client:
     # Every field of the body is optional, and so is the body.
     bare = done(sessions_create.sync_detailed(client=client), 201)
-    made = done(sessions_create.sync_detailed(client=client, body=Begun(title="From Python")), 201)
-    said = Said.from_dict({"messages": [{"role": "user", "content": "The heron has an egg."}]})
+    made = done(sessions_create.sync_detailed(client=client, body=CreateSession(title="From Python")), 201)
+    said = AppendMessages.from_dict({"messages": [{"role": "user", "content": "The heron has an egg."}]})
     done(messages_append.sync_detailed(made.session_id, client=client, body=said), 201)
     read = done(sessions_read.sync_detailed(made.session_id, client=client), 200)
     messages = done(messages_list.sync_detailed(made.session_id, client=client), 200)

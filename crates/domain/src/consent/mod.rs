@@ -185,6 +185,15 @@ impl Intent {
             .any(|name| self.rest.get(*name).is_some_and(is_set))
     }
 
+    /// Whether words follow the command that are not a part of the line, and that no rule about lines has seen.
+    pub fn has_more_words(&self) -> bool {
+        read::ARGUMENTS.iter().any(|name| match self.rest.get(*name) {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(words)) => !words.is_empty(),
+            Some(_) => true,
+        })
+    }
+
     /// Whether the headline is more than the agent's own words.
     pub fn is_pinned(&self) -> bool {
         self.command.is_some() || !self.paths.is_empty() || self.url.is_some()

@@ -44,6 +44,8 @@ const PATHS: &[&str] = &[
     "uri",
 ];
 const URLS: &[&str] = &["url", "uri"];
+/// Where some tools have the words that follow a program.
+pub(super) const ARGUMENTS: &[&str] = &["args", "arguments"];
 /// Shells whose `-c` takes a line.
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 /// Where they lie. A program of the same name elsewhere may do anything.
@@ -80,6 +82,9 @@ pub fn read(request: &Request<'_>) -> Intent {
     let kind = if is_edit { "edit" } else { kind };
     // To an editor a "command" is what to do with a file.
     let is_shell = kind == "execute" || (kind == "other" && !has(&rest, PATHS));
+    if is_shell {
+        join(&mut rest);
+    }
     let mut take = |names: &[&str], read: fn(&Value) -> Option<String>| {
         names.iter().find_map(|name| {
             let found = rest.get(*name).and_then(read)?;
@@ -96,26 +101,9 @@ pub fn read(request: &Request<'_>) -> Intent {
         None => in_place(&line, request.roots),
         Some(_) => line,
     });
-    let mut paths: Vec<String> = Vec::new();
     // Files that an unknown command may touch do not say what it does.
-    if command.is_none() && kind != "execute" {
-        let mut add = |path: &str| {
-            let path = place(path, request.roots);
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        };
-        for name in PATHS {
-            let Some(found) = rest.get(*name).and_then(texts) else { continue };
-            rest.shift_remove(*name);
-            for path in found {
-                add(&path);
-            }
-        }
-        for path in patched(&rest).iter().chain(request.places) {
-            add(path);
-        }
-    }
+    let is_about_files = command.is_none() && kind != "execute";
+    let paths = if is_about_files { touched(&mut rest, request) } else { Vec::new() };
     Intent {
         kind: kind.to_owned(),
         title: request.title.to_owned(),
@@ -129,14 +117,37 @@ pub fn read(request: &Request<'_>) -> Intent {
     }
 }
 
+/// The files that a request is about: those that its arguments name, and those that the agent names beside them.
+fn touched(rest: &mut Map<String, Value>, request: &Request<'_>) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    let mut add = |path: &str| {
+        let path = place(path, request.roots);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    };
+    for name in PATHS {
+        let Some(found) = rest.get(*name).and_then(texts) else { continue };
+        rest.shift_remove(*name);
+        for path in found {
+            add(&path);
+        }
+    }
+    for path in patched(rest).iter().chain(request.places) {
+        add(path);
+    }
+    paths
+}
+
 fn one(name: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(name.to_owned(), value)])
 }
 
 /// A line without a change to the folder that it is run in anyway.
 fn in_place(line: &str, roots: &[&str]) -> String {
-    let rest = roots.iter().find_map(|root| {
-        let spellings = [(*root).to_owned(), format!("'{root}'"), format!("\"{root}\"")];
+    // In a name with other characters a shell would see more than a name.
+    let rest = roots.iter().filter(|root| is_plain(&root.replace(' ', "-"))).find_map(|root| {
+        let spellings = [word(root), format!("'{root}'"), format!("\"{root}\"")];
         spellings.iter().find_map(|root| line.strip_prefix(&format!("cd {root} && ")))
     });
     rest.unwrap_or(line).trim_ascii().to_owned()
@@ -152,6 +163,23 @@ fn command(value: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Makes one line of a program and of the words that follow it, where they stand apart: a rule is about both.
+fn join(rest: &mut Map<String, Value>) {
+    let program = COMMANDS.iter().find(|name| rest.get(**name).and_then(command).is_some());
+    let is_list = |name: &&&str| rest.get(**name).is_some_and(Value::is_array);
+    let (Some(program), Some(name)) = (program, ARGUMENTS.iter().find(is_list)) else { return };
+    let Some(Value::String(text)) = rest.get(*program) else { return };
+    let Some(words) = rest.get(*name).and_then(texts) else { return };
+    let line = if is_line(text) {
+        let words: Vec<String> = words.iter().map(|one| word(one)).collect();
+        format!("{} {}", text.trim_ascii(), words.join(" "))
+    } else {
+        line(text.trim_ascii(), &words)
+    };
+    rest.insert((*program).to_owned(), line.into());
+    rest.shift_remove(*name);
 }
 
 /// One text, or a list of texts.
@@ -176,8 +204,13 @@ pub fn line(program: &str, args: &[String]) -> String {
         // A whole line, with some agents.
         return program.trim_ascii().to_owned();
     }
-    let words = std::iter::once(program).chain(args.iter().map(String::as_str));
-    words.map(word).collect::<Vec<_>>().join(" ")
+    let words = args.iter().map(|one| word(one));
+    std::iter::once(named(program)).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of a program. With `=` in it a shell would read it as a variable, and run what follows.
+fn named(program: &str) -> String {
+    if program.contains('=') { quoted(program) } else { word(program) }
 }
 
 fn is_shell(program: &str) -> bool {
@@ -188,7 +221,7 @@ fn is_shell(program: &str) -> bool {
 
 /// Whether a command without arguments is a line for a shell, and not the name of a program.
 pub fn is_line(command: &str) -> bool {
-    !is_plain(command.trim_ascii())
+    !is_plain(command.trim_ascii()) || command.contains('=')
 }
 
 fn is_plain(word: &str) -> bool {
@@ -201,6 +234,10 @@ fn word(word: &str) -> String {
     if is_plain(word) {
         return word.to_owned();
     }
+    quoted(word)
+}
+
+fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

@@ -241,3 +241,38 @@ fn words_become_a_line_that_means_the_same() {
     assert_eq!(line("\u{a0}/usr/bin/ls", &[]), "\u{a0}/usr/bin/ls");
     assert!(super::is_line("\u{a0}/usr/bin/ls") && !super::is_line(" /usr/bin/ls\n"));
 }
+
+#[test]
+fn words_that_stand_apart_from_their_program_belong_to_the_line() {
+    for (input, headline) in [
+        (json!({"command": "git", "args": ["push", "-f"]}), "git push -f"),
+        (json!({"command": "touch", "arguments": ["a b"]}), "touch 'a b'"),
+        (json!({"command": "bash", "args": ["-c", "ls | wc"]}), "ls | wc"),
+        (json!({"command": "npm test", "args": ["--all", "$(x)"]}), "npm test --all '$(x)'"),
+        (json!({"cmd": "ls", "args": ["-l"]}), "ls -l"),
+    ] {
+        let found = intent("execute", "t", &input, &[]);
+        check(&found, headline, Ok(json!({"kind": "execute", "command": headline})));
+        assert!(!found.has_more_words());
+    }
+    // What is no list of words is shown beside the line.
+    let odd = intent("execute", "t", &json!({"command": "ls", "args": "-l; rm x"}), &[]);
+    assert_eq!((odd.headline().as_str(), odd.has_more_words()), ("ls", true));
+    // To an editor they are something else.
+    let edit = intent("edit", "t", &json!({"command": "view", "path": "a", "args": ["x"]}), &[]);
+    assert_eq!(edit.headline(), "a");
+}
+
+#[test]
+fn a_program_whose_name_a_shell_would_read_as_a_variable_is_quoted() {
+    let words = ["ls".to_owned(), "-l".to_owned()];
+    // A shell would run `ls` there, and the program is `evil` in the folder `X=.`.
+    assert_eq!(line("X=./evil", &words), "'X=./evil' ls -l");
+    assert_eq!(line("make", &["CC=gcc".to_owned()]), "make CC=gcc");
+    // Alone it is for the shell, which runs nothing then.
+    assert!(is_line("X=./evil") && !is_line("./evil"));
+    let said = intent("execute", "t", &json!({"command": "X=./evil ls -l"}), &[]);
+    let run = intent("execute", "t", &json!({"command": line("X=./evil", &words)}), &[]);
+    assert_ne!(said.subject(), run.subject());
+    assert_ne!(said.keys(), run.keys());
+}

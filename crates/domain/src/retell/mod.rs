@@ -1,26 +1,31 @@
 //! The retelling: the story so far, within a token budget, for whoever takes it up.
 //!
 //! Pure. Every piece has a price before it is chosen, so the budget covers all that is rendered. Filled in the
-//! order of use: header, where it stopped, the last messages, older ones that matter to the next prompt, then
+//! order of use: header, where it stopped, older passages that matter to the next prompt, more of the last messages, then
 //! summaries; shown in the order of reading.
 
+mod earlier;
+mod explain;
 mod lines;
 mod page;
 mod prices;
 mod related;
 mod shorten;
+mod summed;
 #[cfg(test)]
 mod tests;
 
 use crate::context::{Included, Limits, Omitted};
 use crate::conversation::Conversation;
 use crate::message::Message;
-use crate::rank::Related;
+use crate::rank::{Related, Wanted};
 use crate::session::Session;
 
 /// What stands before a recent message costs this much by itself.
 pub const CHEAPEST_MESSAGE: u32 = lines::RECENT_ROLE;
 
+pub use earlier::without_earlier;
+pub use explain::{Explanation, Part, Piece, Reason};
 use page::Page;
 pub use page::{whole_frame, whole_price};
 pub use prices::{
@@ -38,8 +43,10 @@ pub struct Story<'a> {
     pub others: &'a [Conversation],
     /// The last messages of the recent conversations, newest first.
     pub recent: &'a [Message],
-    /// Older messages with their worth for the next prompt.
+    /// Older messages with passages that are worth something for the next prompt.
     pub related: &'a [Related],
+    /// What the next prompt asks for.
+    pub wanted: Option<&'a Wanted>,
     /// What changed in the project's repository.
     pub repository: Option<&'a str>,
     pub frame: Frame,
@@ -52,6 +59,8 @@ pub struct Story<'a> {
 pub enum Frame {
     /// A session, for whoever takes it up.
     Session,
+    /// The last session, for an agent that begins another one in the same folder.
+    Earlier,
     /// One conversation, for an agent that knows nothing of it. Given whole, or in part.
     Conversation { is_whole: bool },
     /// What an agent missed of a conversation that it knows.
@@ -63,6 +72,11 @@ impl Frame {
     const MOST_CHARS: usize = 2_000;
     /// Told in part, there are no more messages than this.
     const MOST_MESSAGES: usize = 50;
+
+    /// Whether a whole session is told, not one of its conversations.
+    const fn is_session(self) -> bool {
+        matches!(self, Self::Session | Self::Earlier)
+    }
 
     const fn is_part(self) -> bool {
         matches!(self, Self::Conversation { is_whole: false } | Self::Missed { is_whole: false })
@@ -84,28 +98,46 @@ pub struct Telling {
 /// With fewer tokens than this there is room for a piece of the last message and nothing else.
 const SMALLEST_FRAME: u32 = 120;
 
+/// Where it stopped is told with at least so much room, as far as there is any.
+const LEAST_RECENT: u32 = 120;
+
+/// With less room than this, a prompt leaves none to summaries.
+const ROOM_FOR_SUMMARIES: u32 = 3_500;
+
 /// With fewer than this not even what is left out is counted.
 const SMALLEST_COUNT: u32 = 80;
 
 /// Tells the story within the limits.
 pub fn tell(story: &Story<'_>, limits: &Limits) -> Telling {
-    if limits.tokens >= SMALLEST_FRAME {
-        let page = framed(story, limits.tokens);
+    fill(story, limits.tokens, false).finish()
+}
+
+/// The same, with why each piece is there and what nearly was.
+pub fn tell_explained(story: &Story<'_>, limits: &Limits) -> (Telling, Explanation) {
+    let page = fill(story, limits.tokens, true);
+    let explanation = page.explain(page.tokens());
+    (page.finish(), explanation)
+}
+
+/// Chooses what is told. `explains`: with what nearly was.
+fn fill<'a>(story: &'a Story<'a>, tokens: u32, explains: bool) -> Page<'a> {
+    if tokens >= SMALLEST_FRAME {
+        let page = framed(story, tokens, explains);
         // Where long names leave no room inside it, a piece of the last message says more.
         if page.has_recent() || story.recent.is_empty() {
-            return page.finish();
+            return page;
         }
     }
-    let mut page = Page::new(story, limits.tokens);
-    if limits.tokens >= SMALLEST_COUNT {
+    let mut page = Page::new(story, tokens, explains);
+    if tokens >= SMALLEST_COUNT {
         page.take_count();
     }
     page.take_recent(page.left());
-    page.finish()
+    page
 }
 
-fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
-    let mut page = Page::new(story, tokens);
+fn framed<'a>(story: &'a Story<'a>, tokens: u32, explains: bool) -> Page<'a> {
+    let mut page = Page::new(story, tokens, explains);
     page.take_frame();
     match story.frame {
         Frame::Missed { is_whole } => {
@@ -118,20 +150,34 @@ fn framed<'a>(story: &'a Story<'a>, tokens: u32) -> Page<'a> {
         }
         // What fits whole comes before anything about it.
         Frame::Conversation { is_whole: true } => page.take_recent(page.left()),
-        Frame::Session | Frame::Conversation { is_whole: false } => (),
+        Frame::Session | Frame::Earlier | Frame::Conversation { is_whole: false } => (),
     }
     page.take_header();
-    let for_summaries = page.left() * 15 / 100;
-    page.take_summaries(for_summaries);
-    page.take_repository(page.left() / 5);
-    let for_recent = if story.related.is_empty() { page.left() } else { page.left() / 2 };
-    page.take_recent(for_recent);
+    share(&mut page, story);
+    page
+}
+
+/// Shares what is left: where it stopped comes first, then what matters from earlier on, then summaries. Without a prompt
+/// nothing is known to matter, and the last messages have the most of it.
+fn share<'a>(page: &mut Page<'a>, story: &'a Story<'a>) {
+    let has_prompt = !story.related.is_empty();
+    let names_nothing = story.wanted.is_some_and(|wanted| wanted.sought.is_all);
+    // Summaries say little about one thing: for a prompt they come after the passages that have its words.
+    let (summaries, repository, recent) = match (has_prompt, page.left()) {
+        (false, left) => (left * 15 / 100, left / 5, left),
+        // Where it stopped is most of what such a prompt asks for.
+        (true, left) if names_nothing => (left / 20, left / 10, left * 2 / 5),
+        (true, left @ ..ROOM_FOR_SUMMARIES) => (0, left / 10, (left / 10).max(LEAST_RECENT)),
+        (true, left) => (left / 20, left / 10, left / 10),
+    };
+    page.take_summaries(summaries);
+    page.take_repository(repository);
+    page.take_recent(recent);
     if !page.has_recent() {
-        // Where it stopped comes before what matters from earlier on.
         page.take_recent(page.left());
     }
     page.take_related();
+    page.begin_rest();
     page.take_recent(page.left());
     page.take_summaries(page.left());
-    page
 }

@@ -1,21 +1,33 @@
 //! A context being filled: what was chosen so far, and what is left of the budget.
 
 use super::lines::{self, Line};
-use super::prices::{
-    head_price, heading_price, name_price, own_summary_prices, summary_prices, title_price,
-};
+use super::prices::{head_price, name_price, title_price};
 use super::related::Choice;
 use super::shorten::{self, Form, Offer};
-use super::{Frame, Story, Telling};
+use super::summed::{Listed, push_lines};
+use super::{Frame, Piece, Story, Telling};
 use crate::context::{Included, Omitted};
 use crate::conversation::{self, Conversation};
 use crate::id::Seq;
 use crate::message::Message;
-use crate::quote;
+use crate::outcome;
 use crate::tokens;
 
 /// With less than this left, no further message is tried.
 const LEAST_MESSAGE: u32 = 40;
+
+/// With fewer tokens than this, two lines say what the session is.
+const SMALL: u32 = 1_500;
+/// With fewer than this, they say only what it takes to go on with it.
+const MEDIUM: u32 = 4_000;
+
+/// How much is told of the session itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Short,
+    Middle,
+    Full,
+}
 
 /// What stands around the messages of a conversation that is told whole costs no more than this.
 pub fn whole_frame(conversation: &Conversation) -> u32 {
@@ -30,7 +42,8 @@ pub fn whole_frame(conversation: &Conversation) -> u32 {
 /// What a message costs that is told whole, with what stands around it; `None` where only its ends were read.
 pub fn whole_price(message: &Message) -> Option<u32> {
     let price = shorten::whole(message, u32::MAX)?.price;
-    Some(price.saturating_add(lines::RECENT_ROLE + shorten::mark_price(message)))
+    let role = lines::recent_role_price(outcome::of(message));
+    Some(price.saturating_add(role + shorten::mark_price(message)))
 }
 
 pub(super) struct Page<'a> {
@@ -41,22 +54,37 @@ pub(super) struct Page<'a> {
     framed: bool,
     /// Set aside for the line that counts what was left out.
     reserve: u32,
-    header: bool,
+    /// With its price.
+    header: Option<(Header, u32)>,
     /// The chosen lines of the session's summary.
-    summary: Vec<usize>,
+    pub(super) summary: Vec<usize>,
+    pub(super) summary_price: u32,
     /// The listed conversations, each with the chosen lines of its summary.
-    listed: Vec<(&'a Conversation, Vec<usize>)>,
+    pub(super) listed: Vec<Listed<'a>>,
     /// The chosen lines about the repository.
-    repository: Vec<usize>,
-    recent: Vec<(&'a Message, Form)>,
+    pub(super) repository: Vec<usize>,
+    pub(super) repository_price: u32,
+    recent: Vec<Shown<'a>>,
+    /// Everything had its share: what follows takes what is left.
+    is_rest: bool,
     next_recent: usize,
     pub(super) related: Vec<Choice<'a>>,
     /// Tokens of the messages shown.
     pub(super) of_messages: u32,
+    /// What was not chosen, best first; only where that is explained.
+    pub(super) nearly: Option<Vec<Piece>>,
+}
+
+/// One of the last messages, how it is shown, and what that costs.
+struct Shown<'a> {
+    message: &'a Message,
+    form: Form,
+    price: u32,
+    is_rest: bool,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(story: &'a Story<'a>, limit: u32) -> Self {
+    pub(super) fn new(story: &'a Story<'a>, limit: u32, explains: bool) -> Self {
         Self {
             story,
             limit,
@@ -64,14 +92,18 @@ impl<'a> Page<'a> {
             exact: true,
             framed: false,
             reserve: 0,
-            header: false,
+            header: None,
             summary: Vec::new(),
+            summary_price: 0,
             listed: Vec::new(),
             repository: Vec::new(),
+            repository_price: 0,
             recent: Vec::new(),
+            is_rest: false,
             next_recent: 0,
             related: Vec::new(),
             of_messages: 0,
+            nearly: explains.then(Vec::new),
         }
     }
 
@@ -96,9 +128,10 @@ impl<'a> Page<'a> {
     }
 
     /// The first and the last line.
-    fn frame(&self) -> (Line, Line) {
+    pub(super) fn frame(&self) -> (Line, Line) {
         match self.story.frame {
             Frame::Session => (lines::OPENING, lines::CLOSING),
+            Frame::Earlier => (lines::EARLIER, lines::EARLIER_END),
             Frame::Conversation { .. } => (lines::OPENING, lines::NEXT),
             Frame::Missed { .. } => (lines::MISSED, lines::NEXT),
         }
@@ -114,82 +147,36 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn take_header(&mut self) {
+        let header = match self.limit {
+            ..SMALL => Header::Short,
+            SMALL..MEDIUM => Header::Middle,
+            MEDIUM.. => Header::Full,
+        };
         let session = self.story.session;
-        let price = head_price(session)
-            + title_price(session)
-            + lines::status(session.status()).price
-            + lines::times(session).1;
-        self.header = price <= self.left / 2 && self.take(price);
-    }
-
-    /// Lists the recent conversations and sums up what came before, with at most `allowed` tokens.
-    pub(super) fn take_summaries(&mut self, allowed: u32) {
-        let mut room = allowed.min(self.left);
-        for conversation in self.story.conversations.iter().skip(self.listed.len()) {
-            let title = if self.listed.is_empty() { lines::CONVERSATIONS.price } else { 0 };
-            let price = title + heading_price(conversation) + lines::statistics(conversation).1;
-            if !self.take_within(price, &mut room) {
-                break;
+        let last_active = title_price(session) + lines::last_active(session).1;
+        let price = match header {
+            Header::Short => lines::SESSION.price + last_active,
+            Header::Middle => tokens::count(&lines::short_head(session)) + last_active,
+            Header::Full => {
+                head_price(session)
+                    + title_price(session)
+                    + lines::status(session.status()).price
+                    + lines::times(session).1
             }
-            self.listed.push((conversation, Vec::new()));
-        }
-        if let Some(text) =
-            self.story.session.summary.as_deref().filter(|_| self.summary.is_empty())
-        {
-            let prices = summary_prices(self.story.session);
-            let lines = choose_lines(text, &prices, room.saturating_sub(lines::SUMMARY.price));
-            let price = lines::SUMMARY.price + lines.iter().map(|at| prices[*at]).sum::<u32>();
-            if !lines.is_empty() && self.take_within(price, &mut room) {
-                self.summary = lines;
-            }
-        }
-        for index in 0..self.listed.len() {
-            let (conversation, chosen) = &self.listed[index];
-            let Some(summary) = conversation.summary.as_ref().filter(|_| chosen.is_empty()) else {
-                continue;
-            };
-            let prices = own_summary_prices(conversation);
-            let lines = choose_lines(&summary.text, &prices, room);
-            let price = lines.iter().map(|at| prices[*at]).sum();
-            if self.take_within(price, &mut room) {
-                self.listed[index].1 = lines;
-            }
+        };
+        // Where there is hardly any room, what was said comes before what the session is.
+        let most = if header == Header::Short { self.left / 5 } else { self.left / 2 };
+        if price <= most && self.take(price) {
+            self.header = Some((header, price));
         }
     }
 
-    /// Sums up what came before in the conversation itself, with at most `allowed` tokens.
-    pub(super) fn take_own_summary(&mut self, allowed: u32) {
-        let Some(own) = self.story.conversations.first() else { return };
-        let Some(summary) = &own.summary else { return };
-        let frame = lines::CONVERSATIONS.price + heading_price(own) + lines::statistics(own).1;
-        let room = allowed.min(self.left).saturating_sub(frame);
-        let prices = own_summary_prices(own);
-        let chosen = choose_lines(&summary.text, &prices, room);
-        let price = chosen.iter().map(|at| prices[*at]).sum::<u32>();
-        if !chosen.is_empty() && self.take(frame + price) {
-            self.listed.push((own, chosen));
-        }
-    }
-
-    fn take_within(&mut self, price: u32, room: &mut u32) -> bool {
+    pub(super) fn take_within(&mut self, price: u32, room: &mut u32) -> bool {
         let fits = price <= *room && self.take(price);
         if fits {
             *room -= price;
         }
         fits
-    }
-
-    pub(super) fn take_repository(&mut self, allowed: u32) {
-        let Some(text) = self.story.repository else { return };
-        let prices: Vec<u32> =
-            text.lines().map(|line| tokens::at_most(&quote::quoted(line))).collect();
-        let room = allowed.saturating_sub(lines::REPOSITORY.price);
-        let lines = choose_lines(text, &prices, room);
-        let price = lines::REPOSITORY.price + lines.iter().map(|at| prices[*at]).sum::<u32>();
-        if !lines.is_empty() && self.take(price) {
-            self.repository = lines;
-            self.exact = false;
-        }
     }
 
     /// Takes the last messages, newest first. One that does not fit gets half of what is left.
@@ -215,7 +202,7 @@ impl<'a> Page<'a> {
             }
             self.exact &= exact;
             self.of_messages += price;
-            self.recent.push((message, form));
+            self.recent.push(Shown { message, form, price, is_rest: self.is_rest });
             self.next_recent += 1;
             if room < LEAST_MESSAGE {
                 break;
@@ -248,19 +235,20 @@ impl<'a> Page<'a> {
 
     /// Whether a message is already shown among the last ones.
     pub(super) fn is_recent(&self, seq: Seq) -> bool {
-        self.recent.iter().any(|(message, _)| message.seq == seq)
+        self.recent.iter().any(|shown| shown.message.seq == seq)
     }
 
     /// The price of what stands before a recent message.
     fn recent_frame(&mut self, message: &Message) -> u32 {
+        let role = lines::recent_role_price(outcome::of(message));
         if !self.framed {
-            return lines::RECENT_ROLE;
+            return role;
         }
         let section = if self.recent.is_empty() { lines::RECENT.price } else { 0 };
         let is_new =
-            !self.recent.iter().any(|(other, _)| other.conversation == message.conversation);
+            !self.recent.iter().any(|one| one.message.conversation == message.conversation);
         let label = if is_new { self.label_price(&message.conversation) } else { 0 };
-        section + label + lines::RECENT_ROLE
+        section + label + role
     }
 
     /// Whether messages need the name of their conversation above them.
@@ -284,9 +272,43 @@ impl<'a> Page<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Telling {
+    /// How many messages are left out.
+    fn omitted(&self) -> u32 {
         let shown = u32::try_from(self.recent.len() + self.related.len()).unwrap_or(u32::MAX);
-        let omitted = self.story.messages.saturating_sub(shown);
+        self.story.messages.saturating_sub(shown)
+    }
+
+    /// The tokens of the text, finished.
+    pub(super) fn tokens(&self) -> u32 {
+        let unused = match (self.reserve, self.omitted()) {
+            (0, _) => 0,
+            (reserve, 0) => reserve,
+            (reserve, omitted) => reserve - lines::left_out_price(omitted, self.story.messages),
+        };
+        self.limit - self.left - unused
+    }
+
+    /// From here on, what is taken is what is left.
+    pub(super) fn begin_rest(&mut self) {
+        self.is_rest = true;
+    }
+
+    pub(super) fn header_price(&self) -> Option<u32> {
+        self.header.map(|(_, price)| price)
+    }
+
+    /// The last messages that are shown, oldest first, what each costs, and whether that is of their own share.
+    pub(super) fn recent_prices(&self) -> impl Iterator<Item = (&Message, u32, bool)> {
+        self.recent.iter().rev().map(|shown| (shown.message, shown.price, !shown.is_rest))
+    }
+
+    pub(super) fn next_recent_message(&self) -> Option<&Message> {
+        self.story.recent.get(self.next_recent)
+    }
+
+    pub(super) fn finish(self) -> Telling {
+        let (omitted, tokens) = (self.omitted(), self.tokens());
+        let shown = u32::try_from(self.recent.len() + self.related.len()).unwrap_or(u32::MAX);
         let mut text =
             String::with_capacity((self.limit - self.left).min(64 * 1024) as usize * 4 + 512);
         let (opening, closing) = self.frame();
@@ -301,18 +323,15 @@ impl<'a> Page<'a> {
         }
         self.push_related(&mut text);
         self.push_recent(&mut text);
-        self.left += self.reserve;
         if omitted > 0 && self.reserve > 0 {
-            let whole = if self.story.frame == Frame::Session { "session" } else { "conversation" };
-            let (line, price) = lines::left_out(omitted, self.story.messages, whole);
-            text.push_str(&line);
-            self.left -= price;
+            let whole = if self.story.frame.is_session() { "session" } else { "conversation" };
+            text.push_str(&lines::left_out(omitted, self.story.messages, whole).0);
         }
         if self.framed {
             text.push_str(closing.text);
         }
         Telling {
-            tokens: self.limit - self.left,
+            tokens,
             exact: self.exact,
             included: Included {
                 conversations: self.conversations_shown(),
@@ -328,8 +347,8 @@ impl<'a> Page<'a> {
         let mut names: Vec<&str> = self
             .listed
             .iter()
-            .map(|(conversation, _)| conversation.name.as_str())
-            .chain(self.recent.iter().map(|(message, _)| message.conversation.as_str()))
+            .map(|listed| listed.conversation.name.as_str())
+            .chain(self.recent.iter().map(|shown| shown.message.conversation.as_str()))
             .chain(self.related.iter().map(|choice| choice.message.conversation.as_str()))
             .collect();
         names.sort_unstable();
@@ -339,13 +358,21 @@ impl<'a> Page<'a> {
 
     fn push_header(&self, text: &mut String) {
         let session = self.story.session;
-        if self.header {
-            text.push_str(&lines::head(session));
+        if let Some((header, _)) = self.header {
+            match header {
+                Header::Short => text.push_str(lines::SESSION.text),
+                Header::Middle => text.push_str(&lines::short_head(session)),
+                Header::Full => text.push_str(&lines::head(session)),
+            }
             if let Some(title) = &session.title {
                 text.push_str(&lines::title(title));
             }
-            text.push_str(lines::status(session.status()).text);
-            text.push_str(&lines::times(session).0);
+            if header == Header::Full {
+                text.push_str(lines::status(session.status()).text);
+                text.push_str(&lines::times(session).0);
+            } else {
+                text.push_str(&lines::last_active(session).0);
+            }
         }
         if let Some(summary) = session.summary.as_deref().filter(|_| !self.summary.is_empty()) {
             text.push_str(lines::SUMMARY.text);
@@ -357,11 +384,11 @@ impl<'a> Page<'a> {
         if !self.listed.is_empty() {
             text.push_str(lines::CONVERSATIONS.text);
         }
-        for (conversation, chosen) in &self.listed {
+        for Listed { conversation, lines, .. } in &self.listed {
             text.push_str(&lines::heading(conversation));
             text.push_str(&lines::statistics(conversation).0);
             if let Some(summary) = &conversation.summary {
-                push_lines(text, &summary.text, chosen);
+                push_lines(text, &summary.text, lines);
             }
         }
     }
@@ -372,7 +399,7 @@ impl<'a> Page<'a> {
             text.push_str(lines::RECENT.text);
         }
         let mut names: Vec<&str> = Vec::new();
-        for (message, _) in &self.recent {
+        for Shown { message, .. } in &self.recent {
             if !names.contains(&message.conversation.as_str()) {
                 names.push(&message.conversation);
             }
@@ -381,38 +408,11 @@ impl<'a> Page<'a> {
             if self.framed && self.is_labelled() {
                 text.push_str(&lines::name(name));
             }
-            let own = self.recent.iter().rev().filter(|(message, _)| message.conversation == name);
-            for (message, form) in own {
-                lines::push_recent_role(text, message.role, message.at);
+            let own = self.recent.iter().rev().filter(|one| one.message.conversation == name);
+            for Shown { message, form, .. } in own {
+                lines::push_recent_role(text, message.role, message.at, outcome::of(message));
                 shorten::push(text, message, *form);
             }
-        }
-    }
-}
-
-/// The lines of a summary that fit: the first, which says what it is about, then the latest.
-fn choose_lines(text: &str, prices: &[u32], room: u32) -> Vec<usize> {
-    let count = text.lines().count();
-    if prices.len() != count {
-        return Vec::new();
-    }
-    let mut left = room;
-    let mut chosen = Vec::new();
-    for at in (0..count.min(1)).chain((1..count).rev()) {
-        match left.checked_sub(prices[at]) {
-            Some(rest) => left = rest,
-            None => break,
-        }
-        chosen.push(at);
-    }
-    chosen.sort_unstable();
-    chosen
-}
-
-fn push_lines(out: &mut String, text: &str, chosen: &[usize]) {
-    for (at, line) in text.lines().enumerate() {
-        if chosen.contains(&at) {
-            quote::push_quoted(out, line);
         }
     }
 }

@@ -1,71 +1,114 @@
-//! Choosing older messages that matter to the next prompt, as many as the budget allows.
+//! Choosing older passages that matter to the next prompt, as many as the budget allows.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use jiff::Timestamp;
 
 use super::Frame;
-use super::lines;
+use super::explain::{self, Reason};
+use super::lines::{self, Line};
 use super::page::Page;
-use super::shorten::{self, Form, Offer};
+use super::shorten;
 use crate::id::Seq;
 use crate::message::Message;
-use crate::number;
+use crate::outcome::{self, Outcome};
+use crate::rank::{Excerpt, State, part_of};
+use crate::{number, quote};
 
-/// An older message that is shown.
-#[derive(Debug, Clone, Copy)]
+/// An older message of which something is shown.
+#[derive(Debug, Clone)]
 pub(super) struct Choice<'a> {
     pub(super) message: &'a Message,
-    form: Form,
-    price: u32,
-    exact: bool,
+    /// In the order of the text.
+    excerpts: Vec<&'a Excerpt>,
     /// The price of the name of its conversation.
     label: u32,
+    outcome: Option<Outcome>,
 }
 
-/// No single message takes more than this part of the room.
-const LARGEST_SHARE: u32 = 4;
+/// Passages of one message take no more than this part of the room, unless it is only one.
+const LARGEST_SHARE: u32 = 3;
 
 impl<'a> Page<'a> {
-    /// Takes messages by their worth, each with what has to stand around it.
+    /// Takes passages by their worth, each with what has to stand around it.
     pub(super) fn take_related(&mut self) {
         let room = self.left();
-        let fresh = self.story.related.iter().filter(|one| !self.is_recent(one.message.seq));
-        let mut candidates: Vec<_> = fresh.collect();
-        candidates
-            .sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.message.seq.cmp(&a.message.seq)));
         let mut chosen: BTreeMap<Seq, Choice<'a>> = BTreeMap::new();
-        let mut total = 0;
-        let most = match self.story.frame {
-            Frame::Session => usize::MAX,
-            _ => Frame::MOST_MESSAGES.saturating_sub(self.story.recent.len()),
+        let mut total = lines::RELATED.price;
+        let is_session = self.story.frame.is_session();
+        let most = if is_session {
+            usize::MAX
+        } else {
+            Frame::MOST_MESSAGES.saturating_sub(self.story.recent.len())
         };
-        for candidate in candidates {
-            if chosen.len() >= most {
-                break;
-            }
-            let message = &candidate.message;
-            let cap = (room / LARGEST_SHARE).max(lines::role(message.role).price);
-            let offer = self.offer(message, cap, |cap| cap);
-            let Some(Offer { form, price, exact }) = offer else { continue };
+        for (message, excerpt) in self.candidates() {
+            let known = chosen.get(&message.seq);
             // What it costs at the least, before the whole is counted anew.
-            if total + price > room {
+            if total + excerpt.price > room || known.is_none() && chosen.len() >= most {
+                self.note_nearly(message, excerpt, Reason::NoRoom);
                 continue;
             }
+            if let Some(known) = known {
+                let bytes: usize = known.excerpts.iter().map(|one| one.to - one.from).sum();
+                let is_too_long = bytes + excerpt.to - excerpt.from > Frame::MOST_CHARS;
+                if known.price() + excerpt.price > room / LARGEST_SHARE
+                    || !is_session && is_too_long
+                {
+                    self.note_nearly(message, excerpt, Reason::MessageShare);
+                    continue;
+                }
+            }
+            let others = total - price_at(&chosen, message.seq);
             let label = self.label_price(&message.conversation);
-            chosen.insert(message.seq, Choice { message, form, price, exact, label });
-            let with = price_of(&chosen);
+            let none =
+                || Choice { message, excerpts: Vec::new(), label, outcome: outcome::of(message) };
+            let choice = chosen.entry(message.seq).or_insert_with(none);
+            let at = choice.excerpts.partition_point(|one| one.from < excerpt.from);
+            choice.excerpts.insert(at, excerpt);
+            let is_first = choice.excerpts.len() == 1;
+            let with = others + price_at(&chosen, message.seq);
             if with <= room {
                 total = with;
-            } else {
-                chosen.remove(&message.seq);
+                continue;
             }
+            if is_first {
+                chosen.remove(&message.seq);
+            } else if let Some(choice) = chosen.get_mut(&message.seq) {
+                choice.excerpts.remove(at);
+            }
+            self.note_nearly(message, excerpt, Reason::NoRoom);
         }
         if !chosen.is_empty() && self.take(total) {
             self.related = chosen.into_values().collect();
-            self.exact &= self.related.iter().all(|choice| choice.exact);
-            self.of_messages += self.related.iter().map(|choice| choice.price).sum::<u32>();
+            self.of_messages += self.related.iter().map(Choice::price).sum::<u32>();
         }
+    }
+
+    fn note_nearly(&mut self, message: &Message, excerpt: &Excerpt, missed: Reason) {
+        let wanted = self.story.wanted;
+        if let Some(nearly) =
+            self.nearly.as_mut().filter(|nearly| nearly.len() < explain::MOST_NEARLY)
+        {
+            let mut why = explain::reasons(excerpt, wanted);
+            why.push(missed);
+            nearly.push(explain::of_passage(message, excerpt, why));
+        }
+    }
+
+    /// The passages that are there to be shown and are not among the last messages, best first.
+    fn candidates(&self) -> Vec<(&'a Message, &'a Excerpt)> {
+        let fresh = self.story.related.iter().filter(|one| !self.is_recent(one.message.seq));
+        let mut candidates: Vec<_> = fresh
+            .filter(|one| one.message.purged_at.is_none())
+            .flat_map(|one| one.passages.iter().map(move |excerpt| (&one.message, excerpt)))
+            .filter(|(message, one)| part_of(&message.body, one.from, one.to).is_some())
+            .collect();
+        candidates.sort_by(|(a, one), (b, other)| {
+            let later = (b.seq, other.from).cmp(&(a.seq, one.from));
+            other.worth.total_cmp(&one.worth).then(later)
+        });
+        candidates
     }
 
     pub(super) fn push_related(&self, text: &mut String) {
@@ -73,10 +116,10 @@ impl<'a> Page<'a> {
             return;
         }
         text.push_str(lines::RELATED.text);
-        let mut before: Option<&Message> = None;
+        let mut before: Option<&Choice<'_>> = None;
         for choice in &self.related {
             let message = choice.message;
-            let joint = Joint::between(before, message);
+            let joint = Joint::between(before, choice);
             if joint.new_conversation && self.is_labelled() {
                 text.push_str(&lines::name(&message.conversation));
             }
@@ -86,11 +129,63 @@ impl<'a> Page<'a> {
             if joint.gap {
                 text.push_str(lines::GAP.text);
             }
-            text.push_str(lines::role(message.role).text);
-            shorten::push(text, message, choice.form);
-            before = Some(message);
+            text.push_str(lines::role(message.role, choice.outcome).text);
+            choice.push(text);
+            before = Some(choice);
         }
     }
+}
+
+impl Choice<'_> {
+    pub(super) fn passages(&self) -> impl Iterator<Item = (&Message, &Excerpt)> {
+        self.excerpts.iter().map(|excerpt| (self.message, *excerpt))
+    }
+
+    /// What its passages cost, with the marks of what is left out.
+    fn price(&self) -> u32 {
+        let gaps: u32 = (0..=self.excerpts.len()).map(|at| u32::from(self.has_gap(at))).sum();
+        let told: u32 = self.excerpts.iter().map(|excerpt| price_with_mark(excerpt)).sum();
+        told + gaps * lines::GAP.price + shorten::mark_price(self.message)
+    }
+
+    /// Whether something is left out before the passage at a place, or after the last one.
+    fn has_gap(&self, at: usize) -> bool {
+        let from = at.checked_sub(1).map_or(0, |before| self.excerpts[before].to);
+        let all = usize::try_from(self.message.body.bytes()).unwrap_or(usize::MAX);
+        let to = self.excerpts.get(at).map_or(all, |excerpt| excerpt.from);
+        from < to
+            && part_of(&self.message.body, from, to).is_none_or(|part| !part.trim().is_empty())
+    }
+
+    fn ends_with_gap(&self) -> bool {
+        self.has_gap(self.excerpts.len())
+    }
+
+    fn push(&self, text: &mut String) {
+        for at in 0..=self.excerpts.len() {
+            if self.has_gap(at) {
+                text.push_str(lines::GAP.text);
+            }
+            if let Some(excerpt) = self.excerpts.get(at) {
+                text.push_str(mark(excerpt).map_or("", |mark| mark.text));
+                let part = part_of(&self.message.body, excerpt.from, excerpt.to);
+                quote::push_quoted(text, part.unwrap_or_default());
+            }
+        }
+        shorten::push_mark(text, self.message);
+    }
+}
+
+/// The line that tells which of several states of a thing a passage is.
+fn mark(excerpt: &Excerpt) -> Option<Line> {
+    excerpt.state.map(|state| match state {
+        State::Now => lines::MARK_NOW,
+        State::Earlier => lines::MARK_EARLIER,
+    })
+}
+
+fn price_with_mark(excerpt: &Excerpt) -> u32 {
+    excerpt.price + mark(excerpt).map_or(0, |mark| mark.price)
 }
 
 /// What has to stand between two messages.
@@ -101,13 +196,15 @@ struct Joint {
 }
 
 impl Joint {
-    fn between(before: Option<&Message>, message: &Message) -> Self {
+    fn between(before: Option<&Choice<'_>>, choice: &Choice<'_>) -> Self {
         let Some(before) = before else {
             return Self { new_conversation: true, new_day: true, gap: false };
         };
-        let new_conversation = before.conversation != message.conversation;
-        let new_day = new_conversation || !same_day(before.at, message.at);
-        Self { new_conversation, new_day, gap: !new_day && before.seq + 1 < message.seq }
+        let (earlier, message) = (before.message, choice.message);
+        let new_conversation = earlier.conversation != message.conversation;
+        let new_day = new_conversation || !same_day(earlier.at, message.at);
+        let is_next = earlier.seq + 1 == message.seq;
+        Self { new_conversation, new_day, gap: !new_day && !is_next && !before.ends_with_gap() }
     }
 
     fn price(&self, label: u32) -> u32 {
@@ -122,14 +219,14 @@ fn same_day(a: Timestamp, b: Timestamp) -> bool {
     a == b || number::days(a) == number::days(b)
 }
 
-fn price_of(chosen: &BTreeMap<Seq, Choice<'_>>) -> u32 {
-    let mut total = lines::RELATED.price;
-    let mut before = None;
-    for choice in chosen.values() {
-        let message = choice.message;
-        let joint = Joint::between(before, message);
-        total += joint.price(choice.label) + lines::role(message.role).price + choice.price;
-        before = Some(message);
-    }
-    total
+/// The part of the price of all choices that depends on the one of a message: its own, and that of what has to stand before it
+/// and before the next one.
+fn price_at(chosen: &BTreeMap<Seq, Choice<'_>>, seq: Seq) -> u32 {
+    let before = chosen.range(..seq).next_back().map(|(_, before)| before);
+    let own = chosen.get(&seq);
+    let next = chosen.range((Bound::Excluded(seq), Bound::Unbounded)).next().map(|(_, next)| next);
+    let joint = |before, choice: &Choice<'_>| Joint::between(before, choice).price(choice.label);
+    let role = |choice: &Choice<'_>| lines::role(choice.message.role, choice.outcome).price;
+    let own_price = own.map_or(0, |own| joint(before, own) + role(own) + own.price());
+    own_price + next.map_or(0, |next| joint(own.or(before), next))
 }

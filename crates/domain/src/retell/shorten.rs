@@ -115,11 +115,14 @@ fn estimated_ends(message: &Message, room: u32, most: usize) -> Option<Offer> {
         let tail_bytes = bytes / 3;
         let head = price::head(message.body.head(), bytes - tail_bytes);
         let tail = price::tail(message.body.tail(), tail_bytes);
-        let price =
-            marker + tokens::at_most(&quote::quoted(head)) + tokens::at_most(&quote::quoted(tail));
-        if price <= room && have_at_most(head, tail, most) {
-            let form = Form::Ends { head: head.len(), tail: tail.len() };
-            return Some(Offer { form, price, exact: false });
+        let form = Form::Ends { head: head.len(), tail: tail.len() };
+        let (quoted_head, quoted_tail) = (quote::quoted(head), quote::quoted(tail));
+        let most_price = marker + tokens::at_most(&quoted_head) + tokens::at_most(&quoted_tail);
+        if most_price <= room && have_at_most(head, tail, most) {
+            let gap = message.body.bytes() - (head.len() + tail.len()) as u64;
+            let marker = lines::shortened(gap).1;
+            let price = marker + tokens::count(&quoted_head) + tokens::count(&quoted_tail);
+            return Some(Offer { form, price, exact: true });
         }
         bytes = bytes * 2 / 3;
     }
@@ -139,6 +142,11 @@ pub(super) fn push(out: &mut String, message: &Message, form: Form) {
             quote::push_quoted(out, &end[end.len() - tail..]);
         }
     }
+    push_mark(out, message);
+}
+
+/// Appends the mark of a message that was interrupted.
+pub(super) fn push_mark(out: &mut String, message: &Message) {
     if is_interrupted(message) {
         out.push_str(lines::INTERRUPTED.text);
     }

@@ -27,13 +27,34 @@ fn check_budget(history: &History, telling: &Telling) {
     assert!(!must_tell || telling.included.messages > 0, "{telling:?}");
 }
 
+/// What is explained is what is told, and the prices of its pieces are all that it costs.
+fn check_explanation(history: &History) {
+    let (telling, explanation) = history.tell_explained(history.limit);
+    assert_eq!(telling, history.tell(history.limit));
+    let sum: u32 = explanation.pieces.iter().map(|piece| piece.tokens).sum();
+    assert_eq!(sum, telling.tokens, "{explanation:?}");
+    let of = |part: Part| explanation.pieces.iter().filter(move |piece| piece.part == part);
+    let mut shown: Vec<_> =
+        of(Part::Earlier).chain(of(Part::Recent)).map(|piece| piece.seq).collect();
+    shown.dedup();
+    assert_eq!(shown.len(), telling.included.messages as usize, "{explanation:?}");
+    assert!(explanation.nearly.iter().all(|piece| !piece.why.is_empty()), "{explanation:?}");
+}
+
+/// How many histories are tried: `RETHREAD_HISTORIES` says it for the long ones, which are few otherwise.
+fn cases() -> u32 {
+    let given = std::env::var_os("RETHREAD_HISTORIES").and_then(|count| count.into_string().ok());
+    given.and_then(|count| count.parse().ok()).unwrap_or(1500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn no_history_breaks_the_budget(plan in plan()) {
         let history = history(&plan);
         check_budget(&history, &history.tell(history.limit));
+        check_explanation(&history);
     }
 
     #[test]
@@ -66,8 +87,14 @@ fn stored(text: &str) -> Piece<'_> {
 }
 
 fn related(history: &History, worths: &[(Seq, f64)]) -> Vec<Related> {
-    let message = |seq: Seq| history.messages[seq as usize - 1].clone();
-    worths.iter().map(|(seq, worth)| Related { message: message(*seq), worth: *worth }).collect()
+    let at = |seq: Seq| seq as usize - 1;
+    let related = |(seq, worth): &(Seq, f64)| {
+        let mut one =
+            history::related(&history.messages[at(*seq)], &history.contents[at(*seq)], *worth);
+        one.passages.iter_mut().for_each(|excerpt| excerpt.state = None);
+        one
+    };
+    worths.iter().map(related).collect()
 }
 
 #[test]
@@ -198,6 +225,39 @@ fn the_related_messages_of_the_highest_worth_are_told_under_their_dates() {
         assert!(told.windows(3).any(|three| *three == whole), "{}", telling.text);
     }
     check_reading(&history, 400, &telling);
+}
+
+#[test]
+fn of_a_long_message_the_passages_that_matter_are_told_and_gaps_are_marked() {
+    let paragraph = |n: usize| format!("Paragraph {n}. {}", "More words about it. ".repeat(16));
+    let text = (0..9).map(paragraph).collect::<Vec<_>>().join("\n\n");
+    let said = [("main", text.as_str()), ("main", "Thanks."), ("main", "Bye.")];
+    let mut history = talk(&said);
+    history.recent.truncate(1);
+    let mut related = related(&history, &[(1, 1.0)]);
+    let worth = |index: usize| if [2, 3, 7].contains(&index) { 2.0 } else { 0.1 };
+    related[0].passages.iter_mut().for_each(|one| one.worth = worth(one.index));
+    history.related = related;
+    let telling = history.tell(900);
+    let pieces = pieces(&telling.text);
+    let part = |n: usize| Stored(paragraph(n).trim_end().to_owned());
+    let gap = || Ours("[...]");
+    let told = [gap(), part(2), part(3), gap(), part(7), gap()];
+    let earlier = from(&pieces, "User:");
+    assert_eq!(earlier[..6], told, "{}", telling.text);
+    check_reading(&history, 900, &telling);
+}
+
+#[test]
+fn a_small_budget_has_two_lines_about_the_session() {
+    let history = talk(&[("main", "Fix the parser."), ("main", "Done.")]);
+    for (limit, lines) in [(1_000, 2), (2_000, 5), (10_000, 9)] {
+        let telling = history.tell(limit);
+        let pieces = pieces(&telling.text);
+        let of_header = |piece: &&Piece<'_>| matches!(piece, Ours(line) if line.starts_with("- "));
+        let count = from(&pieces, "## Session").iter().take_while(of_header).count();
+        assert_eq!(count, lines, "{}", telling.text);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
         end = end.max(find.end.min(find.start + 4 * width).max(find.start));
         end = text.ceil_char_boundary(end);
     }
-    let mut out = String::new();
+    let mut out = String::with_capacity(end - start + 16);
     let mut at = start;
     let shown = |find: &&Range<usize>| has_words && find.start >= start && find.end <= end;
     for find in finds.iter().filter(shown) {
@@ -79,13 +79,10 @@ fn densest(finds: &[Range<usize>], width: usize) -> usize {
 
 /// White space becomes single spaces.
 fn push_flat(out: &mut String, text: &str) {
-    for c in text.chars() {
-        if c.is_whitespace() {
-            if !out.ends_with(' ') {
-                out.push(' ');
-            }
-        } else {
-            out.push(c);
+    for (number, word) in text.split(char::is_whitespace).enumerate() {
+        if number > 0 && !out.ends_with(' ') {
+            out.push(' ');
         }
+        out.push_str(word);
     }
 }

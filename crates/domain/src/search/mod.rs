@@ -2,7 +2,11 @@
 
 mod cursor;
 mod excerpt;
+mod look;
+mod phrase;
 mod query;
+
+use std::ops::Range;
 
 use jiff::Timestamp;
 
@@ -12,6 +16,7 @@ use crate::session::Status;
 use crate::terms;
 pub use cursor::{BadCursor, Cursor, Rank, Stretch};
 pub use excerpt::excerpt;
+pub use look::Look;
 pub use query::{Clause, Query};
 
 /// Which sessions and messages are looked at.
@@ -86,26 +91,49 @@ pub struct Hit {
 
 /// How well a text answers a query: how often and how densely its words are there, phrases above all.
 pub fn score(query: &Query, text: &str) -> f64 {
-    let mut found = 0.0_f64;
-    let mut length = 0.0_f64;
-    let mut adjacent = 0.0_f64;
-    let mut last_end = usize::MAX;
+    let mut seen = Occurrences::default();
     terms::each(text, |term, place| {
-        length += 1.0;
+        seen.length += 1;
         if query.wants(term, &text[place.clone()]) {
-            found += 1.0;
-            if last_end != usize::MAX && place.start <= last_end + 2 {
-                adjacent += 1.0;
-            }
-            last_end = place.end;
+            seen.note(place);
         }
     });
-    let phrases = if query.phrases.is_empty() || !query.has_phrases(text) { 0.0 } else { 1.0 };
-    let wanted = query.clauses.iter().map(|clause| clause.terms.len()).sum::<usize>().max(1);
-    #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
-    let wanted = wanted as f64;
-    let saturated = found / (found + 1.2 * (0.25 + 0.75 * length / 100.0));
-    saturated + 0.3 * (adjacent / wanted).min(1.0) + phrases
+    seen.score(query, text)
+}
+
+/// What a text has of what is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Occurrences {
+    found: u32,
+    /// How many terms there are.
+    length: u32,
+    /// How many of those that were found come right after another.
+    adjacent: u32,
+    last_end: Option<usize>,
+}
+
+impl Occurrences {
+    /// A term that is wanted was found.
+    fn note(&mut self, place: Range<usize>) {
+        self.found += 1;
+        self.adjacent += u32::from(self.last_end.is_some_and(|end| place.start <= end + 2));
+        self.last_end = Some(place.end);
+    }
+
+    fn score(self, query: &Query, text: &str) -> f64 {
+        self.score_with(query, !query.phrases.is_empty() && query.has_phrases(text))
+    }
+
+    /// The same where it is known whether the phrases are there.
+    fn score_with(self, query: &Query, has_phrases: bool) -> f64 {
+        let [found, length, adjacent] = [self.found, self.length, self.adjacent].map(f64::from);
+        let phrases = if has_phrases { 1.0 } else { 0.0 };
+        let wanted = query.clauses.iter().map(|clause| clause.terms.len()).sum::<usize>().max(1);
+        #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
+        let wanted = wanted as f64;
+        let saturated = found / (found + 1.2 * (0.25 + 0.75 * length / 100.0));
+        saturated + 0.3 * (adjacent / wanted).min(1.0) + phrases
+    }
 }
 
 #[cfg(test)]

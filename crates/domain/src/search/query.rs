@@ -1,5 +1,6 @@
 //! What a person typed, understood.
 
+use super::phrase;
 use crate::terms;
 
 /// More than this is not a question but a file.
@@ -28,14 +29,19 @@ pub struct Query {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
     pub terms: Vec<String>,
+    /// Those that the index is asked for. A word comes with its parts (`handler_12` with `handler`): asking for those too
+    /// would find nothing less, but be much more work where a part is common. The last is the beginning, if there is one.
+    pub asked: Vec<String>,
     /// The last term is a beginning (`migrat*`), of the words as they stand and not of their stems.
     pub prefix: bool,
 }
 
 /// One term that a text must have.
-struct Need<'a> {
-    term: &'a str,
-    prefix: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Need<'a> {
+    pub(super) term: &'a str,
+    /// The beginning of a word is enough.
+    pub(super) prefix: bool,
 }
 
 impl Query {
@@ -85,17 +91,22 @@ impl Query {
 
     /// Whether a text matches.
     pub fn matches(&self, text: &str) -> bool {
-        let needs = self.clauses.iter().flat_map(|clause| {
+        is_met(self.needs().collect(), text) && self.has_phrases(text)
+    }
+
+    /// All that a text must have.
+    pub(super) fn needs(&self) -> impl Iterator<Item = Need<'_>> {
+        self.clauses.iter().flat_map(|clause| {
             let last = clause.terms.len() - 1;
             let prefix = move |at| clause.prefix && at == last;
             clause.terms.iter().enumerate().map(move |(at, term)| Need { term, prefix: prefix(at) })
-        });
-        is_met(needs.collect(), text) && self.has_phrases(text)
+        })
     }
 
-    /// Whether the index alone cannot tell: texts in quotation marks and beginnings have to be read.
+    /// Whether the index alone cannot tell: texts in quotation marks, beginnings and parts of words have to be read.
     pub fn has_to_be_read(&self) -> bool {
-        !self.phrases.is_empty() || self.has_beginnings()
+        let is_asked = |clause: &Clause| clause.asked.len() == clause.terms.len();
+        !self.phrases.is_empty() || self.has_beginnings() || !self.clauses.iter().all(is_asked)
     }
 
     pub fn has_beginnings(&self) -> bool {
@@ -104,36 +115,34 @@ impl Query {
 
     /// Whether the texts in quotation marks stand in it.
     pub fn has_phrases(&self, text: &str) -> bool {
-        if self.phrases.is_empty() {
-            return true;
-        }
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        self.phrases.iter().all(|phrase| flat.contains(phrase))
+        self.phrases.is_empty() || phrase::are_in(&self.phrases, text)
     }
 
     /// Whether a term is asked for that was made of `word`.
     pub(super) fn wants(&self, term: &str, word: &str) -> bool {
-        self.clauses.iter().any(|clause| {
-            let (last, others) =
-                clause.terms.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
-            others.iter().any(|wanted| wanted == term)
-                || if clause.prefix { terms::folded(word).starts_with(last) } else { term == last }
-        })
+        self.needs().any(|need| need.is_met_by(term, word))
+    }
+}
+
+impl Need<'_> {
+    /// Whether this is a term, made of `word`, that is needed.
+    #[inline]
+    pub(super) fn is_met_by(&self, term: &str, word: &str) -> bool {
+        if !self.prefix {
+            return term == self.term;
+        }
+        match word.as_bytes().get(..self.term.len()) {
+            Some(start) if word.is_ascii() => start.eq_ignore_ascii_case(self.term.as_bytes()),
+            None if word.is_ascii() => false,
+            _ => terms::folded(word).starts_with(self.term),
+        }
     }
 }
 
 /// Whether a text has all that is needed.
 fn is_met(mut missing: Vec<Need<'_>>, text: &str) -> bool {
     terms::each(text, |term, place| {
-        let mut word = None;
-        missing.retain(|need| {
-            if need.prefix {
-                let word = word.get_or_insert_with(|| terms::folded(&text[place.clone()]));
-                !word.starts_with(need.term)
-            } else {
-                term != need.term
-            }
-        });
+        missing.retain(|need| !need.is_met_by(term, &text[place.clone()]));
     });
     missing.is_empty()
 }
@@ -172,27 +181,34 @@ fn clause(word: &str) -> Option<Clause> {
     if let Some(clause) = is_beginning.then(|| beginning(word.trim_end_matches('*'))).flatten() {
         return Some(clause);
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut asked) = (Vec::new(), Vec::new());
     let mut whole = None;
     let mut lone_cjk = false;
+    let mut end = 0;
     terms::each(word, |term, place| {
-        let text = &word[place];
+        let text = &word[place.clone()];
         if text.chars().count() > 1 && text.contains(|c: char| "-./:@+#&\\=".contains(c)) {
             whole = Some(term.to_owned());
         } else if text.chars().any(terms::is_cjk) && text.chars().count() == 1 && !parts.is_empty()
         {
             // The last character by itself is told by the pair before it.
         } else {
-            lone_cjk |= text.chars().count() == 1 && text.chars().any(terms::is_cjk);
+            let is_cjk = text.chars().any(terms::is_cjk);
+            lone_cjk |= text.chars().count() == 1 && is_cjk;
             parts.push(term.to_owned());
+            // A part of a word comes after the word. Pairs of characters overlap, and each is asked for.
+            if is_cjk || place.start >= end {
+                asked.push(term.to_owned());
+                end = place.end;
+            }
         }
     });
     let trivial = parts.iter().any(|part| part.len() < 2);
-    let terms = match whole {
-        Some(whole) if trivial => vec![whole],
-        _ => parts,
+    let (terms, asked) = match whole {
+        Some(whole) if trivial => (vec![whole.clone()], vec![whole]),
+        _ => (parts, asked),
     };
-    (!terms.is_empty()).then_some(Clause { terms, prefix: lone_cjk })
+    (!terms.is_empty()).then_some(Clause { terms, asked, prefix: lone_cjk })
 }
 
 /// A beginning: of a word, or of a name (`better-sqli`), whose last part is one and whose others are whole.
@@ -207,7 +223,9 @@ fn beginning(word: &str) -> Option<Clause> {
     if last.trim_matches('_').is_empty() || others.contains(terms::is_cjk) {
         return None;
     }
-    let mut terms = clause(others).map_or_else(Vec::new, |clause| clause.terms);
-    terms.push(last);
-    Some(Clause { terms, prefix: true })
+    let (mut terms, mut asked) =
+        clause(others).map_or_else(Default::default, |clause| (clause.terms, clause.asked));
+    terms.push(last.clone());
+    asked.push(last);
+    Some(Clause { terms, asked, prefix: true })
 }

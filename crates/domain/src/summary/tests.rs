@@ -168,3 +168,35 @@ fn a_title_is_the_first_sentence_of_the_request() {
 fn nothing_to_say_is_an_empty_summary() {
     assert_eq!(fold(None, &[]).text, "");
 }
+
+#[test]
+fn much_of_one_kind_leaves_none_of_the_others_out() {
+    let mut said: Vec<(Role, String)> = Vec::new();
+    for part in ["parser", "lexer", "printer", "linker", "loader", "packer", "router", "cache"] {
+        for verb in ["cleaned", "moved", "renamed"] {
+            let text = format!(
+                "The error in the {part} was {verb} and the failing bug is fixed and done there."
+            );
+            said.push((Role::Assistant, text));
+        }
+    }
+    said.insert(3, (Role::User, "Never push to the main branch without my word.".to_owned()));
+    said.insert(
+        5,
+        (
+            Role::Tool,
+            "$ ./deploy --dry-run staging\nall five services are up\nexit code 0".to_owned(),
+        ),
+    );
+    said.insert(6, (Role::Tool, "$ ./deploy --force production\nexit code 1".to_owned()));
+    said.insert(9, (Role::Assistant, "The importer for archives is not yet written.".to_owned()));
+    let messages: Vec<Message> =
+        (1..).zip(&said).map(|(seq, (role, text))| message(seq, *role, text)).collect();
+    let text = fold(None, &messages).text;
+    for kept in
+        ["Never push to the main branch", "$ ./deploy --dry-run staging", "is not yet written"]
+    {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+    assert!(!text.contains("--force"), "what failed is no command to repeat: {text}");
+}

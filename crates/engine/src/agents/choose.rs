@@ -1,4 +1,4 @@
-//! What it takes to open a conversation: what the settings say of its agent, and what was asked for.
+//! Puts the options of an opening together, from the settings of the agent and the choices of the caller.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,40 +12,41 @@ use super::open::OpenOptions;
 use super::port::Settings;
 use super::rules::Consent;
 use crate::Engine;
-use crate::program::{AgentSetup, Fault, Fitting, Program};
+use crate::program::{AgentNeeds, AgentSetup, Fault, Program};
 
-/// How the command of a kind of session begins.
+/// The prefix of the command that starts a session of some kind.
 pub const KIND_COMMAND: &str = "/workspace.";
 
-/// Who is to go on with a session, and how.
+/// Which agent continues a session, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// Without it: whoever was last talked to.
+    /// By default the agent that answered last.
     pub agent: Option<String>,
-    /// Without it: the one that was last spoken in. `new` begins another.
+    /// By default the most recent conversation. `new` starts another one.
     pub conversation: Option<String>,
     pub model: Option<String>,
+    pub mode: Option<String>,
     pub policy: Option<Policy>,
     pub consent: Option<Consent>,
-    /// In place of the one of the settings.
+    /// Instead of the rule in the settings.
     pub system_prompt: Option<String>,
-    /// Only these tools, unless it is empty.
+    /// Only these tools; all if it is empty.
     pub allowed: Vec<String>,
     pub disallowed: Vec<String>,
     /// Whether it is for a task of a workflow.
     pub for_workflow: bool,
 }
 
-/// The prompt that a session goes on with.
+/// The prompt of a kind of session.
 #[derive(Debug, Default)]
 struct Instructions {
     prompt: Option<String>,
-    /// The command and the hash of its prompt, where the prompt is not the one of before.
+    /// The command and the hash of its prompt, if the prompt has changed.
     changed: Option<(String, String)>,
 }
 
 impl Engine {
-    /// The agent that goes on with a session, unless another is asked for.
+    /// The agent that continues a session, unless another one is chosen.
     pub async fn chosen_agent(&self, session: &Session, choice: &Choice) -> Result<String, Fault> {
         if let Some(name) = &choice.agent {
             return Ok(name.clone());
@@ -59,8 +60,8 @@ impl Engine {
         })
     }
 
-    /// Everything that opens a conversation of a session; and whether the agent itself is told which tools it has to do
-    /// without.
+    /// Everything that is needed to open a conversation of a session; and whether the agent itself enforces the tool
+    /// restrictions.
     pub async fn open_options(
         &self,
         program: &dyn Program,
@@ -68,7 +69,7 @@ impl Engine {
         choice: &Choice,
         asker: Arc<dyn Asker>,
     ) -> Result<(OpenOptions, bool), Fault> {
-        // The tokenizer takes a moment to load: it does so while the agent starts.
+        // Loads the tokenizer while the agent starts.
         std::thread::spawn(|| tokens::count(""));
         let agent = self.chosen_agent(session, choice).await?;
         let dropped = self.drop_grants_by_title(&agent).await?;
@@ -79,8 +80,8 @@ impl Engine {
             ));
         }
         let (allowed, disallowed) = (&choice.allowed, &choice.disallowed);
-        let fitting = Fitting { allowed, disallowed, for_workflow: choice.for_workflow };
-        let setup = program.agent(&agent, session, choice.consent, fitting)?;
+        let needs = AgentNeeds { allowed, disallowed, for_workflow: choice.for_workflow };
+        let setup = program.agent(&agent, session, choice.consent, needs)?;
         let AgentSetup { mut rules, defaults, limits, margin, max_turn_bytes, .. } = setup;
         if !allowed.is_empty() {
             rules.allowed.clone_from(allowed);
@@ -88,7 +89,7 @@ impl Engine {
         }
         rules.disallowed.extend(disallowed.iter().cloned());
         let named = choice.conversation.as_deref();
-        let conversation = self.meant_conversation(session.id, named).await?;
+        let conversation = self.selected_conversation(session.id, named).await?;
         let instructions = self.instructions(program, session);
         let (prompt, changed) = match &choice.system_prompt {
             Some(prompt) => (Some(prompt.clone()), None),
@@ -99,10 +100,15 @@ impl Engine {
             conversation,
             agent,
             launcher: setup.launcher,
+            own_sessions: setup.own_sessions,
             system_prompt: prompt.filter(|text| !text.trim().is_empty()),
             changed_prompt: changed,
             defaults,
-            settings: Settings { model: choice.model.clone(), ..Settings::default() },
+            settings: Settings {
+                model: choice.model.clone(),
+                mode: choice.mode.clone(),
+                ..Settings::default()
+            },
             holds: setup.holds,
             policy: choice.policy.unwrap_or(setup.policy),
             limits,
@@ -116,7 +122,7 @@ impl Engine {
         Ok((options, setup.is_restricted))
     }
 
-    /// The prompt of the command that a session was started with, in its current version. What changed is said.
+    /// The current prompt of the command that the session was started with. Changes are reported.
     fn instructions(&self, program: &dyn Program, session: &Session) -> Instructions {
         let Some(command) = &session.command else { return Instructions::default() };
         let Some(name) = command.strip_prefix(KIND_COMMAND) else {

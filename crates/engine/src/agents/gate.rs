@@ -1,15 +1,15 @@
-//! Answering an agent's questions: by what the user decided before, by policy, or by asking.
+//! The permission gate: answers an agent's questions by an earlier grant, by the rules, or by asking a person.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rethread_store::Grant;
 
-use super::port::{Act, Choice, Deed, Desk, Opt, Question};
+use super::port::{Action, ActionKind, Choice, PermissionHandler, PermissionOption, Question};
 use super::rules::Rules;
 use crate::{Engine, Logged as _};
 
-/// The longest question that is put to a person, in bytes: nobody reads more before they say yes.
+/// The longest question that is put to a person, in bytes: nobody reads more before saying yes.
 const MOST_ASKED: usize = 64 << 10;
 
 /// Somebody who can be asked.
@@ -17,14 +17,14 @@ const MOST_ASKED: usize = 64 << 10;
 pub trait Asker: Send + Sync {
     fn is_there(&self) -> bool;
 
-    /// Gives the id of the chosen option, or `None` if the turn was cancelled over it.
+    /// Returns the id of the chosen option, or `None` if the turn was cancelled.
     async fn ask(&self, question: &Question) -> Option<String>;
 
-    /// Tells that a question was answered without asking.
+    /// Reports that a question was answered without asking.
     fn answered(&self, question: &Question, answer: &str);
 }
 
-/// Nobody.
+/// For use without a person.
 #[derive(Debug, Clone, Copy)]
 pub struct Nobody;
 
@@ -50,37 +50,69 @@ pub(super) struct Gate {
     pub(super) asker: Arc<dyn Asker>,
 }
 
-/// The agent's option that says yes or no, for this once where there is one: what holds for good is kept by us, since
-/// only we bind it to what will be done.
-fn option(options: &[Opt], yes: bool) -> Option<&Opt> {
+/// The agent's option for yes or no, preferably the one for this once: lasting answers are kept by us, as only we bind them to
+/// what will actually be done.
+fn option(options: &[PermissionOption], yes: bool) -> Option<&PermissionOption> {
     let kinds = if yes { ["allow_once", "allow_always"] } else { ["reject_once", "reject_always"] };
     kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
 }
 
-/// What is offered to whoever is asked. In the place of the agent's lasting answers stands one of ours, or none where
-/// it cannot be said what it would be about.
+/// The question as a person sees it. The agent's lasting options are replaced by ours, or dropped if it is unclear what they
+/// would apply to.
 fn offered(question: &Question) -> Question {
     let unlasting = question.intent.subject().err();
-    let (mut options, mut dropped): (Vec<Opt>, bool) = (Vec::new(), false);
+    let (mut options, mut dropped): (Vec<PermissionOption>, bool) = (Vec::new(), false);
     for option in &question.options {
         let name = match option.kind.as_str() {
             "allow_always" => "Always allow exactly this in this project",
             "reject_always" => "Always refuse exactly this in this project",
             _ => {
-                options.push(option.clone());
+                options.push(PermissionOption { name: described(option), ..option.clone() });
                 continue;
             }
         };
         dropped |= unlasting.is_some();
         let is_known = options.iter().any(|known| known.kind == option.kind);
         if unlasting.is_none() && !is_known {
-            options.push(Opt { name: name.to_owned(), ..option.clone() });
+            options.push(PermissionOption { name: name.to_owned(), ..option.clone() });
         }
     }
     Question { options, unlasting: unlasting.filter(|_| dropped), ..question.clone() }
 }
 
-/// Whether somebody can know what they allow.
+/// Names of answers that say by themselves what they mean.
+const PLAIN_YES: &[&str] = &[
+    "allow",
+    "allow once",
+    "yes",
+    "yes, in this turn",
+    "approve",
+    "approve once",
+    "accept",
+    "proceed",
+    "run",
+    "run once",
+];
+const PLAIN_NO: &[&str] =
+    &["reject", "reject once", "no", "no, not in this turn", "deny", "decline", "refuse", "cancel"];
+
+/// The name of an answer, with what it means unless that is plain: the name is the agent's own words, and one that
+/// reads like a refusal may allow.
+fn described(option: &PermissionOption) -> String {
+    let (plain, meaning) = match option.kind.as_str() {
+        "allow_once" => (PLAIN_YES, "allows it"),
+        "reject_once" => (PLAIN_NO, "refuses it"),
+        _ => return option.name.clone(),
+    };
+    let name = option.name.trim();
+    if plain.iter().any(|plain| name.eq_ignore_ascii_case(plain)) {
+        return name.to_owned();
+    }
+    // What it means comes first: a long name is cut at its end.
+    format!("[{meaning}] {name}")
+}
+
+/// Whether a person can tell what they would allow.
 fn is_readable(question: &Question) -> bool {
     let options = question.options.iter().map(|option| option.name.len() + option.kind.len());
     let bytes = question.intent.bytes() + options.sum::<usize>();
@@ -109,17 +141,17 @@ impl Gate {
             what,
             allowed,
         };
-        // Where it cannot be remembered, it is asked again.
+        // If it cannot be stored, the question will be asked again.
         let granted = self.engine.store.grant(grant, self.engine.clock.now()).await;
         granted.or_log("a lasting answer could not be kept");
     }
 }
 
 #[async_trait]
-impl Desk for Gate {
+impl PermissionHandler for Gate {
     async fn permit(&self, question: &Question) -> Option<Choice> {
         if !question.is_whole && !self.rules.allow_everything() {
-            // Neither a rule nor an earlier answer can be about what nobody has read.
+            // Neither a rule nor an earlier grant can apply to what nobody has read.
             return self.answer(question, false, "policy");
         }
         if let Some(yes) = self.rules.decide(&question.intent) {
@@ -132,7 +164,8 @@ impl Desk for Gate {
             return self.answer(question, false, "policy");
         }
         if !self.asker.is_there() {
-            return self.answer(question, false, "nobody");
+            let is_guarded = !question.intent.guarded.is_empty();
+            return self.answer(question, false, if is_guarded { "guarded" } else { "nobody" });
         }
         let offered = Question { agent: self.agent.clone(), ..offered(question) };
         let id = self.asker.ask(&offered).await?;
@@ -152,8 +185,8 @@ impl Desk for Gate {
         Some(Choice { option: option.id.clone(), kind: chosen.kind.clone(), by: "user" })
     }
 
-    fn may(&self, act: &Act) -> Option<bool> {
-        if act.deed == Deed::Read {
+    fn may(&self, act: &Action) -> Option<bool> {
+        if act.kind == ActionKind::Read {
             return self.rules.may_read(&act.intent);
         }
         self.rules.decide(&act.intent)
@@ -168,8 +201,8 @@ mod tests {
     use super::*;
     use crate::agents::rules::Consent;
 
-    fn opts(kinds: &[&str]) -> Vec<Opt> {
-        let opt = |kind: &&str| Opt {
+    fn opts(kinds: &[&str]) -> Vec<PermissionOption> {
+        let opt = |kind: &&str| PermissionOption {
             id: (*kind).into(),
             name: format!("the agent's {kind}"),
             kind: (*kind).into(),
@@ -203,7 +236,7 @@ mod tests {
         }
 
         async fn ask(&self, question: &Question) -> Option<String> {
-            let yes = |option: &&Opt| option.kind == "allow_always";
+            let yes = |option: &&PermissionOption| option.kind == "allow_always";
             question.options.iter().find(yes).map(|option| option.id.clone())
         }
 
@@ -242,6 +275,41 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_says_what_it_means_whatever_the_agent_calls_it() {
+        for (kind, name, shown) in [
+            ("allow_once", "Allow", "Allow"),
+            ("reject_once", " no ", "no"),
+            ("allow_once", "No, reject this", "[allows it] No, reject this"),
+            ("allow_once", "Yes, refuse", "[allows it] Yes, refuse"),
+            ("allow_once", "Reject", "[allows it] Reject"),
+            ("reject_once", "Allow", "[refuses it] Allow"),
+            ("", "Other", "Other"),
+        ] {
+            let option = PermissionOption { id: "1".into(), name: name.into(), kind: kind.into() };
+            let asked = Question { options: vec![option], ..question(Some("ls"), &[]) };
+            assert_eq!(offered(&asked).options[0].name, shown);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_guards_the_project_is_told_apart_where_nobody_can_be_asked() {
+        let store = TestStore::sqlite().await;
+        let gate = Gate {
+            engine: Engine::new(store.open_again().await, crate::Clock::Wall),
+            user: "anna".into(),
+            project: "/shop".into(),
+            agent: "a".into(),
+            rules: Rules { consent: Consent::Allow, ..Rules::default() },
+            asker: Arc::new(Nobody),
+        };
+        let mut asked = question(None, &["allow_once", "reject_once"]);
+        asked.intent.guarded = vec!["it belongs to the repository itself".into()];
+        asked.intent.paths = vec![".git/config".into()];
+        // To say "allow" would not help: it was said.
+        assert_eq!(gate.permit(&asked).await.map(|choice| choice.by), Some("guarded"));
+    }
+
+    #[test]
     fn once_comes_before_always() {
         let options = opts(&["reject_always", "allow_always", "allow_once"]);
         assert_eq!(option(&options, true).unwrap().id, "allow_once");
@@ -257,13 +325,16 @@ mod tests {
         };
         let clear = offered(&question(Some("ls"), &kinds));
         let expected = [
-            "the agent's allow_once",
+            "[allows it] the agent's allow_once",
             "Always allow exactly this in this project",
-            "the agent's reject_once",
+            "[refuses it] the agent's reject_once",
         ];
         assert_eq!((names(&clear), clear.unlasting), (expected.map(str::to_owned).to_vec(), None));
         let unclear = offered(&question(None, &kinds));
-        assert_eq!(names(&unclear), ["the agent's allow_once", "the agent's reject_once"]);
+        assert_eq!(
+            names(&unclear),
+            ["[allows it] the agent's allow_once", "[refuses it] the agent's reject_once"]
+        );
         assert!(unclear.unlasting.unwrap().contains("which command"));
         // Nothing is said of what the agent does not offer.
         assert_eq!(offered(&question(None, &["allow_once"])).unlasting, None);

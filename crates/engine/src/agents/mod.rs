@@ -1,32 +1,37 @@
-//! Agents: opening the right conversation in three tiers, and talking to it.
+//! Agents: opening a conversation in three tiers, and running turns in it.
 
-mod asked;
+mod attached;
 pub(crate) mod choose;
 mod gate;
-mod meant;
 mod open;
 mod outcome;
 mod port;
+mod process_requests;
 mod replay;
 mod rules;
 mod runner;
+mod selection;
 mod send;
 mod talk;
 mod tell;
+mod transcript;
 mod turns;
 mod watermark;
 
-pub use asked::Asked;
 pub use choose::KIND_COMMAND;
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT};
 pub use port::{
-    Abilities, Act, Agent, Block, Choice, Deed, Desk, Door, Ended, Launcher, Lifted, Opened, Opt,
-    Question, Replayed, Settings, Trouble,
+    Abilities, Action, ActionKind, Agent, AgentError, Block, Choice, Ended, Launcher, Lifted,
+    OpenRequest, Opened, PermissionHandler, PermissionOption, Question, Replayed, Settings,
 };
+pub use process_requests::ProcessRequest;
+pub(crate) use replay::TAKEN_IN;
 pub use rules::{Consent, Holds, Rules};
-pub use runner::{Place, Runner, TurnRequest, WhenBusy, check_prompt};
+pub use runner::{QueueHead, Runner, TurnRequest, WhenBusy, check_prompt};
 pub use send::{Answer, Progress};
 pub use talk::Talk;
 pub use tell::Handover;
+pub(crate) use tell::is_ours;
+pub use transcript::OwnSessions;

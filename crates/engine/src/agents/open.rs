@@ -1,20 +1,21 @@
-//! Opening a conversation: its agent's own session if that can be had, a new one that is told the story otherwise.
+//! Opens a conversation: in the agent's native session if possible, otherwise in a new one that gets a retelling.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use rethread_domain::context::Limits;
 use rethread_domain::opening::{self, How, Opening, Policy, Settings, Tier, Watermark, Ways};
 use rethread_domain::{Conversation, Fact, SessionId};
 use rethread_store::Append;
 use tokio::time::Instant;
 
+use super::attached::Attached;
 use super::gate::{Asker, Gate};
-use super::port::{Agent, Desk, Door, Launcher, Opened, Trouble};
-use super::replay::Seen;
+use super::port::{Agent, AgentError, Launcher, OpenRequest, Opened, PermissionHandler};
+use super::replay::ReplayContents;
 use super::rules::{Holds, Rules};
-use super::tell::Held;
+use super::tell::NativeContents;
+use super::transcript::OwnSessions;
 use super::watermark::remembered;
 use crate::pruning::Pruning;
 use crate::{Engine, Error, Logged as _, Result};
@@ -24,29 +25,31 @@ use crate::{Engine, Error, Logged as _, Result};
 pub struct OpenOptions {
     pub session: SessionId,
     pub conversation: String,
-    /// The name of the agent's entry.
+    /// The name of the agent's entry in the settings.
     pub agent: String,
     pub launcher: Arc<dyn Launcher>,
-    /// Told once in each new native session.
+    /// Where the agent keeps its own sessions, if they can be read.
+    pub own_sessions: Option<OwnSessions>,
+    /// Sent once in each new native session.
     pub system_prompt: Option<String>,
-    /// The command whose prompt this is, with its hash, where the agent may know another version.
+    /// The command whose prompt this is, with its hash, if the agent may know another version.
     pub changed_prompt: Option<(String, String)>,
-    /// Set unless the user set something else before.
+    /// Defaults, set unless the user chose otherwise before.
     pub defaults: Settings,
     /// Set now, by the user.
     pub settings: Settings,
-    /// Set last in each native session, so that the rules are kept.
+    /// Set last in each native session, so that the permission rules are enforced.
     pub holds: Holds,
     pub policy: Policy,
     pub limits: Limits,
-    /// What may be said in one turn; with more it is cancelled.
+    /// The most bytes of a turn; beyond that it is cancelled.
     pub max_turn_bytes: u64,
-    /// The part of the tokens kept back.
+    /// The share of the token budget that is kept in reserve.
     pub margin: f64,
     pub rules: Rules,
     pub asker: Arc<dyn Asker>,
     pub pruning: Pruning,
-    /// The id of the request that is sent, for whoever has to know later whether it was written down.
+    /// The id of the request message, for callers that need to know later whether it was recorded.
     pub request_id: Option<String>,
 }
 
@@ -62,56 +65,48 @@ impl std::fmt::Debug for OpenOptions {
 }
 
 impl OpenOptions {
-    pub(super) fn error(&self, trouble: Trouble) -> Error {
+    /// Refuses a mode in which the permission rules are not enforced.
+    pub(super) fn check_mode(&self, settings: &Settings) -> Result<()> {
+        match settings.mode.as_deref().filter(|mode| !self.holds.fits(mode)) {
+            Some(mode) => {
+                let modes = self.holds.modes.join(", ");
+                let why = format!("mode {mode} in which permissions are kept ({modes})");
+                Err(self.error(AgentError::Unsupported(why)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn error(&self, trouble: AgentError) -> Error {
         Error::Agent { agent: self.agent.clone(), trouble }
     }
 }
 
-/// An agent with the conversation open.
-pub(super) struct Attached {
-    pub(super) agent: Box<dyn Agent>,
-    pub(super) native: String,
-    pub(super) held: Held,
-    /// Whether the agent can find the native session again.
-    pub(super) is_resumable: bool,
-    /// What the agent holds in the session that it had before, or what the user set there.
-    pub(super) kept: Watermark,
-    /// Whether the native session is new: the system prompt is still to be told.
-    pub(super) is_new: bool,
-    /// Whether the agent may have the request of the turn that was interrupted, which it is told again.
-    pub(super) may_repeat: bool,
-    pub(super) settings: Settings,
-    pub(super) spent_usd: Option<f64>,
-    /// When the last turn in the native session ended.
-    pub(super) left_at: Option<Timestamp>,
-    pub(super) opening: Opening,
-    /// What became true, still to be written down.
-    pub(super) facts: Vec<Fact>,
-}
-
-/// One native session that was tried.
-enum Tried {
-    /// With what its session holds.
-    Opened(Opened, Seen),
-    /// Why not, and whether the agent does not know the session any more.
+/// The result of an attempt to open a native session.
+enum TierOutcome {
+    /// Opened, with what the session holds.
+    Opened(Opened, ReplayContents),
+    /// Why it failed, and whether the agent does not know the session any more.
     Failed { why: &'static str, is_gone: bool },
 }
 
-/// All that is known when a conversation is opened.
+/// What is known while a conversation is being opened.
 struct Opener<'a> {
     engine: &'a Engine,
     options: &'a OpenOptions,
     folder: PathBuf,
-    desk: Arc<dyn Desk>,
+    desk: Arc<dyn PermissionHandler>,
     watermark: Option<Watermark>,
-    /// What the user had set, in that session or in one that is no more.
+    /// The settings that the user made, in this native session or an earlier one.
     settings: Settings,
     conversation: Option<Conversation>,
     begun: Instant,
-    /// Why the way that is tried now is not a better one.
+    /// Why no better tier was possible.
     why: Option<&'static str>,
     /// Whether the agent does not know the session any more.
     is_gone: bool,
+    /// What the native session holds by its file on the disk, if that has changed since the last turn.
+    on_disk: Option<ReplayContents>,
 }
 
 impl Opener<'_> {
@@ -125,8 +120,8 @@ impl Opener<'_> {
         self.conversation.as_ref().map_or(0, |conversation| conversation.messages)
     }
 
-    /// Whether what the agent's own session holds has to be looked at: a turn in it was interrupted, or somebody may
-    /// have talked in it without us.
+    /// Whether the content of the native session has to be verified: a turn in it was interrupted, or somebody may have used it
+    /// outside of Rethread.
     async fn is_doubtful(&self, agent: &mut dyn Agent) -> bool {
         let Some(watermark) = &self.watermark else { return false };
         let abilities = agent.abilities();
@@ -134,14 +129,17 @@ impl Opener<'_> {
         if !has_choice || watermark.in_doubt.is_some() {
             return watermark.in_doubt.is_some();
         }
+        if self.on_disk.as_ref().is_some_and(|seen| !seen.more.is_empty()) {
+            return true;
+        }
         !watermark.is_as_we_left_it(agent.changed_at(&watermark.native).await)
     }
 
-    /// The ways to try. Where one was rejected already, only a new session is left.
+    /// The tiers to try. If the agent has rejected the native session, only a new one is left.
     async fn tiers(&mut self, agent: &mut dyn Agent, rejected: Option<&str>) -> Vec<Tier> {
         if rejected.is_some() {
             self.why = Some("session_gone");
-            // A session that was told nothing, or was not held yet, is not the one that is.
+            // A native session that was deliberately told nothing, or has not been used, does not hold the conversation.
             self.is_gone = self.watermark.as_ref().map(|watermark| &*watermark.native) == rejected;
             return vec![Tier::New];
         }
@@ -165,19 +163,26 @@ impl Opener<'_> {
     }
 
     async fn open(&mut self, rejected: Option<&str>) -> Result<Attached> {
+        // Before the agent runs: it may write to its session at once.
+        let said = self.engine.read_transcript(self.options, self.watermark.as_ref()).await;
         let mut agent = self.launch().await?;
+        if let (Some(said), Some(watermark)) = (said, &self.watermark) {
+            let reuses_ids = agent.abilities().reuses_ids;
+            let seen = self.engine.seen(self.options, watermark, &said, reuses_ids).await;
+            // What cannot be matched proves nothing: the session is taken for what it was.
+            self.on_disk = seen.or_log("an agent's own session could not be compared").flatten();
+        }
         for tier in self.tiers(agent.as_mut(), rejected).await {
             if tier == Tier::New && self.said() > 0 && self.options.policy == Policy::Required {
                 agent.end().await;
                 let why = self.why.unwrap_or(opening::UNABLE).to_owned();
                 return Err(Error::NotResumable { agent: self.options.agent.clone(), why });
             }
-            let watermark = self.watermark.as_ref();
-            match self.engine.try_tier(self.options, agent.as_mut(), tier, watermark).await {
-                Ok(Tried::Opened(opened, seen)) => {
+            match self.try_tier(agent.as_mut(), tier).await {
+                Ok(TierOutcome::Opened(opened, seen)) => {
                     return self.attached(agent, opened, tier, seen).await;
                 }
-                Ok(Tried::Failed { why, is_gone }) => {
+                Ok(TierOutcome::Failed { why, is_gone }) => {
                     self.why = Some(why);
                     self.is_gone |= is_gone;
                 }
@@ -186,7 +191,7 @@ impl Opener<'_> {
                     return Err(self.options.error(trouble));
                 }
                 Err(trouble) => {
-                    // Of no use any more: the next way is tried with another process.
+                    // This process is of no use any more: the next tier is tried with another one.
                     self.why = Some(trouble.name());
                     agent.end().await;
                     agent = self.launch().await?;
@@ -194,7 +199,7 @@ impl Opener<'_> {
             }
         }
         agent.end().await;
-        Err(self.options.error(Trouble::Cancelled))
+        Err(self.options.error(AgentError::Cancelled))
     }
 
     async fn attached(
@@ -202,16 +207,17 @@ impl Opener<'_> {
         agent: Box<dyn Agent>,
         opened: Opened,
         tier: Tier,
-        seen: Seen,
+        seen: ReplayContents,
     ) -> Result<Attached> {
         let options = self.options;
+        let mut more = seen.more;
         let held = self.watermark.as_ref().filter(|_| tier != Tier::New);
         let mut attached =
             Attached::new(options, agent, opened, tier, held, self.conversation.as_ref());
         if let Some(watermark) = held {
             attached.held = seen.held;
             let is_told = |request| !seen.is_certain && request > watermark.upto;
-            attached.may_repeat = seen.repeats || watermark.in_doubt.is_some_and(is_told);
+            attached.may_repeat = watermark.in_doubt.is_some_and(is_told);
         }
         attached.set(options, &self.settings).await?;
         let is_forgotten = tier == Tier::New && self.is_gone && self.watermark.is_some();
@@ -224,8 +230,63 @@ impl Opener<'_> {
             attached.facts.push(remembered(&attached));
         }
         attached.opened(options, tier, self.said(), self.why, self.ms());
-        self.engine.take_in_native(options.session, &mut attached, seen.more).await?;
+        if let (Tier::New, Some(seen)) = (tier, &self.on_disk) {
+            // The native session is left for a new one, which is told what was said in the old one as well.
+            more.clone_from(&seen.more);
+        }
+        let native = self.watermark.as_ref().map_or("", |watermark| &watermark.native);
+        self.engine.take_in_native(options.session, &mut attached, native, more).await?;
         Ok(attached)
+    }
+
+    async fn try_tier(
+        &self,
+        agent: &mut dyn Agent,
+        tier: Tier,
+    ) -> std::result::Result<TierOutcome, AgentError> {
+        let watermark = self.watermark.as_ref();
+        let native = watermark.map_or("", |watermark| watermark.native.as_str());
+        let door = match tier {
+            Tier::Resume => OpenRequest::Resume(native),
+            Tier::Load => OpenRequest::Load(native),
+            Tier::New => OpenRequest::New,
+        };
+        let opened = match agent.open(door).await {
+            Ok(opened) => opened,
+            Err(trouble) if tier == Tier::New => return Err(trouble),
+            // Without a login nothing can work, and after a cancel nothing else is wanted.
+            Err(trouble @ (AgentError::NeedsLogin(_) | AgentError::Cancelled)) => {
+                return Err(trouble);
+            }
+            Err(trouble) if trouble.is_fatal() => return Err(trouble),
+            Err(trouble) => {
+                let is_gone = matches!(trouble, AgentError::SessionGone(_));
+                return Ok(TierOutcome::Failed { why: trouble.name(), is_gone });
+            }
+        };
+        let Some(watermark) = watermark.filter(|_| tier == Tier::Load) else {
+            let held = watermark.map_or_else(NativeContents::default, NativeContents::of);
+            let assumed = ReplayContents { held, ..ReplayContents::default() };
+            let on_disk = self.on_disk.clone().filter(|_| tier == Tier::Resume);
+            return Ok(TierOutcome::Opened(opened, on_disk.unwrap_or(assumed)));
+        };
+        if opened.replayed.updates == 0 {
+            return Ok(TierOutcome::Failed { why: opening::HOLLOW, is_gone: true });
+        }
+        let reuses_ids = agent.abilities().reuses_ids;
+        // If the store cannot be read, the turn itself will report it.
+        let seen =
+            self.engine.seen(self.options, watermark, &opened.replayed.said, reuses_ids).await;
+        let assumed = || {
+            Some(ReplayContents {
+                held: NativeContents::of(watermark),
+                ..ReplayContents::default()
+            })
+        };
+        match seen.unwrap_or_else(|_| assumed()) {
+            Some(seen) => Ok(TierOutcome::Opened(opened, seen)),
+            None => Ok(TierOutcome::Failed { why: opening::MIXED_UP, is_gone: true }),
+        }
     }
 
     fn forgot(&self) -> Fact {
@@ -237,13 +298,12 @@ impl Opener<'_> {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// What becomes true with an open that failed: it is counted, and a session that the agent does not know any more
-    /// is forgotten. Where that only seems so, because of a missing login, or because nothing else may take its
-    /// place, it is not.
+    /// The facts of a failed opening: it is counted, and a native session that the agent does not know any more is forgotten.
+    /// It is kept if that may be wrong, because a login is missing, or if the policy allows no other tier.
     fn failed(&self, error: &Error) -> Vec<Fact> {
         let (why, is_final) = match error {
             Error::Agent { trouble, .. } => {
-                let is_open = matches!(trouble, Trouble::NeedsLogin(_) | Trouble::Cancelled);
+                let is_open = matches!(trouble, AgentError::NeedsLogin(_) | AgentError::Cancelled);
                 (trouble.name(), !is_open)
             }
             Error::NotResumable { why, .. } => (why.as_str(), false),
@@ -271,8 +331,8 @@ impl Opener<'_> {
 }
 
 impl Engine {
-    /// Starts the agent and opens the conversation. With `rejected`, which is the native session that was open, none
-    /// is even tried.
+    /// Starts the agent and opens the conversation. `rejected` is the native session that was open and has been rejected; then
+    /// none is tried.
     #[tracing::instrument(
         name = "opening",
         skip_all,
@@ -305,6 +365,7 @@ impl Engine {
             begun,
             why: None,
             is_gone: false,
+            on_disk: None,
         };
         let attached = opener.open(rejected).await;
         if let Ok(attached) = &attached {
@@ -327,47 +388,6 @@ impl Engine {
         let all = self.store.conversations(options.session).await?;
         Ok(all.into_iter().find(|one| one.name == options.conversation))
     }
-
-    async fn try_tier(
-        &self,
-        options: &OpenOptions,
-        agent: &mut dyn Agent,
-        tier: Tier,
-        watermark: Option<&Watermark>,
-    ) -> std::result::Result<Tried, Trouble> {
-        let native = watermark.map_or("", |watermark| watermark.native.as_str());
-        let door = match tier {
-            Tier::Resume => Door::Resume(native),
-            Tier::Load => Door::Load(native),
-            Tier::New => Door::New,
-        };
-        let opened = match agent.open(door).await {
-            Ok(opened) => opened,
-            Err(trouble) if tier == Tier::New => return Err(trouble),
-            // Nothing can be had without a login, and a person who cancels wants no other way.
-            Err(trouble @ (Trouble::NeedsLogin(_) | Trouble::Cancelled)) => return Err(trouble),
-            Err(trouble) if trouble.is_fatal() => return Err(trouble),
-            Err(trouble) => {
-                let is_gone = matches!(trouble, Trouble::SessionGone(_));
-                return Ok(Tried::Failed { why: trouble.name(), is_gone });
-            }
-        };
-        let Some(watermark) = watermark.filter(|_| tier == Tier::Load) else {
-            let held = watermark.map_or_else(Held::default, Held::of);
-            return Ok(Tried::Opened(opened, Seen { held, ..Seen::default() }));
-        };
-        if opened.replayed.updates == 0 {
-            return Ok(Tried::Failed { why: opening::HOLLOW, is_gone: true });
-        }
-        let reuses_ids = agent.abilities().reuses_ids;
-        // A store that cannot be read is met with again by the turn itself.
-        let seen = self.seen(options, watermark, &opened.replayed.said, reuses_ids).await;
-        let assumed = || Some(Seen { held: Held::of(watermark), ..Seen::default() });
-        match seen.unwrap_or_else(|_| assumed()) {
-            Some(seen) => Ok(Tried::Opened(opened, seen)),
-            None => Ok(Tried::Failed { why: opening::MIXED_UP, is_gone: true }),
-        }
-    }
 }
 
 /// Why an agent does not hold a conversation.
@@ -375,89 +395,4 @@ fn why_unheld(conversation: Option<&Conversation>, agent: &str) -> Option<&'stat
     let conversation = conversation.filter(|conversation| conversation.messages > 0)?;
     let spoke_last = conversation.running.as_deref() == Some(agent);
     Some(if spoke_last { opening::FIRST_TURN } else { opening::OTHER_AGENT })
-}
-
-impl Attached {
-    fn new(
-        options: &OpenOptions,
-        agent: Box<dyn Agent>,
-        opened: Opened,
-        tier: Tier,
-        watermark: Option<&Watermark>,
-        conversation: Option<&Conversation>,
-    ) -> Self {
-        let mut held = watermark.map_or_else(Held::default, Held::of);
-        if options.policy == Policy::Off
-            && let Some(conversation) = conversation
-        {
-            // It is told nothing of what was said before.
-            let (upto, messages) = (conversation.last_seq, conversation.messages);
-            held = Held { upto, beyond: None, messages };
-        }
-        Self {
-            agent,
-            native: opened.native,
-            held,
-            is_resumable: watermark.is_some(),
-            kept: Watermark::nothing(&options.conversation, &options.agent),
-            is_new: tier == Tier::New,
-            may_repeat: false,
-            settings: Settings::default(),
-            spent_usd: watermark.and_then(|watermark| watermark.spent_usd),
-            left_at: watermark.and_then(|watermark| watermark.left_at),
-            opening: Opening {
-                conversation: options.conversation.clone(),
-                agent: options.agent.clone(),
-                how: How::Fresh,
-                why: None,
-                ms: 0,
-            },
-            facts: Vec::new(),
-        }
-    }
-
-    /// Sets what the user had set before, what they set now, and what keeps the rules.
-    async fn set(&mut self, options: &OpenOptions, before: &Settings) -> Result<()> {
-        self.settings = before.with(&options.settings);
-        let wanted = options.defaults.with(&self.settings);
-        let failed = |trouble| options.error(trouble);
-        let mut mode = wanted.mode.clone();
-        match self.set_some(&wanted).await {
-            Err(trouble) if trouble.is_fatal() => return Err(failed(trouble)),
-            // What was set in another version of the agent is no reason not to talk to this one.
-            Err(_) => {
-                let now = options.defaults.with(&options.settings);
-                self.set_some(&now).await.map_err(failed)?;
-                mode = now.mode;
-            }
-            Ok(()) => (),
-        }
-        let holds = options.holds.settings(mode.as_deref());
-        self.set_some(&holds).await.map_err(failed)
-    }
-
-    async fn set_some(&mut self, settings: &Settings) -> std::result::Result<(), Trouble> {
-        if settings.is_empty() { Ok(()) } else { self.agent.set(settings).await }
-    }
-
-    fn opened(
-        &mut self,
-        options: &OpenOptions,
-        tier: Tier,
-        said: u32,
-        why: Option<&'static str>,
-        ms: u64,
-    ) {
-        let how = match tier {
-            Tier::Resume => How::Resumed,
-            Tier::Load => How::Loaded,
-            Tier::New if said == 0 => How::Fresh,
-            Tier::New if options.policy == Policy::Off => How::Untold,
-            Tier::New => How::Retold,
-        };
-        self.opening.how = how;
-        self.opening.ms = ms;
-        self.opening.why = why.filter(|_| how != How::Fresh).map(str::to_owned);
-        self.facts.push(Fact::Attached(self.opening.clone()));
-    }
 }

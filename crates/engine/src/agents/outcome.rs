@@ -1,12 +1,12 @@
-//! What came of a turn: an answer, nothing at all, or an error of the model behind the agent. Many agents pass such an
-//! error on as if it were an answer, others answer the request with an error of their own.
+//! The outcome of a turn: an answer, nothing at all, or an error of the model. Many agents pass a model's error on as if it were
+//! an answer, others fail the request.
 
 use jiff::Timestamp;
 use rethread_domain::message::NewMessage;
 use rethread_domain::quote::one_line;
 use rethread_domain::turn::Turn;
 
-use super::port::{Lifted, Trouble};
+use super::port::{AgentError, Lifted};
 use super::send::Answer;
 use crate::Error;
 use crate::workflows::{is_sensible, lifted_in, limit_in};
@@ -15,14 +15,14 @@ use crate::workflows::{is_sensible, lifted_in, limit_in};
 pub const ANSWERED: &str = "answered";
 /// The agent ended its turn without a word and without using a tool.
 pub const NO_ANSWER: &str = "no_answer";
-/// What the agent passed on is an error of the model.
+/// The agent's answer is an error of the model.
 pub const MODEL_ERROR: &str = "model_error";
 /// A usage limit of the model is reached.
 pub const USAGE_LIMIT: &str = "usage_limit";
 
-/// An error is short; a longer text speaks of one.
+/// Errors are short; a longer text merely mentions one.
 const LONGEST_ERROR: usize = 2_000;
-/// How agents begin a text that is an error of the model and not an answer.
+/// How a text begins that is an error of the model and not an answer.
 const BEGINNINGS: [&str; 20] = [
     "api error",
     "llm error",
@@ -45,7 +45,7 @@ const BEGINNINGS: [&str; 20] = [
     "{\"type\": \"error\"",
     "{\"type\":\"error\"",
 ];
-/// What makes of a text that begins with `Error:` one of the model's.
+/// What marks a text that begins with `Error:` as an error of the model.
 const SIGNS: [&str; 9] = [
     "status code",
     "api key",
@@ -58,7 +58,7 @@ const SIGNS: [&str; 9] = [
     "connection error",
 ];
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) name: String,
@@ -67,10 +67,15 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// By what was said, the agent's own reason to stop, and the error that it ended with.
-    pub(super) fn of(turn: &Turn, stop: &str, trouble: Option<&Trouble>, now: Timestamp) -> Self {
+    /// Judged by what was said, the agent's stop reason, and the error that it ended with.
+    pub(super) fn of(
+        turn: &Turn,
+        stop: &str,
+        trouble: Option<&AgentError>,
+        now: Timestamp,
+    ) -> Self {
         let named = |name: &str| Self { name: name.to_owned(), error: None, resets_at: None };
-        if let Some(Trouble::LimitReached { message, lifted }) = trouble {
+        if let Some(AgentError::LimitReached { message, lifted }) = trouble {
             let error = Some(format!("a usage limit is reached: {}", one_line(message, 500)));
             let resets_at = lifted_at(*lifted, now).or_else(|| lifted_in(message, now));
             return Self { error, resets_at, ..named(USAGE_LIMIT) };
@@ -116,7 +121,7 @@ fn is_model_error(text: &str) -> bool {
         || begins(&"error:") && (is_status(&text) || SIGNS.iter().any(|sign| text.contains(sign)))
 }
 
-/// `error: 400 …`: what HTTP calls an error.
+/// `error: 400 …`: an HTTP status of an error.
 fn is_status(text: &str) -> bool {
     let rest = text.split_once("error:").map_or("", |(_, rest)| rest.trim_start());
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -124,7 +129,7 @@ fn is_status(text: &str) -> bool {
 }
 
 impl Answer {
-    /// Keeps with the last message of a turn why there is no answer in it.
+    /// Records with the last message of a turn why there is no answer.
     pub(super) fn note(&self, last: Option<&mut NewMessage>) {
         let Some(last) = last.filter(|_| self.error.is_some()) else { return };
         last.extras.other.insert("outcome".to_owned(), self.outcome.as_str().into());
@@ -133,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// What is wrong where there is no answer: nothing came back, or an error of the model did.
+    /// Why there is no answer: nothing came back, or an error of the model did.
     pub fn failure(&self) -> Option<Error> {
         let message = self.error.clone()?;
         Some(Error::Unanswered {
@@ -229,7 +234,7 @@ mod tests {
             ("quota, try again in 10 minutes", None, after(600)),
             ("quota", None, None),
         ] {
-            let trouble = Trouble::LimitReached { message: message.to_owned(), lifted };
+            let trouble = AgentError::LimitReached { message: message.to_owned(), lifted };
             let outcome = Outcome::of(&Turn::default(), "failed", Some(&trouble), now);
             assert_eq!((outcome.name.as_str(), outcome.resets_at), (USAGE_LIMIT, expected));
         }

@@ -1,4 +1,4 @@
-//! What the engine needs of an agent, whatever wire it speaks. `acp` implements it.
+//! The port to agents, independent of the protocol. `acp` implements it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +17,12 @@ use tokio_util::sync::CancellationToken;
 /// Starts an agent.
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// Starts the process in `folder`, which has to be there, and agrees on what it can do.
-    async fn launch(&self, folder: &Path, desk: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble>;
+    /// Starts the process in `folder`, which must exist, and negotiates its capabilities.
+    async fn launch(
+        &self,
+        folder: &Path,
+        desk: Arc<dyn PermissionHandler>,
+    ) -> Result<Box<dyn Agent>, AgentError>;
 }
 
 /// A running agent, with at most one native session open.
@@ -26,23 +30,26 @@ pub trait Launcher: Send + Sync {
 pub trait Agent: Send {
     fn abilities(&self) -> &Abilities;
 
-    /// Opens a native session. What a load replays is not passed on, but told of in the answer.
-    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble>;
+    /// Opens a native session. A replay is not passed on; the result describes it.
+    async fn open(&mut self, door: OpenRequest<'_>) -> Result<Opened, AgentError>;
 
-    /// When a native session last changed, by the agent's own list of them; `None` where that cannot be known.
+    /// When a native session last changed, by the agent's own list; `None` if that is unknown.
     async fn changed_at(&mut self, native: &str) -> Option<Timestamp>;
 
     /// Sets mode, model and options of the open native session.
-    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble>;
+    async fn set(&mut self, settings: &Settings) -> Result<(), AgentError>;
 
-    /// Sends a prompt and passes on what comes of it, in order, until the turn ends. Waits while `updates` is full.
-    /// `cancel` ends the turn whenever it is cancelled, before the agent has the prompt as well.
+    /// The mode and the options that the agent has reported by itself since they were last set, once it has become quiet.
+    async fn reported(&mut self) -> Settings;
+
+    /// Sends a prompt and passes on the updates in order until the turn ends. While `updates` is full, the agent waits
+    /// (backpressure). `cancel` ends the turn at any time, even before the agent has the prompt.
     async fn prompt(
         &mut self,
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
         cancel: CancellationToken,
-    ) -> Result<Ended, Trouble>;
+    ) -> Result<Ended, AgentError>;
 
     /// Whether the process has ended or no longer speaks.
     fn is_gone(&self) -> bool;
@@ -51,34 +58,34 @@ pub trait Agent: Send {
     async fn end(self: Box<Self>);
 }
 
-/// Where an agent's questions are answered.
+/// Answers an agent's permission questions.
 #[async_trait]
-pub trait Desk: Send + Sync {
-    /// Gives the id of the chosen option with who chose it; `None` where the turn was cancelled.
+pub trait PermissionHandler: Send + Sync {
+    /// Returns the chosen option and who chose it; `None` if the turn was cancelled.
     async fn permit(&self, question: &Question) -> Option<Choice>;
 
-    /// Whether we may do something for the agent, where the rules alone say so.
-    fn may(&self, act: &Act) -> Option<bool>;
+    /// Whether the rules alone allow or forbid an action of ours on behalf of the agent.
+    fn may(&self, act: &Action) -> Option<bool>;
 }
 
-/// What an agent has us do for it beside talking: as good as a tool of its own.
+/// An action that an agent has us carry out: equivalent to a tool of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Act {
-    pub deed: Deed,
-    /// What exactly: the command, or the file.
+pub struct Action {
+    pub kind: ActionKind,
+    /// The command, or the file.
     pub intent: Intent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum ActionKind {
     Read,
     Edit,
     Execute,
 }
 
-impl Deed {
+impl ActionKind {
     /// The kind of tool that does the same.
-    pub const fn kind(self) -> &'static str {
+    pub const fn tool_kind(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Edit => "edit",
@@ -87,24 +94,24 @@ impl Deed {
     }
 }
 
-/// May a tool be used?
+/// A permission question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub tool: String,
     /// What will be done.
     pub intent: Intent,
-    /// Whether the intent is all of it: what nobody can read, nobody allows.
+    /// Whether the intent describes all of it: what cannot be read cannot be allowed.
     pub is_whole: bool,
-    /// Who asks, by name; empty until it is put to somebody.
+    /// The name of the agent; empty until a person is asked.
     pub agent: String,
-    /// Why no lasting answer is offered, though the agent would take one.
+    /// Why no lasting answer is offered although the agent offers one.
     pub unlasting: Option<&'static str>,
-    pub options: Vec<Opt>,
+    pub options: Vec<PermissionOption>,
 }
 
-/// One answer that an agent offers.
+/// An answer that an agent offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opt {
+pub struct PermissionOption {
     pub id: String,
     pub name: String,
     /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
@@ -113,35 +120,36 @@ pub struct Opt {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The option that the agent is told.
+    /// The option that the agent gets.
     pub option: String,
-    /// What was decided: the kind of an option.
+    /// The decision: the kind of an option.
     pub kind: String,
-    /// `user`, `grant`, `policy`, or `nobody` where nobody could be asked.
+    /// `user`, `grant`, `policy`, or `nobody` if nobody could be asked; `guarded` if that was about a file that needs an
+    /// answer of its own.
     pub by: &'static str,
 }
 
-/// What an agent says it can do, corrected by what we know of it.
+/// The capabilities of an agent, corrected by what is known about it.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that it can or cannot do")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// What the agent calls itself.
+    /// The agent's own name.
     pub name: Option<String>,
     pub version: Option<String>,
     pub resume: bool,
     pub load: bool,
     pub list: bool,
-    /// Takes a document as part of a prompt.
+    /// Accepts embedded documents in a prompt.
     pub embedded: bool,
-    /// Whether it keeps a request that it had begun to answer when it was killed, where that is known.
+    /// Whether it keeps a request that it was answering when it was killed, if known.
     pub keeps_request: Option<bool>,
-    /// Gives the id of a session that was deleted to another.
+    /// Reuses the ids of deleted sessions.
     pub reuses_ids: bool,
 }
 
 /// Which native session to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door<'a> {
+pub enum OpenRequest<'a> {
     Resume(&'a str),
     Load(&'a str),
     New,
@@ -151,16 +159,16 @@ pub enum Door<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Opened {
     pub native: String,
-    /// What a load replayed.
+    /// What was replayed while loading.
     pub replayed: Replayed,
 }
 
-/// What an agent replayed while it loaded: enough to tell whether it is the right conversation.
+/// A summary of a replay: enough to tell whether it is the right conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// How many updates there were.
+    /// The number of updates.
     pub updates: u64,
-    /// What was said, as far as it is kept: the first few messages and the newest.
+    /// The first few messages and the newest.
     pub said: Vec<Said>,
 }
 
@@ -168,23 +176,23 @@ pub struct Replayed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     Text(String),
-    /// What the agent is told beside the request.
+    /// Context that accompanies the request.
     Document {
         uri: String,
         text: String,
     },
 }
 
-/// How a prompt ended, by the agent's own word.
+/// How a prompt ended, as the agent reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// `end_turn`, `max_tokens`, `max_turn_requests`, `refusal`, `cancelled`.
     pub stop: String,
 }
 
-/// What goes wrong with agents, sorted by what follows from it.
+/// Errors of agents, by what follows from them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum AgentError {
     #[error("{program} is not installed, or not on the PATH")]
     NotInstalled { program: String },
     #[error("{program} cannot be started: {why}")]
@@ -205,7 +213,7 @@ pub enum Trouble {
     LineTooLong(u64),
     #[error("the agent's answer to {what} cannot be understood: {why}")]
     Nonsense { what: String, why: String },
-    /// The native session that was asked for is not there.
+    /// The requested native session does not exist.
     #[error("the agent does not know its session any more: {0}")]
     SessionGone(String),
     #[error("the agent wants a login first: {0}")]
@@ -223,7 +231,7 @@ pub enum Trouble {
     Refused { what: String, code: i64, message: String },
 }
 
-/// When a usage limit is lifted, where an agent says so beside its words.
+/// When a usage limit ends, if the agent says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifted {
     At(Timestamp),
@@ -238,7 +246,7 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; its last words: {stderr}") }
 }
 
-impl Trouble {
+impl AgentError {
     /// A short name, by which outcomes are counted.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -262,7 +270,7 @@ impl Trouble {
         }
     }
 
-    /// Whether the process is of no use any more.
+    /// Whether the process is unusable afterwards.
     pub const fn is_fatal(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Whose conversation an agent's own session is, and what it holds of it, by what it replays.
+//! Compares an agent's replay with the conversation: is it the same one, and how much of it does it hold?
 
 use rethread_domain::message::{Extras, NewMessage};
 use rethread_domain::opening::Watermark;
@@ -7,37 +7,37 @@ use rethread_domain::replay::{self, Expected, Match, Request, Said};
 use rethread_domain::{Message, Role, Seq, SessionId};
 use rethread_store::{Append, Order, Span};
 
-use super::open::{Attached, OpenOptions};
-use super::tell::Held;
+use super::attached::Attached;
+use super::open::OpenOptions;
+use super::tell::NativeContents;
 use crate::{Engine, Result};
 
-/// The mark on messages that were said in an agent's own program: the id of its session.
-const TAKEN_IN: &str = "taken_in";
-/// Messages of the session in which requests are looked for that a replay has to contain.
+/// Marks messages that were said in the agent's own program, with the id of its session.
+pub(crate) const TAKEN_IN: &str = "taken_in";
+/// How many messages of the session are searched for requests that a replay has to contain.
 const LOOKED_THROUGH: u32 = 400;
 
-/// What an agent's own session holds, by its replay.
+/// What an agent's native session holds, judged by its replay.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    pub(super) held: Held,
-    /// What was said there and not here.
+pub(super) struct ReplayContents {
+    pub(super) held: NativeContents,
+    /// What was said there but is not recorded here.
     pub(super) more: Vec<Said>,
-    /// Whether the replay showed it.
+    /// Whether the replay shows the whole conversation.
     pub(super) is_certain: bool,
-    /// Whether it will be told something that it holds.
-    pub(super) repeats: bool,
 }
 
 impl Engine {
-    /// What the session holds that was replayed; `None` where it is another conversation's.
+    /// What the replayed session holds; `None` if it is another conversation.
     pub(super) async fn seen(
         &self,
         options: &OpenOptions,
         watermark: &Watermark,
         said: &[Said],
         reuses_ids: bool,
-    ) -> Result<Option<Seen>> {
-        let assumed = Seen { held: Held::of(watermark), ..Seen::default() };
+    ) -> Result<Option<ReplayContents>> {
+        let assumed =
+            ReplayContents { held: NativeContents::of(watermark), ..ReplayContents::default() };
         let messages = self.newest(options.session, &options.conversation).await?;
         let ours = requests(&messages, watermark);
         let is_comparable = ours.iter().any(|request| !request.text.is_empty());
@@ -49,12 +49,12 @@ impl Engine {
         let upto = upto(&messages, &ours, watermark, &found);
         let held = assumed.held;
         let held = if upto == held.upto { held } else { held.moved(&messages, upto) };
-        let (held, repeats) = held.with_taken_in(&messages, &watermark.native, found.newest);
+        let held = held.with_taken_in(&messages, &watermark.native, found.newest);
         let more = unrecorded(found.more, &messages, watermark);
-        Ok(Some(Seen { held, more, is_certain: true, repeats }))
+        Ok(Some(ReplayContents { held, more, is_certain: true }))
     }
 
-    /// The newest messages of a conversation, in their order.
+    /// The newest messages of a conversation, in order.
     async fn newest(&self, session: SessionId, conversation: &str) -> Result<Vec<Message>> {
         let span = Span { from: 1, to: Seq::MAX, order: Order::NewestFirst, limit: LOOKED_THROUGH };
         let mut messages = self.store.heads(session, span).await?;
@@ -63,11 +63,12 @@ impl Engine {
         Ok(messages)
     }
 
-    /// Takes in what was said in the agent's own program, once.
+    /// Records, once, what was said in the agent's own program, in the native session of that id.
     pub(super) async fn take_in_native(
         &self,
         session: SessionId,
         attached: &mut Attached,
+        native: &str,
         more: Vec<Said>,
     ) -> Result<()> {
         if more.is_empty() {
@@ -78,7 +79,7 @@ impl Engine {
         let message = |said: Said| {
             let agent = Some(agent.clone()).filter(|_| !said.is_user);
             let mut extras = Extras { agent, ..Extras::default() };
-            extras.other.insert(TAKEN_IN.to_owned(), attached.native.clone().into());
+            extras.other.insert(TAKEN_IN.to_owned(), native.into());
             NewMessage {
                 id: None,
                 role: if said.is_user { Role::User } else { Role::Assistant },
@@ -94,15 +95,14 @@ impl Engine {
         self.store.append(append).await?;
         self.follow_on(session).await;
         let messages = self.newest(session, conversation).await?;
-        let (held, repeats) = attached.held.with_taken_in(&messages, &attached.native, Seq::MAX);
-        attached.held = held;
-        attached.may_repeat |= repeats;
+        let held = std::mem::take(&mut attached.held);
+        attached.held = held.with_taken_in(&messages, &attached.native, Seq::MAX);
         Ok(())
     }
 }
 
-/// What was said in the agent's own program. A request of ours can be there as well without being counted as held, where its
-/// turn failed: it is in the conversation already.
+/// What was said in the agent's own program. A request of ours may be in the replay beyond the watermark, if its turn failed: it
+/// is already recorded.
 fn unrecorded(more: Vec<Said>, messages: &[Message], watermark: &Watermark) -> Vec<Said> {
     let ours = messages.iter().filter(|one| one.role == Role::User && one.seq > watermark.upto);
     let ours: Vec<&str> = ours.map(|message| message.body.head().trim()).collect();
@@ -121,13 +121,10 @@ fn is_taken_in(message: &Message, native: &str) -> bool {
     message.extras.other.get(TAKEN_IN).and_then(|from| from.as_str()) == Some(native)
 }
 
-/// The requests that the agent's own session should hold, with the beginnings of their answers.
+/// The requests that the native session should hold, with the beginnings of their answers.
 fn requests(messages: &[Message], watermark: &Watermark) -> Vec<Request> {
     let is_held = |message: &Message| {
-        let beyond =
-            watermark.beyond.is_some_and(|(first, last)| (first..=last).contains(&message.seq));
-        message.seq <= watermark.upto
-            || beyond
+        watermark.has(message.seq)
             || watermark.in_doubt == Some(message.seq)
             || is_taken_in(message, &watermark.native)
     };
@@ -147,13 +144,13 @@ fn requests(messages: &[Message], watermark: &Watermark) -> Vec<Request> {
     requests
 }
 
-/// The text as the agent has it, too: not where secrets were taken out.
+/// The text, if the agent has the same one: not if secrets were masked.
 fn comparable(message: &Message) -> Option<String> {
     let is_whole = message.purged_at.is_none() && message.extras.secrets.is_empty();
     is_whole.then(|| message.body.head().to_owned()).filter(|text| !text.contains("[redacted"))
 }
 
-/// Up to which message the session holds the conversation, by the newest request that it has.
+/// Up to which message the session holds the conversation, judged by the newest request in it.
 fn upto(messages: &[Message], ours: &[Request], watermark: &Watermark, found: &Match) -> Seq {
     let before = |seq: Seq| {
         let before = messages.iter().rev().find(|message| message.seq < seq);
@@ -171,7 +168,7 @@ fn upto(messages: &[Message], ours: &[Request], watermark: &Watermark, found: &M
         Some(doubtful) if is_compared(doubtful) => return before(doubtful),
         _ => return watermark.upto,
     }
-    // The request is there. Is what came of it until it was interrupted?
+    // The request is there. Is the part of the answer before the interruption there too?
     let after = messages.iter().filter(|message| message.seq > found.newest);
     let answer: Vec<&Message> = after.take_while(|message| message.role != Role::User).collect();
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -186,49 +183,63 @@ fn upto(messages: &[Message], ours: &[Request], watermark: &Watermark, found: &M
     }
 }
 
-impl Held {
+impl NativeContents {
     pub(super) fn of(watermark: &Watermark) -> Self {
-        Self { upto: watermark.upto, beyond: watermark.beyond, messages: watermark.messages }
+        let beyond = watermark.beyond.clone();
+        Self { upto: watermark.upto, beyond, messages: watermark.messages }
     }
 
-    /// The same with what was taken in from the session itself: the watermark does not know of it before the next turn.
-    /// Gives also whether some of what it holds will be told again, because others said something in between more than
-    /// once.
-    fn with_taken_in(self, messages: &[Message], native: &str, newest: Seq) -> (Self, bool) {
+    /// Adds what was recorded from the session itself, up to the request `newest` and its answer, which the watermark does not
+    /// cover before the next turn.
+    fn with_taken_in(mut self, messages: &[Message], native: &str, newest: Seq) -> Self {
         let after: Vec<&Message> = messages.iter().filter(|one| one.seq > self.upto).collect();
-        let is_own = |one: &Message| one.seq <= newest && is_taken_in(one, native);
-        let is_new = |one: &Message| is_own(one) && !self.is_beyond(one.seq);
-        let Some(last) = after.iter().rposition(|one| is_new(one)) else { return (self, false) };
+        let is_new = |one: &Message| is_taken_in(one, native) && !self.is_beyond(one.seq);
+        let Some(last) = after.iter().rposition(|one| one.seq <= newest && is_new(one)) else {
+            return self;
+        };
         // An answer belongs to its request, which is the newest.
         let is_answer = |one: &&&Message| one.role != Role::User && is_taken_in(one, native);
         let last = last + after[last + 1..].iter().take_while(is_answer).count();
-        let is_held = |one: &Message| is_taken_in(one, native) || self.is_beyond(one.seq);
-        let run = after[..=last].iter().rev().take_while(|one| is_held(one)).count();
-        let (others, run) = after[..=last].split_at(last + 1 - run);
-        let is_uncounted = |one: &&&Message| is_taken_in(one, native) && !self.is_beyond(one.seq);
-        let count = after[..=last].iter().filter(is_uncounted).count();
-        let messages = self.messages + u32::try_from(count).unwrap_or(0);
-        let last = after[last].seq;
-        if others.is_empty() {
-            return (Self { upto: last, beyond: None, messages }, false);
+        let count = after[..=last].iter().filter(|one| is_new(one)).count();
+        self.messages += u32::try_from(count).unwrap_or(0);
+        let is_held = |(at, one): (usize, &Message)| {
+            at <= last && is_taken_in(one, native) || self.is_beyond(one.seq)
+        };
+        let held: Vec<bool> =
+            after.iter().enumerate().map(|(at, one)| is_held((at, one))).collect();
+        let mut runs: Vec<(Seq, Seq)> = Vec::new();
+        for run in
+            (0..after.len()).collect::<Vec<_>>().chunk_by(|one, next| held[*one] == held[*next])
+        {
+            if let (Some(first), Some(last)) = (run.first(), run.last())
+                && held[*first]
+            {
+                runs.push((after[*first].seq, after[*last].seq));
+            }
         }
-        let repeats = others.iter().any(|one| is_held(one));
-        (Self { upto: self.upto, beyond: Some((run[0].seq, last)), messages }, repeats)
+        // Only where all messages in between are known to be looked at.
+        let is_joined = messages.len() > after.len() || self.upto == 0;
+        if is_joined && held.first() == Some(&true) {
+            self.upto = runs.remove(0).1;
+        }
+        self.beyond = runs;
+        self
     }
 
-    /// The same with the watermark at another message of the conversation.
+    /// Moves the watermark to another message of the conversation.
     fn moved(self, messages: &[Message], upto: Seq) -> Self {
         let count = |first: Seq, last: Seq| {
             let between = messages.iter().filter(|one| one.seq > first && one.seq <= last);
             u32::try_from(between.count()).unwrap_or(u32::MAX)
         };
-        let beyond = self.beyond.map_or(0, |(first, last)| count(first.saturating_sub(1), last));
+        let beyond: u32 =
+            self.beyond.iter().map(|(first, last)| count(first.saturating_sub(1), *last)).sum();
         let known = self.messages.saturating_sub(beyond);
         let known = if upto > self.upto {
             known + count(self.upto, upto)
         } else {
             known.saturating_sub(count(upto, self.upto))
         };
-        Self { upto, beyond: None, messages: known }
+        Self { upto, beyond: Vec::new(), messages: known }
     }
 }

@@ -1,4 +1,4 @@
-//! What the user decided beforehand: rules about kinds of tools, commands and files.
+//! Permission rules that the user set beforehand: about kinds of tools, commands and files.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use rethread_domain::consent::Intent;
 use rethread_domain::opening::Settings;
 
-/// What an agent may do without being allowed to by the user.
+/// What an agent may do without asking the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Consent {
-    /// The user is asked; where nobody can be asked, the answer is no.
+    /// The user is asked; if nobody can be asked, the answer is no.
     #[default]
     Ask,
     Allow,
     Deny,
-    /// As the agent is set up: what it asks is put to the user, and nothing is claimed about what it does not ask.
+    /// As the agent is configured: its questions are put to the user, and no claim is made about what it does not ask.
     Agent,
 }
 
@@ -39,21 +39,35 @@ impl FromStr for Consent {
     }
 }
 
-/// What an agent needs set in its own session so that it asks, and the rules can be kept.
+/// What must be set in an agent's session so that it asks, and the rules can be enforced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// Modes in which it does, where it has such; the first is set unless the user chose another of them.
+    /// Modes in which it asks, if it has modes; the first is set unless the user chose another of them.
     pub modes: Vec<String>,
     pub options: BTreeMap<String, String>,
 }
 
 impl Holds {
-    /// Whether the rules are kept in a mode.
+    /// Whether the rules are enforced in a mode.
     pub fn fits(&self, mode: &str) -> bool {
         self.modes.is_empty() || self.modes.iter().any(|known| known.eq_ignore_ascii_case(mode))
     }
 
-    /// What is still to be set where the user wants a mode.
+    /// Whether there is nothing that the agent itself has to keep.
+    pub(super) fn is_empty(&self) -> bool {
+        self.modes.is_empty() && self.options.is_empty()
+    }
+
+    /// Whether the rules are no longer enforced, by what the agent reports.
+    pub(super) fn is_left_for(&self, reported: &Settings) -> bool {
+        let has_left = |(name, value): (&String, &String)| {
+            reported.options.get(name).is_some_and(|now| !now.eq_ignore_ascii_case(value))
+        };
+        reported.mode.as_deref().is_some_and(|mode| !self.fits(mode))
+            || self.options.iter().any(has_left)
+    }
+
+    /// What else must be set if the user wants a mode.
     pub(super) fn settings(&self, mode: Option<&str>) -> Settings {
         let is_kept = mode.is_some_and(|mode| self.fits(mode));
         let mode = self.modes.first().filter(|_| !is_kept).cloned();
@@ -67,14 +81,14 @@ pub struct Rules {
     pub consent: Consent,
     /// Tools by kind, commands by their first words, files by the beginning of their path.
     pub allowed: Vec<String>,
-    /// The same, and titles; in the middle of a word too.
+    /// The same, and titles, also within a word.
     pub disallowed: Vec<String>,
-    /// Whether what is not allowed is refused, whatever else would be decided.
+    /// Whether everything that is not allowed is refused.
     pub only_allowed: bool,
 }
 
 impl Rules {
-    /// Whether a tool is forbidden by its kind or its title, whatever anybody who is asked would say.
+    /// Whether a tool is forbidden by its kind or its title, whatever a person would answer.
     pub fn forbid(&self, kind: &str, title: &str) -> bool {
         let is_listed = |list: &[String], goes_on: fn(&str, &str) -> bool| {
             list.iter().any(|tool| {
@@ -85,18 +99,18 @@ impl Rules {
             || (self.only_allowed && !is_listed(&self.allowed, goes_on))
     }
 
-    /// Whether nothing is refused or asked about, but for what guards the project.
+    /// Whether everything is allowed, except for files that protect the project.
     pub(super) fn allow_everything(&self) -> bool {
         self.consent == Consent::Allow && self.disallowed.is_empty() && !self.only_allowed
     }
 
-    /// What the rules say of an intent, before anybody is asked.
+    /// The decision of the rules about an intent.
     pub(super) fn decide(&self, intent: &Intent) -> Option<bool> {
         if self.disallow(intent) || self.consent == Consent::Deny {
             return Some(false);
         }
         if !intent.guarded.is_empty() {
-            // What guards the project itself needs a rule, or an answer, for just that file.
+            // Files that protect the project need a rule, or an answer, for just that file.
             let is_named = |path: &String| self.allowed.contains(path);
             return intent.paths.iter().all(is_named).then_some(true);
         }
@@ -110,8 +124,8 @@ impl Rules {
         }
     }
 
-    /// The files of the project are what is talked about: they may be read unless something is said against it. Whoever
-    /// may edit only has to read what it edits.
+    /// Files of the project may be read unless a rule forbids it. Whoever may edit only certain files may read
+    /// just those.
     pub(super) fn may_read(&self, intent: &Intent) -> Option<bool> {
         if !intent.guarded.is_empty() {
             return self.decide(intent);
@@ -126,11 +140,9 @@ impl Rules {
     }
 
     fn disallow(&self, intent: &Intent) -> bool {
-        let commands =
-            intent.command.iter().flat_map(|line| line.split([';', '&', '|', '(', '\n']));
-        let texts = commands.chain(intent.paths.iter().map(String::as_str));
-        let texts: Vec<&str> =
-            texts.chain(intent.url.as_deref()).chain([intent.title.as_str()]).collect();
+        let commands = intent.command.iter().flat_map(|line| commands(line));
+        let others = intent.paths.iter().chain(&intent.url).chain([&intent.title]);
+        let texts: Vec<String> = commands.chain(others.cloned()).collect();
         self.disallowed.iter().any(|tool| {
             is_kind(tool, &intent.kind)
                 || texts.iter().any(|text| begins(text.trim_start(), tool).is_some())
@@ -138,13 +150,71 @@ impl Rules {
     }
 }
 
-/// Whether a rule names the command, or all of the files. The title counts only for what is neither: it is the
-/// agent's own words.
+/// Words of the shell after which a command follows.
+const BEFORE_COMMANDS: &[&str] = &[
+    "!", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc", "in", "function",
+];
+/// Programs that run what their arguments say.
+const WRAPPERS: &[&str] = &[
+    "ash", "bash", "builtin", "busybox", "chroot", "command", "dash", "doas", "env", "eval",
+    "exec", "find", "fish", "flock", "ionice", "ksh", "nice", "nohup", "parallel", "script",
+    "setsid", "sh", "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "timeout", "unshare",
+    "watch", "xargs", "zsh",
+];
+
+/// The commands of a line, as far as they can be seen without a shell: each as it stands, and without what may stand
+/// before it (variables, redirections, a folder, quotes). Of a program that runs others, every word may begin a command.
+fn commands(line: &str) -> impl Iterator<Item = String> {
+    line.split([';', '&', '|', '(', ')', '{', '`', '\n']).flat_map(|part| {
+        let mut rest = part.trim_start();
+        while let Some((word, more)) = rest.split_once([' ', '\t']) {
+            let is_variable = word.contains('=') && !word.starts_with(['=', '-', '/']);
+            let redirected = word.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_redirection = redirected.starts_with(['<', '>']);
+            if !is_variable && !is_redirection && !BEFORE_COMMANDS.contains(&word) {
+                break;
+            }
+            rest = more.trim_start();
+            if is_redirection && redirected.trim_start_matches(['<', '>']).is_empty() {
+                // The file is the next word.
+                rest = rest.split_once([' ', '\t']).map_or("", |(_, more)| more.trim_start());
+            }
+        }
+        let mut commands = vec![part.trim_start().to_owned()];
+        let bare = unquoted(rest);
+        let own = by_name(&bare);
+        let program = own.split([' ', '\t']).next().unwrap_or_default();
+        if WRAPPERS.contains(&program) {
+            let words = bare.match_indices([' ', '\t']).map(|(at, _)| bare[at..].trim_start());
+            commands.extend(words.flat_map(|words| [words.to_owned(), by_name(words)]));
+        }
+        // Only the name of the program: quotes in its arguments may be part of what a rule names.
+        let (name, more) = rest.split_at(rest.find([' ', '\t']).unwrap_or(rest.len()));
+        let name = unquoted(name);
+        commands.extend([format!("{name}{more}"), format!("{}{more}", by_name(&name))]);
+        commands
+    })
+}
+
+fn unquoted(text: &str) -> String {
+    text.chars().filter(|c| !['\\', '\'', '"'].contains(c)).collect()
+}
+
+/// A command without the folder of its program.
+fn by_name(command: &str) -> String {
+    let program = command.find([' ', '\t']).unwrap_or(command.len());
+    let name = command[..program].rfind('/').map_or(0, |slash| slash + 1);
+    command[name..].to_owned()
+}
+
+/// Whether a rule names the command, or all of the files. The title counts only if there is neither: it is the
+/// agent's own wording.
 fn names(tool: &str, intent: &Intent) -> bool {
     let fits = |text: &str| begins(text, tool).is_some_and(|rest| !goes_on(tool, rest));
     if let Some(command) = &intent.command {
         // With other variables (`PATH`, `LD_PRELOAD`) the same words run something else.
         return !intent.sets_variables()
+            && !intent.has_more_words()
             && begins(command, tool).is_some_and(|rest| only_adds_arguments(tool, rest));
     }
     if !intent.paths.is_empty() {
@@ -157,8 +227,7 @@ fn names(tool: &str, intent: &Intent) -> bool {
     }
 }
 
-/// Whether what follows the words of a rule only adds arguments: to allow `ls` is not to allow `ls; rm x`, nor the
-/// program `ls/x`.
+/// Whether the rest of a command only adds arguments: allowing `ls` does not allow `ls; rm x`, nor the program `ls/x`.
 fn only_adds_arguments(tool: &str, rest: &str) -> bool {
     let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
     let ends_in_word = tool.ends_with(|c: char| c.is_alphanumeric() || "_-.".contains(c));
@@ -173,7 +242,7 @@ fn is_kind(tool: &str, kind: &str) -> bool {
 /// What follows the name of a tool in a text.
 fn begins<'a>(text: &'a str, tool: &str) -> Option<&'a str> {
     if tool.trim().is_empty() {
-        // It is at the beginning of everything.
+        // The empty name is a prefix of everything.
         return None;
     }
     let mut rest = text.chars();
@@ -185,7 +254,7 @@ fn begins<'a>(text: &'a str, tool: &str) -> Option<&'a str> {
     Some(rest.as_str())
 }
 
-/// Whether the last word of a name goes on: to allow `ls` is not to allow `lsof`.
+/// Whether the last word of a name continues: allowing `ls` does not allow `lsof`.
 fn goes_on(tool: &str, rest: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     tool.ends_with(is_word) && rest.starts_with(is_word)
@@ -310,15 +379,49 @@ mod tests {
         assert_eq!(rules.decide(&with), None);
         with.rest.insert("env".into(), json!({}));
         assert_eq!(rules.decide(&with), Some(true));
+        with.rest.insert("args".into(), json!("; rm x"));
+        assert_eq!(rules.decide(&with), None);
     }
 
     #[test]
     fn what_is_disallowed_is_so_in_the_middle_of_a_line() {
         let rules = rules(Consent::Allow, &[], &["rm"]);
-        for line in ["rm x", "ls; rm x", "ls && rm x", "ls | rm", "(rm x)", "ls\n rm x"] {
+        for line in [
+            "rm x",
+            "ls; rm x",
+            "ls && rm x",
+            "ls | rm",
+            "(rm x)",
+            "ls\n rm x",
+            "echo `rm x`",
+            "{ rm x; }",
+            "! rm x",
+            "if true; then rm x; fi",
+            "A=1 B=2 rm x",
+            "sudo env A=1 rm x",
+            "/bin/rm x",
+            r"\rm x",
+            "'rm' x",
+            "r\"m\" x",
+            "if rm x; then ls; fi",
+            "while rm x; do ls; done",
+            "case a in a) rm x;; esac",
+            "2>/dev/null rm x",
+            "> out rm x",
+            "bash -c 'rm x'",
+            "/bin/sh -ec \"rm x\"",
+            "env -i rm x",
+            "sudo -u anna /bin/rm x",
+            "timeout 5 rm x",
+            "ls | xargs -n 1 rm",
+            "find . -name a -exec rm {} +",
+            "nohup nice rm x",
+        ] {
             assert_eq!(rules.decide(&command(line)), Some(false), "{line}");
         }
-        assert_eq!(rules.decide(&command("ls")), Some(true));
+        for line in ["ls", "ls rm", "git commit -m 'rm x'", "a/rmdir x", "make A=rm", "if true"] {
+            assert_eq!(rules.decide(&command(line)), Some(line != "a/rmdir x"), "{line}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Runs one request to its end, the same way at every door: in the order in which requests came, here or by whoever
-//! has the conversation open, until it is answered or cancelled.
+//! Runs one request to its end, the same way at every door: in the order of the requests, here or through the process that has
+//! the conversation open, until it is answered or cancelled.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::OpenOptions;
-use super::port::Trouble;
+use super::port::AgentError;
 use super::send::{Answer, Progress, replied};
 use super::talk::Talk;
 use crate::{Engine, Error, Result};
 
-/// How often we check that the process that is to answer still lives.
+/// How often to check that the process that is to answer is still alive.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
-/// How often we look whether another process has left the conversation.
+/// How often to check whether another process has left the conversation.
 const WAIT: Duration = Duration::from_millis(100);
-/// How long a turn that ran out of time has to end.
+/// How long a turn that ran out of time may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Queue = Arc<tokio::sync::Mutex<()>>;
 
-/// One request to an agent.
+/// A request to an agent.
 #[derive(Debug, Clone)]
 pub struct TurnRequest {
     pub options: OpenOptions,
@@ -35,17 +35,17 @@ pub struct TurnRequest {
     pub when_busy: WhenBusy,
 }
 
-/// Refuses a prompt in which nobody would see anything.
+/// Refuses a prompt without visible characters.
 pub fn check_prompt(prompt: &str) -> Result<()> {
     if id::is_blank(prompt) { Err(Error::Empty("prompt")) } else { Ok(()) }
 }
 
-/// What becomes of a request where another process has the conversation open.
+/// What to do if another process has the conversation open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenBusy {
-    /// That process sends it, with the agent and the settings that it has.
+    /// That process sends the request, with the agent and the settings that it has.
     Delegate,
-    /// It waits: only this process can do it as it is wanted.
+    /// Wait: only this process can run it as requested.
     Wait,
     /// [`Error::Busy`].
     Refuse,
@@ -53,17 +53,17 @@ pub enum WhenBusy {
 
 /// Runs requests to agents. Its clones share one queue for each session.
 ///
-/// A cancel sticks: whenever the token is cancelled, the request ends. [`Trouble::Cancelled`] means that it had not
-/// begun and nothing was recorded; a turn that had begun ends with an [`Answer`] whose stop is `cancelled`.
+/// A cancel is sticky: whenever the token is cancelled, the request ends. [`AgentError::Cancelled`] means that it had not begun
+/// and nothing was recorded; a turn that had begun ends with an [`Answer`] whose stop is `cancelled`.
 #[derive(Debug, Clone)]
 pub struct Runner {
     engine: Engine,
     queues: Arc<Mutex<BTreeMap<SessionId, Queue>>>,
 }
 
-/// A place at the head of a session's queue: nobody else's request runs in this session through the same runner.
+/// The head of a session's queue: while it is held, no other request runs in this session through the same runner.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct QueueHead<'a> {
     runner: &'a Runner,
     _head: OwnedMutexGuard<()>,
 }
@@ -73,17 +73,17 @@ impl Runner {
         Self { engine, queues: Arc::default() }
     }
 
-    /// Waits until it is this request's turn in its session; `None` where it is cancelled meanwhile.
-    pub async fn line_up(
+    /// Waits for the head of the session's queue; `None` if cancelled meanwhile.
+    pub async fn wait_in_queue(
         &self,
         session: SessionId,
         cancel: &CancellationToken,
-    ) -> Option<Place<'_>> {
+    ) -> Option<QueueHead<'_>> {
         let queue = self.queue(session);
         tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            head = queue.lock_owned() => Some(Place { runner: self, _head: head }),
+            head = queue.lock_owned() => Some(QueueHead { runner: self, _head: head }),
         }
     }
 
@@ -94,22 +94,22 @@ impl Runner {
         cancel: &CancellationToken,
         view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
-        match self.line_up(request.options.session, cancel).await {
+        match self.wait_in_queue(request.options.session, cancel).await {
             Some(place) => place.run(request, cancel, view).await,
-            None => Err(request.options.error(Trouble::Cancelled)),
+            None => Err(request.options.error(AgentError::Cancelled)),
         }
     }
 
     fn queue(&self, session: SessionId) -> Queue {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits in a queue that only this map refers to.
+        // A queue that only this map refers to is unused.
         queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         Arc::clone(queues.entry(session).or_default())
     }
 }
 
-impl Place<'_> {
-    /// Runs a request: here, or as it says by whoever has the conversation open.
+impl QueueHead<'_> {
+    /// Runs a request here or, as it says, through the process that has the conversation open.
     pub async fn run(
         &self,
         request: &TurnRequest,
@@ -118,7 +118,7 @@ impl Place<'_> {
     ) -> Result<Answer> {
         check_prompt(&request.prompt)?;
         let (engine, options) = (&self.runner.engine, &request.options);
-        let cancelled = || Err(options.error(Trouble::Cancelled));
+        let cancelled = || Err(options.error(AgentError::Cancelled));
         loop {
             let opened = tokio::select! {
                 biased;
@@ -131,7 +131,7 @@ impl Place<'_> {
                     if let Some(answer) = engine.delegate(request, cancel, view).await? {
                         return Ok(answer);
                     }
-                    // Whoever had it is gone, and had not begun.
+                    // That process has ended and had not begun.
                 }
                 (Err(Error::Busy { .. }), WhenBusy::Wait) => {
                     view(Progress::Waiting);
@@ -161,7 +161,7 @@ async fn say(
 }
 
 impl Talk {
-    /// Sends a request that nobody cancels.
+    /// Sends a request that cannot be cancelled.
     pub async fn send(
         &mut self,
         prompt: &str,
@@ -170,8 +170,8 @@ impl Talk {
         self.say(prompt, &CancellationToken::new(), &mut updates(view)).await
     }
 
-    /// Sends a request until `stop` resolves, to why it is to end: because it took too long, for instance. Then the
-    /// turn is cancelled, and given some time to be written down.
+    /// Sends a request until `stop` resolves to a reason to end it, such as a timeout. Then the turn is cancelled, and given some
+    /// time to be recorded.
     pub async fn say_until<S>(
         &mut self,
         prompt: &str,
@@ -185,7 +185,7 @@ impl Talk {
             answer = &mut said => Ok(answer),
             stopped = stop => {
                 cancel.cancel();
-                // The turn notes its own end, and is settled by the next who opens it where that takes too long.
+                // The turn records its own end; if that takes too long, whoever opens the conversation next does it.
                 drop(tokio::time::timeout(PATIENCE, said).await);
                 Err(stopped)
             }
@@ -193,7 +193,7 @@ impl Talk {
     }
 }
 
-/// Shows the updates of a turn, and nothing else.
+/// Passes on only the updates of a turn.
 fn updates(view: &mut (dyn FnMut(&Update) + Send)) -> impl FnMut(Progress<'_>) + Send {
     |progress| {
         if let Progress::Update(update) = progress {
@@ -203,8 +203,8 @@ fn updates(view: &mut (dyn FnMut(&Update) + Send)) -> impl FnMut(Progress<'_>) +
 }
 
 impl Engine {
-    /// Leaves the prompt to whoever has the conversation open, and takes it back when it is cancelled before they have
-    /// begun. `None` where they are gone and had not begun.
+    /// Leaves the prompt to the process that has the conversation open, and takes it back if cancelled before that has begun.
+    /// `None` if that process has ended and had not begun.
     async fn delegate(
         &self,
         request: &TurnRequest,
@@ -221,7 +221,7 @@ impl Engine {
             answer = self.answered_elsewhere(options, no) => answer,
             () = cancel.cancelled() => {
                 let is_taken_back = self.store.withdraw(no).await?;
-                Err(if is_taken_back { options.error(Trouble::Cancelled) } else { Error::Taken })
+                Err(if is_taken_back { options.error(AgentError::Cancelled) } else { Error::Taken })
             }
         }
     }
@@ -240,7 +240,7 @@ impl Engine {
                     self.store.withdraw(no).await?;
                     return Err(Error::Interrupted);
                 }
-                // Its answer was taken away, with a message that was purged.
+                // The answer was deleted together with a message that was purged.
                 store::Asked::Gone if was_taken => return Err(Error::Interrupted),
                 store::Asked::Gone => return Ok(None),
                 store::Asked::Taken => was_taken = true,
@@ -248,7 +248,7 @@ impl Engine {
             }
             if checked.elapsed() >= CHECK_EVERY {
                 checked = Instant::now();
-                // Where nobody drives it any more, the next look shows whether they had begun.
+                // If that process has ended, the next iteration shows whether it had begun.
                 drop(self.store.drive(options.session, &options.conversation).await?);
             }
         }

@@ -1,4 +1,4 @@
-//! What comes of a request, and how it is passed between processes.
+//! The outcome of a request, and how it is passed between processes.
 
 use jiff::Timestamp;
 use rethread_domain::opening::Opening;
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use super::open::OpenOptions;
 use super::outcome::{ANSWERED, Outcome};
-use super::port::Trouble;
+use super::port::AgentError;
 use crate::{Engine, Error, Result};
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub session_id: SessionId,
     pub conversation: String,
     pub agent: String,
-    /// What was said, without thoughts and tools.
+    /// What was said, without thoughts and tool calls.
     pub answer: String,
-    /// Why the agent stopped: `end_turn`, `cancelled`, …
+    /// The stop reason: `end_turn`, `cancelled`, …
     pub stop: String,
-    /// What came of it: `answered`, `no_answer`, `model_error`, `usage_limit`, or why the agent stopped.
+    /// The outcome: `answered`, `no_answer`, `model_error`, `usage_limit`, or the stop reason.
     #[serde(default = "answered")]
     pub outcome: String,
-    /// What is wrong, where there is no answer.
+    /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When a usage limit is lifted, where that was said.
+    /// When a usage limit ends, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
     pub opened: Opening,
     /// The newest message of the conversation now.
     pub upto: Seq,
-    /// Tokens in the agent's context and its size, where it told.
+    /// Tokens in the agent's context and its size, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<(u64, u64)>,
     /// What the agent asked to do in this turn and was refused.
@@ -50,7 +50,7 @@ impl Answer {
         options: &OpenOptions,
         opened: Opening,
         turn: &Turn,
-        (end, trouble): (&End, Option<&Trouble>),
+        (end, trouble): (&End, Option<&AgentError>),
         now: Timestamp,
     ) -> Self {
         let stop = match end {
@@ -63,7 +63,7 @@ impl Answer {
             session_id: options.session,
             conversation: options.conversation.clone(),
             agent: options.agent.clone(),
-            // A failure is told without it, and it may be large.
+            // A failure is reported without it, as it may be large.
             answer: if matches!(end, End::Stopped(_)) { turn.text() } else { String::new() },
             stop,
             outcome: outcome.name,
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-/// What is sent back to whoever asked.
+/// The reply to another process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
@@ -85,7 +85,7 @@ enum Reply {
     Failed(String),
 }
 
-/// What a person is told while a request is on its way.
+/// Progress of a request, for display.
 pub enum Progress<'a> {
     Opened(&'a Opening),
     /// Another process has the conversation open, and sends it.
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Progress<'_> {
 }
 
 impl Engine {
-    /// Sends back what came of a prompt that another process asked for.
+    /// Replies to a prompt of another process.
     pub async fn reply(&self, asked: u64, outcome: &Result<Answer>) -> Result<()> {
         let reply = match outcome {
             Ok(answer) => Reply::Answer(Box::new(answer.clone())),

@@ -1,4 +1,4 @@
-//! Talking to an agent in one conversation: every way to it leads through an open.
+//! A conversation that is open with an agent: sends requests and records turns.
 
 use futures::channel::mpsc;
 use rethread_domain::message::{Extras, NewMessage, Role};
@@ -9,37 +9,38 @@ use rethread_domain::{Fact, Seq, id};
 use rethread_store::{Append, Drive};
 use tokio_util::sync::CancellationToken;
 
-use super::asked::{Asked, asked_to_leave};
-use super::open::{Attached, OpenOptions};
-use super::port::{Block, Ended, Trouble};
+use super::attached::Attached;
+use super::open::OpenOptions;
+use super::port::{AgentError, Block, Ended};
+use super::process_requests::{ProcessRequest, stop_requested};
 use super::send::{Answer, Progress};
 use super::tell;
 use super::turns::Pump;
 use super::watermark::{cost, now_held, remembered, watermark};
 use crate::{Engine, Error, Result};
 
-/// Updates that wait to be written down; when there are more, the agent waits. Each takes a few MiB at most.
+/// The bound of the queue of updates; when it is full, the agent waits (backpressure). Each takes a few MiB at most.
 const WAITING: usize = 16;
 
-/// Goes before what is told again without knowing whether the agent has it.
+/// Precedes what is repeated without knowing whether the agent has it.
 const MAY_REPEAT: &str = "Note: the turn before was interrupted. Some of what follows may be a repetition of what you \
                           have already; do not do anything twice because of it.";
 
-/// One conversation with one agent. Nobody else talks in it meanwhile.
+/// A conversation that is open with an agent. It is locked: no other process talks in it meanwhile.
 pub struct Talk {
     engine: Engine,
     options: OpenOptions,
     _drive: Drive,
     attached: Option<Attached>,
-    /// What became true, still to be written down.
+    /// Facts that are still to be recorded.
     facts: Vec<Fact>,
-    /// What was asked during a turn.
-    asked: Option<Asked>,
-    /// What was asked up to here is not to be done any more.
+    /// Requests of other processes that came during a turn.
+    asked: Option<ProcessRequest>,
+    /// Requests up to this number are void.
     last_asked: u64,
     version: u64,
     messages: u64,
-    /// Whether the prompt of its command was told.
+    /// Whether the prompt of its command was sent.
     tells_prompt: bool,
 }
 
@@ -49,17 +50,18 @@ impl std::fmt::Debug for Talk {
     }
 }
 
-/// How a turn came out.
+/// The result of a turn.
 struct Outcome {
     turn: Turn,
     /// The last updates, not shown yet.
     last: Vec<(jiff::Timestamp, Update)>,
-    ended: std::result::Result<Ended, Trouble>,
+    ended: std::result::Result<Ended, AgentError>,
 }
 
 impl Talk {
-    /// Takes the conversation, ends what an earlier driver left in it, starts the agent and opens it.
+    /// Locks the conversation, ends a turn that an earlier process left in it, starts the agent and opens it.
     pub async fn open(engine: &Engine, options: OpenOptions) -> Result<Self> {
+        options.check_mode(&options.settings)?;
         id::check_conversation(&options.conversation)?;
         let (session, conversation) = (options.session, options.conversation.clone());
         let before = engine.store.session(session).await?;
@@ -69,7 +71,7 @@ impl Talk {
         };
         engine.settle(session, &conversation).await?;
         if before.repository.is_none() {
-            // Later it is noted at the end: until then it tells what changed meanwhile.
+            // Later it is recorded at the end: until then the older value tells what has changed meanwhile.
             engine.note_repository(session).await?;
         }
         let version = engine.store.version().await?;
@@ -93,32 +95,26 @@ impl Talk {
         Ok(talk)
     }
 
-    /// How the conversation was opened last.
+    /// How the conversation was last opened.
     pub fn opening(&self) -> Option<&Opening> {
         self.attached.as_ref().map(|attached| &attached.opening)
     }
 
-    /// Sets mode, model or options now and in every native session to come.
+    /// Sets mode, model or options now and in every future native session.
     pub async fn set(&mut self, settings: &Settings) -> Result<()> {
-        if let Some(mode) = settings.mode.as_deref().filter(|mode| !self.options.holds.fits(mode)) {
-            let why = format!(
-                "mode {mode} in which permissions are kept ({})",
-                self.options.holds.modes.join(", ")
-            );
-            return Err(self.options.error(Trouble::Unsupported(why)));
-        }
+        self.options.check_mode(settings)?;
         if let Some(attached) = &mut self.attached {
             let set = attached.agent.set(settings).await;
             set.map_err(|trouble| self.options.error(trouble))?;
             attached.settings = attached.settings.with(settings);
-            // Kept even if nothing is said any more.
+            // Stored even if nothing is said any more.
             self.facts.push(remembered(attached));
         }
         self.options.settings = self.options.settings.with(settings);
         Ok(())
     }
 
-    /// With `rejected`, which is the native session that the agent does not know any more, only a new one is tried.
+    /// With `rejected`, the native session that the agent does not know any more, only a new one is tried.
     async fn attach(&mut self, rejected: Option<&str>) -> Result<()> {
         self.leave().await;
         let mut attached = self.engine.attach(&self.options, rejected).await?;
@@ -127,22 +123,26 @@ impl Talk {
         Ok(())
     }
 
-    /// Starts an agent that is gone again, so that a request finds it. Says no more than [`Self::opening`] does.
+    /// Restarts an agent that has ended, so that a request finds it, and enforces the permission rules again if it has left
+    /// them. Reports no more than [`Self::opening`] does.
     pub async fn ready(&mut self) -> Result<()> {
         if self.settle().await? {
-            // The store failed in the middle of the turn before: what the agent has of it, nobody knows.
+            // The store failed in the middle of the previous turn: what the agent has of it is unknown.
             self.leave().await;
         }
         if self.attached.as_ref().is_none_or(|attached| attached.agent.is_gone()) {
             self.attach(None).await?;
         }
-        Ok(())
+        match &mut self.attached {
+            Some(attached) => attached.hold_again(&self.options).await,
+            None => Ok(()),
+        }
     }
 
-    /// Sends a request and gives the answer. What comes in between is shown once it is written down.
+    /// Sends a request and returns the answer. Updates are shown once they are recorded.
     ///
-    /// An agent that is gone is started again first. Whatever happens, the session stays resumable. A cancel sticks:
-    /// before the request is written down nothing comes of it ([`Trouble::Cancelled`]), afterwards the turn is ended.
+    /// An agent that has ended is restarted first. Whatever happens, the session stays resumable. A cancel is sticky: before the
+    /// request is recorded nothing remains of it ([`AgentError::Cancelled`]), afterwards the turn is ended.
     #[tracing::instrument(
         name = "turn",
         skip_all,
@@ -178,7 +178,7 @@ impl Talk {
         let before = self.opening().cloned();
         tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(self.options.error(Trouble::Cancelled)),
+            () = cancel.cancelled() => return Err(self.options.error(AgentError::Cancelled)),
             ready = self.ready() => ready?,
         }
         if let Some(opening) = self.opening().filter(|opening| Some(*opening) != before.as_ref()) {
@@ -186,9 +186,9 @@ impl Talk {
         }
         let request = self.ask(prompt).await?;
         let mut outcome = self.turn(prompt, request, cancel, view).await?;
-        let is_lost = matches!(outcome.ended, Err(Trouble::SessionGone(_)));
+        let is_lost = matches!(outcome.ended, Err(AgentError::SessionGone(_)));
         if is_lost && !outcome.turn.is_answered() {
-            // It was open and is not there: retold in a new one, once.
+            // The native session was open and has disappeared: retell the conversation in a new one, once.
             if let Err(error) = self.open_anew(request).await {
                 // Nobody is left who could end it.
                 self.settle().await?;
@@ -213,11 +213,11 @@ impl Talk {
         }
     }
 
-    /// Asks a request that was written down in a new native session.
+    /// Repeats a recorded request in a new native session.
     async fn open_anew(&mut self, request: Seq) -> Result<()> {
         let rejected = self.attached.as_ref().map(|attached| attached.native.clone());
         self.attach(rejected.as_deref()).await?;
-        // If we die from here on, it is not the session that was rejected that has the request.
+        // If this process dies from here on, the rejected session must not count as having the request.
         let append = Append {
             facts: self.facts.clone(),
             at: Some(self.engine.clock.now()),
@@ -243,7 +243,7 @@ impl Talk {
         }
     }
 
-    /// Writes the request down; its turn begins.
+    /// Records the request; its turn begins.
     async fn ask(&mut self, prompt: &str) -> Result<Seq> {
         let Some(attached) = &self.attached else { return Err(Error::Interrupted) };
         let now = self.engine.clock.now();
@@ -288,6 +288,8 @@ impl Talk {
             turn: Turn::default(),
             most: self.options.max_turn_bytes,
             is_over: false,
+            holds: &self.options.holds,
+            left_for: None,
             last: Vec::new(),
             held: None,
         };
@@ -296,13 +298,13 @@ impl Talk {
         let watched = async {
             let pumped = pump.run(receiver, &mut show, &cancel).await;
             if pumped.is_err() {
-                // What cannot be kept is not asked for.
+                // A setting that cannot be stored is not made.
                 cancel.cancel();
             }
             pumped
         };
         let prompted = attached.agent.prompt(blocks, sender, cancel.clone());
-        let leaving = asked_to_leave(&self.engine, self.options.session, self.last_asked);
+        let leaving = stop_requested(&self.engine, self.options.session, self.last_asked);
         let (ended, pumped) = {
             let mut talked = std::pin::pin!(futures::future::join(prompted, watched));
             tokio::select! {
@@ -315,7 +317,7 @@ impl Talk {
             }
         };
         pumped?;
-        let ended = if pump.is_over { Err(Trouble::TurnTooLarge(pump.most)) } else { ended };
+        let ended = pump.judged(ended);
         Ok(Outcome { turn: pump.turn, last: pump.last, ended })
     }
 
@@ -337,7 +339,7 @@ impl Talk {
                 .tell(
                     options.session,
                     &options.conversation,
-                    attached.held,
+                    &attached.held,
                     request,
                     limits,
                     prompt,
@@ -353,7 +355,8 @@ impl Talk {
             }
         }
         if request > attached.held.upto {
-            (attached.held.upto, attached.held.beyond) = (request, None);
+            attached.held.upto = request;
+            attached.held.beyond.clear();
             attached.held.messages += 1;
         }
         attached.is_new = false;
@@ -361,7 +364,7 @@ impl Talk {
         Ok(blocks)
     }
 
-    /// Writes the end of the turn down, whatever it was.
+    /// Records the end of the turn, however it ended.
     async fn end_turn(
         &mut self,
         request: Seq,
@@ -413,7 +416,7 @@ impl Talk {
         let newest = written.last().map_or(request, |written| written.seq);
         answer.upto = newest;
         if matches!(end, End::Stopped(_)) {
-            // Others may have said something meanwhile, in this conversation or beside it.
+            // Others may have said something meanwhile, in this conversation or in another one.
             let is_alone = written.first().is_none_or(|first| first.seq == request + 1);
             let own = if is_alone { None } else { self.engine.conversation(&self.options).await? };
             attached.held.answered(&written, own.map(|own| own.messages));
@@ -427,17 +430,17 @@ impl Talk {
         }
     }
 
-    /// What its own session has of a turn that failed, nobody knows: it is opened anew before the next request.
-    async fn leave_after(&mut self, trouble: Trouble, answer: Answer) -> Result<Answer> {
+    /// After a failed turn it is unknown what the native session has of it: it is opened again before the next request.
+    async fn leave_after(&mut self, trouble: AgentError, answer: Answer) -> Result<Answer> {
         self.leave().await;
         match trouble {
-            Trouble::LimitReached { .. } => Ok(answer),
+            AgentError::LimitReached { .. } => Ok(answer),
             trouble => Err(self.options.error(trouble)),
         }
     }
 
-    /// What other processes ask, when nothing is being said: prompts to send, or to stop.
-    pub async fn asked(&mut self) -> Result<Option<Asked>> {
+    /// Requests of other processes between turns: prompts to send, or to stop.
+    pub async fn asked(&mut self) -> Result<Option<ProcessRequest>> {
         if let Some(asked) = self.asked.take() {
             return Ok(Some(asked));
         }
@@ -447,21 +450,21 @@ impl Talk {
         }
         let (session, conversation) = (self.options.session, &self.options.conversation);
         if let Some((no, prompt)) = self.engine.store.take_prompt(session, conversation).await? {
-            return Ok(Some(Asked::Prompt { no, prompt }));
+            return Ok(Some(ProcessRequest::Prompt { no, prompt }));
         }
         self.version = version;
         let asked = self.engine.store.asked_since(session, self.last_asked).await?;
         let Some((no, command)) = asked.last() else { return Ok(None) };
         self.last_asked = *no;
-        Ok(Some(Asked::from(*command)))
+        Ok(Some(ProcessRequest::from(*command)))
     }
 
-    /// Whether somebody else has put the session away meanwhile.
+    /// Whether another process has archived or deleted the session meanwhile.
     pub async fn is_over(&self) -> Result<bool> {
         Ok(self.engine.store.session(self.options.session).await?.accepts_messages().is_err())
     }
 
-    /// Ends the agent, and brings index, summaries and the state of the repository up to date.
+    /// Ends the agent, and updates index, summaries and the state of the repository.
     pub async fn end(mut self) -> Result<u64> {
         let session = self.options.session;
         let left = self.attached.as_ref().filter(|one| one.left_at.is_some() && self.messages > 0);
@@ -487,7 +490,7 @@ impl Talk {
     }
 }
 
-fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, Trouble>) -> End {
+fn ended_how(attached: &Attached, ended: &std::result::Result<Ended, AgentError>) -> End {
     let is_alive = !attached.agent.is_gone();
     match ended {
         Ok(ended) => End::Stopped(ended.stop.clone()),

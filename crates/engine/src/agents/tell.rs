@@ -1,66 +1,71 @@
-//! What an agent is told of a conversation before the next request.
+//! The history that an agent is told before the next request.
 
 use rethread_domain::context::Limits;
 use rethread_domain::conversation::TitleFrom;
-use rethread_domain::opening::How;
+use rethread_domain::opening::{self, How};
 use rethread_domain::retell::{self, Frame, Story};
 use rethread_domain::turn::Turn;
 use rethread_domain::{Fact, Seq, SessionId, id};
 use rethread_store::{Appended, RecallRequest, Within};
 
-use super::open::{Attached, OpenOptions};
+use super::attached::Attached;
+use super::open::OpenOptions;
 use crate::{Engine, Result};
 
-/// What an agent's own session holds of a conversation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Held {
+/// What an agent's native session holds of a conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NativeContents {
     pub(super) upto: Seq,
-    /// Beyond that, its own answer, where something was said in between that it was not told yet.
-    pub(super) beyond: Option<(Seq, Seq)>,
+    /// Its own answers beyond that, if something was said in between that it has not been told.
+    pub(super) beyond: Vec<(Seq, Seq)>,
     pub(super) messages: u32,
 }
 
-impl Held {
+impl NativeContents {
     pub(super) fn is_beyond(&self, seq: Seq) -> bool {
-        self.beyond.is_some_and(|(first, last)| (first..=last).contains(&seq))
+        opening::in_any(&self.beyond, seq)
     }
 
-    /// It has answered with these. `all` is how many messages the conversation has now, if others may have said
-    /// something meanwhile.
+    /// Adds the agent's own answer. `all` is the number of messages of the conversation, if others may have said something
+    /// meanwhile.
     pub(super) fn answered(&mut self, written: &[Appended], all: Option<u32>) {
         let (Some(first), Some(last)) = (written.first(), written.last()) else { return };
         self.messages += u32::try_from(written.len()).unwrap_or(0);
         if all.is_none_or(|all| all == self.messages) {
             self.upto = last.seq;
         } else {
-            self.beyond = Some((first.seq, last.seq));
+            self.beyond.push((first.seq, last.seq));
         }
     }
 }
 
-/// A stretch of a conversation, told.
+/// A part of a conversation, rendered for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handover {
     pub text: String,
     pub tokens: u32,
-    /// How many messages there were to tell, and how many of them are shown.
+    /// How many messages were to be told, and how many of them are shown.
     pub messages: u32,
     pub shown: u32,
 }
 
-/// A title that is shorter may stand in a system prompt by chance.
+/// A shorter title may occur in a system prompt by chance.
 const SHORTEST_QUOTE: usize = 8;
-/// A title that begins with so much of a system prompt was made of it.
+/// A title that shares so much with the beginning of a system prompt was made from it.
 const LONGEST_BEGINNING: usize = 24;
 
-/// Whether a title was made of what we told the agent beside the request: the history, or the system prompt.
-pub(super) fn is_ours(title: &str, system_prompt: Option<&str>) -> bool {
-    let is_telling = ["This is the earlier history of", "This was said in our conversation"]
-        .into_iter()
-        .any(|beginning| title.contains(beginning));
+/// Whether a title was made from our own context instead of the request: from the history, or the system prompt.
+pub(crate) fn is_ours(title: &str, system_prompt: Option<&str>) -> bool {
+    let is_telling = [
+        "This is the earlier history of",
+        "This was said in our conversation",
+        "Context from Rethread",
+    ]
+    .into_iter()
+    .any(|beginning| title.contains(beginning));
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let quote = plain(title.trim_end_matches(['.', '…']));
-    // Many agents take the beginning of all that they were sent first, which the system prompt is.
+    // Many agents use the beginning of the first thing they are sent, which is the system prompt.
     let begins = |prompt: &str| {
         let beginning: String = prompt.chars().take(LONGEST_BEGINNING).collect();
         beginning.len() >= SHORTEST_QUOTE && quote.starts_with(&beginning)
@@ -77,7 +82,7 @@ impl Engine {
         &self,
         session: SessionId,
         conversation: &str,
-        held: Held,
+        held: &NativeContents,
         before: Seq,
         limits: Limits,
         prompt: &str,
@@ -86,7 +91,7 @@ impl Engine {
             conversation: conversation.to_owned(),
             after: held.upto,
             before,
-            but: held.beyond,
+            but: held.beyond.clone(),
             known: held.messages,
         };
         let prompt = Some(prompt.to_owned());
@@ -98,7 +103,7 @@ impl Engine {
         if let Some(own) = recalled.conversations.first_mut()
             && own.summarised_upto() <= held.upto
         {
-            // It sums up what the agent has.
+            // The summary covers what the agent already has.
             own.summary = None;
         }
         let is_whole = recalled.is_whole;
@@ -113,6 +118,7 @@ impl Engine {
             others: &recalled.others,
             recent: &recalled.recent,
             related: &recalled.related,
+            wanted: recalled.wanted.as_ref(),
             repository: repository.as_deref(),
             frame,
             messages: recalled.messages,
@@ -127,8 +133,8 @@ impl Engine {
     }
 }
 
-/// The title that the agent gave. What was told anew has one already, and many agents would name it after the
-/// telling.
+/// The agent's title, if it is to be used. A retold conversation has one already, and many agents would derive theirs from the
+/// retelling.
 pub(super) fn retitled(
     engine: &Engine,
     options: &OpenOptions,
@@ -139,5 +145,5 @@ pub(super) fn retitled(
     let title = turn.title().filter(|title| id::check_title(title).is_ok());
     let prompt = options.system_prompt.as_deref();
     let title = title.filter(|title| !is_titled && !is_ours(title, prompt))?;
-    Some(Fact::Titled { title: engine.prepared_title(title), from: TitleFrom::Agent })
+    Some(Fact::Titled { title: engine.prepared_text(title), from: TitleFrom::Agent })
 }

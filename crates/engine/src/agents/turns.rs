@@ -1,4 +1,4 @@
-//! Writing a turn down while it streams, and ending turns that nobody will end.
+//! Records a turn while it streams, and ends turns that nobody drives any more.
 
 use std::time::Duration;
 
@@ -12,30 +12,35 @@ use rethread_store::Append;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::port::{AgentError, Ended};
+use super::rules::Holds;
 use super::watermark::cost;
-use crate::{Clock, Engine, Result};
+use crate::{Clock, Engine};
 
-/// While an answer streams, it is written down, and then shown, so often.
+/// How often a streaming answer is recorded, and then shown.
 const PACE: Duration = Duration::from_millis(50);
-/// The most that is written down at once.
+/// The largest batch that is recorded at once.
 const LARGEST_BATCH: usize = 1_000;
 const LARGEST_BATCH_BYTES: usize = 1024 * 1024;
 
-/// Updates with the time at which they came, what belongs together in one piece.
+/// Updates with their times; adjacent pieces are joined.
 type Batch = Vec<(Timestamp, Update)>;
 
-/// Takes updates as they come. What is shown has been written down before, so what a person saw is kept.
+/// Takes updates as they come. They are shown only after they are recorded, so that what a person has seen is kept.
 pub(super) struct Pump<'a> {
     pub(super) engine: &'a Engine,
     pub(super) session: SessionId,
     pub(super) conversation: &'a str,
     pub(super) turn: Turn,
-    /// What the turn may hold, in bytes, and whether it held more: then the rest was not taken.
+    /// The most bytes of the turn, and whether it exceeded them: then the rest was not taken.
     pub(super) most: u64,
     pub(super) is_over: bool,
-    /// The last of it: to be shown once the end of the turn is written down.
+    /// The modes in which the permission rules are enforced, and the one that the agent switched to by itself.
+    pub(super) holds: &'a Holds,
+    pub(super) left_for: Option<String>,
+    /// The last updates, to be shown once the end of the turn is recorded.
     pub(super) last: Batch,
-    /// What may be the beginning of a secret that goes on in the next piece.
+    /// What may be the beginning of a secret that continues in the next piece.
     pub(super) held: Option<(Timestamp, Update)>,
 }
 
@@ -45,7 +50,7 @@ impl Pump<'_> {
         mut updates: mpsc::Receiver<Update>,
         view: &mut (dyn FnMut(&Update) + Send),
         cancel: &CancellationToken,
-    ) -> Result<()> {
+    ) -> crate::Result<()> {
         let mut next = Instant::now() + PACE;
         while let Some(first) = updates.next().await {
             let mut batch = vec![(self.engine.clock.now(), first)];
@@ -62,10 +67,10 @@ impl Pump<'_> {
             for (_, update) in &batch {
                 view(update);
             }
-            if self.turn.bytes() as u64 > self.most {
-                self.is_over = true;
+            self.is_over = self.turn.bytes() as u64 > self.most;
+            if self.is_over || self.left_for.is_some() {
                 cancel.cancel();
-                // The agent is not to wait for us until it has seen that.
+                // The agent must not be blocked until it has noticed that.
                 while updates.next().await.is_some() {}
             }
         }
@@ -74,7 +79,7 @@ impl Pump<'_> {
         Ok(())
     }
 
-    /// Takes values that we know out of what came, also where they came in pieces.
+    /// Masks known values in what came, also across pieces.
     fn clean(&mut self, batch: Batch, goes_on: bool) -> Batch {
         let redactor = &self.engine.redactor;
         if !redactor.has_known() {
@@ -106,14 +111,33 @@ impl Pump<'_> {
         cleaned
     }
 
+    /// How the turn ended: what we ended it for counts more than what the agent says then.
+    pub(super) fn judged(&mut self, ended: Result<Ended, AgentError>) -> Result<Ended, AgentError> {
+        if self.is_over {
+            return Err(AgentError::TurnTooLarge(self.most));
+        }
+        match self.left_for.take() {
+            Some(now) => {
+                let what = format!("mode {}", self.holds.modes.join(" or "));
+                Err(AgentError::NotTaken { what, now })
+            }
+            None => ended,
+        }
+    }
+
     fn take(&mut self, batch: &Batch) {
         for (at, update) in batch {
+            if let Update::Mode { mode } = update
+                && !self.holds.fits(mode)
+            {
+                self.left_for.get_or_insert_with(|| mode.clone());
+            }
             self.turn.take(update.clone(), *at);
         }
     }
 }
 
-/// Adds what comes until `until`; gives whether more may come after that.
+/// Adds what comes until `until`; returns whether more may follow.
 async fn gather(
     updates: &mut mpsc::Receiver<Update>,
     batch: &mut Batch,
@@ -150,9 +174,9 @@ async fn gather(
 }
 
 impl Engine {
-    /// Makes messages of a turn that nobody drives any more, marked as interrupted. To be called by whoever drives
-    /// the conversation.
-    pub(crate) async fn settle(&self, id: SessionId, conversation: &str) -> Result<bool> {
+    /// Makes messages of a turn that nobody drives any more, marked as interrupted. Only for the process that holds the lock of the
+    /// conversation.
+    pub(crate) async fn settle(&self, id: SessionId, conversation: &str) -> crate::Result<bool> {
         let Some(begun) = self.store.begun(id, conversation).await? else { return Ok(false) };
         let mut turn = Turn::default();
         let mut latest = begun.at;
@@ -188,14 +212,14 @@ impl Engine {
         Ok(true)
     }
 
-    /// What a turn cost that was cut off. Agents tell what their whole session has cost: where nobody wrote down what
-    /// it had cost before, only the first turn says it.
+    /// The cost of a turn that was cut off. Agents report the cost of their whole session: unless the cost before the turn is known,
+    /// only the first turn's can be told.
     async fn cost_until_cut_off(
         &self,
         id: SessionId,
         watermark: Option<&Watermark>,
         turn: &Turn,
-    ) -> Result<Option<f64>> {
+    ) -> crate::Result<Option<f64>> {
         let before = watermark.and_then(|watermark| watermark.spent_usd);
         let is_known = watermark.is_some() || self.session(id).await?.counters.cost_nano == 0;
         Ok(cost(before, turn.spent_usd()).filter(|_| is_known))

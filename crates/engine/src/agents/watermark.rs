@@ -1,21 +1,21 @@
-//! What an agent's own session holds of a conversation, and what it has cost.
+//! The watermark: how much of a conversation an agent's native session holds, and what the session has cost.
 
 use rethread_domain::opening::{How, Watermark};
 use rethread_domain::{Fact, Seq, SessionId};
 
-use super::open::Attached;
+use super::attached::Attached;
 use crate::{Engine, Result};
 
-/// What the agent's own session holds after a turn that the agent ended by its own word: all of it.
+/// The watermark after a turn that the agent ended itself: the session holds everything.
 pub(super) fn now_held(attached: &mut Attached) -> Option<Watermark> {
-    // What was not told on purpose is not held: the older session stays the one to come back to.
+    // What was deliberately not told is not held: the older native session stays the one to return to.
     attached.is_resumable = attached.opening.how != How::Untold;
     attached.is_resumable.then(|| watermark(attached))
 }
 
 impl Engine {
-    /// What an agent's own session holds after a turn that was interrupted. `keeps` says whether it is known to have
-    /// kept the request, or to have lost it; a replay can still say otherwise. `assumed` is what it holds if it has.
+    /// The watermark after an interrupted turn. `keeps` says whether the agent is known to have kept or lost the request; a replay
+    /// can still prove otherwise. `assumed` is the watermark if it has kept it.
     pub(super) async fn left_in_doubt(
         &self,
         session: SessionId,
@@ -39,7 +39,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// An agent has ended, and some write to their sessions until then: what changes later, somebody else does.
+    /// Some agents write to their sessions until they end: what changes after that, somebody else did.
     pub(super) async fn left(&self, session: SessionId, left: Watermark) -> Result<Option<Fact>> {
         let held = self.store.watermark(session, &left.conversation, &left.agent).await?;
         let held = held.filter(|held| held.native == left.native && held.in_doubt.is_none());
@@ -48,14 +48,14 @@ impl Engine {
     }
 }
 
-/// What the agent's own session holds now.
+/// The current watermark.
 pub(super) fn watermark(attached: &Attached) -> Watermark {
     Watermark {
         conversation: attached.opening.conversation.clone(),
         agent: attached.opening.agent.clone(),
         native: attached.native.clone(),
         upto: attached.held.upto,
-        beyond: attached.held.beyond,
+        beyond: attached.held.beyond.clone(),
         messages: attached.held.messages,
         in_doubt: None,
         settings: attached.settings.clone(),
@@ -64,14 +64,14 @@ pub(super) fn watermark(attached: &Attached) -> Watermark {
     }
 }
 
-/// What a turn cost, when agents tell what the whole session has cost so far.
+/// The cost of a turn, from the cost of the whole session before and after it.
 pub(super) fn cost(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let after = after?;
     let spent = after - before.unwrap_or(0.0);
     Some(if spent < 0.0 { after } else { spent }).filter(|cost| (0.0..=1e6).contains(cost))
 }
 
-/// What the user set is remembered, whatever becomes of the native session.
+/// The user's settings are remembered, whatever becomes of the native session.
 pub(super) fn remembered(attached: &Attached) -> Fact {
     Fact::Holds(if attached.is_resumable {
         watermark(attached)

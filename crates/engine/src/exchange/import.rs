@@ -1,4 +1,4 @@
-//! Taking in sessions that were exported.
+//! Imports sessions that were exported.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
@@ -17,7 +17,7 @@ use super::{PAGE, VERSION};
 use crate::entry::DEEPEST;
 use crate::{Engine, Error, Result, entry};
 
-/// A message line on its way in.
+/// A message line of an export.
 #[derive(Debug, Deserialize)]
 struct MessageLine {
     id: String,
@@ -34,19 +34,19 @@ struct MessageLine {
     purged_at: Option<jiff::Timestamp>,
 }
 
-/// What became of the sessions in a file.
+/// The result of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Imported {
     pub taken: Vec<Session>,
-    /// Sessions that were there already, as they are here, with how many messages the file has of each.
+    /// Sessions that existed already, as they are here, with the number of messages in the file.
     pub known: Vec<(Session, Seq)>,
 }
 
 impl Engine {
-    /// Takes in sessions that were exported, in either format. Each session comes in whole or not at all.
+    /// Imports sessions that were exported, in either format. Each session is imported whole or not at all.
     ///
-    /// Those that are there already stay as they are, and the others come in all the same; it fails where none is new. A
-    /// message may have at most `most_bytes`.
+    /// Existing sessions are left unchanged, and the others are imported; it fails if none is new. A message may have at most
+    /// `most_bytes`.
     pub async fn import(
         &self,
         input: &mut (dyn BufRead + Send),
@@ -86,14 +86,14 @@ impl Engine {
     }
 }
 
-/// Reads one session after the other.
+/// Reads one session after another.
 struct Reader<'a> {
     engine: &'a Engine,
     input: &'a mut (dyn BufRead + Send),
     line: usize,
-    /// How many messages the session says it has.
+    /// How many messages the session claims to have.
     expected: Option<u64>,
-    /// What was read ahead: the next session's line, or all of a file that is JSON over several lines.
+    /// What was read ahead: the next session's line, or a whole file that is JSON over several lines.
     values: VecDeque<Value>,
     most_bytes: u64,
 }
@@ -114,14 +114,14 @@ impl Reader<'_> {
             part.as_object_mut().map(|fields| fields.shift_remove("type"));
             match kind.as_str() {
                 "fact" => dump.facts.push(self.fact(part)?),
-                "message" => dump.messages.push(self.message(part)?),
+                "message" => self.add_message(&mut dump, part)?,
                 other => return Err(self.bad(format!("unknown type {other:?}"))),
             }
         }
         Ok(Some(dump))
     }
 
-    /// Refuses a log that is not whole.
+    /// Refuses an incomplete log.
     fn check(&self, dump: &Dump) -> Result<()> {
         if !matches!(dump.facts.first(), Some(FactRecord { fact: Fact::Started(_), .. })) {
             return Err(self.bad("the session does not begin with its start"));
@@ -134,12 +134,17 @@ impl Reader<'_> {
             )));
         }
         let last = Seq::try_from(found).unwrap_or(Seq::MAX);
+        let mut ids = HashSet::new();
+        if let Some((one, _)) = dump.messages.iter().find(|(one, _)| !ids.insert(&one.id)) {
+            let id = one.id.as_deref().unwrap_or_default();
+            return Err(self.bad(format!("two messages have the id {id:?}")));
+        }
         let mut numbers = HashMap::new();
         let mut names = HashSet::new();
         for record in &dump.facts {
             let is_new = match &record.fact {
                 Fact::Opened { n, name } => {
-                    // They are counted through: a number past all facts leaves no room for the next.
+                    // The numbers are checked: one past all facts would leave no room for the next.
                     (1..=dump.facts.len()).contains(&(*n as usize))
                         && names.insert(name.as_str())
                         && numbers.insert(*n, name).is_none()
@@ -182,9 +187,19 @@ impl Reader<'_> {
             dump.facts.push(self.fact(fact)?);
         }
         for message in take_array(&mut value, "messages") {
-            dump.messages.push(self.message(message)?);
+            self.add_message(&mut dump, message)?;
         }
         Ok(dump)
+    }
+
+    /// Takes a message in its place. One in another place would change what was said.
+    fn add_message(&self, dump: &mut Dump, value: Value) -> Result<()> {
+        let place = dump.messages.len() as u64 + 1;
+        if let Some(seq) = value.get("seq").and_then(Value::as_u64).filter(|seq| *seq != place) {
+            return Err(self.bad(format!("message {seq} stands where message {place} belongs")));
+        }
+        dump.messages.push(self.message(value)?);
+        Ok(())
     }
 
     fn fact(&self, value: Value) -> Result<FactRecord> {

@@ -1,8 +1,7 @@
-//! Sessions as files: out without loss, and back in.
+//! Export and import of sessions, without loss.
 //!
-//! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: a
-//! session as an object, several as an array of them. What sums a session up is told for readers and made anew
-//! on the way in.
+//! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: a session as an object,
+//! several as an array of them. Derived data is included for readers and made again on import.
 
 mod import;
 
@@ -28,7 +27,7 @@ pub enum Format {
     Json,
 }
 
-/// What becomes of secrets in what is written out.
+/// What to do with secrets in an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
     Masked,
@@ -36,7 +35,7 @@ pub enum Secrets {
 }
 
 impl Engine {
-    /// Writes a session out, a page of messages at a time. Gives what was masked, and how often.
+    /// Exports a session, a page of messages at a time. Returns what was masked, and how often.
     pub async fn export(
         &self,
         id: SessionId,
@@ -88,7 +87,7 @@ impl Engine {
         Ok(mask.masked)
     }
 
-    /// A session with the facts that it was made of: as many as its row counts, whoever writes meanwhile.
+    /// A session with its facts: as many as its row counts, even if others write meanwhile.
     async fn log_of(&self, id: SessionId) -> Result<(Session, Vec<FactRecord>)> {
         loop {
             let session = self.session(id).await?;
@@ -100,7 +99,7 @@ impl Engine {
     }
 }
 
-/// Takes secrets out of what leaves.
+/// Masks secrets in an export.
 struct Mask<'a> {
     engine: &'a Engine,
     secrets: Secrets,

@@ -1,4 +1,4 @@
-//! Looking through a workspace: what came by git is taken in, what changed is brought together.
+//! Scans a workspace: imports sessions that came by git, and merges changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use rethread_workspace::{Card, Folder, FolderPath, Item, Line, Locked, Seen, Wor
 use super::compare::{Branch, Known};
 use super::moved::Here;
 use super::twice::Kept;
-use super::{Followed, Place, lines, lock, unseen};
+use super::{FolderReport, Place, lines, lock, unseen};
 use crate::{Engine, Logged as _, Result};
 
 impl Engine {
-    /// Looks through the workspace. Folders that stand as we left them cost two looks at the disk each.
-    pub async fn gather(&self, user: &str) -> Result<Followed> {
+    /// Scans the workspace. An unchanged folder costs two system calls.
+    pub async fn gather(&self, user: &str) -> Result<FolderReport> {
         let mut followed = self.gather_once(user).await?;
         if !followed.separated.is_empty() {
-            // Folders that were made meanwhile.
+            // Folders that were created meanwhile.
             followed.add(self.gather_once(user).await?);
         }
         Ok(followed)
     }
 
-    async fn gather_once(&self, user: &str) -> Result<Followed> {
-        let mut followed = Followed::default();
+    async fn gather_once(&self, user: &str) -> Result<FolderReport> {
+        let mut followed = FolderReport::default();
         let Some(workspace) = self.workspace.clone() else { return Ok(followed) };
         let root = workspace.root().to_string_lossy().into_owned();
         let seen = match workspace.scan() {
@@ -70,7 +70,7 @@ impl Engine {
             }
         }
         for id in self.store.without_home(&root).await? {
-            // Whoever recorded it was killed before its folder was made.
+            // The process that recorded it was killed before its folder was created.
             match self.follow(id).await {
                 Ok(made) => followed.add(made),
                 Err(error) => followed.troubles.push(format!("{}: {error}", id.short())),
@@ -79,7 +79,7 @@ impl Engine {
         Ok(followed)
     }
 
-    /// Whether sessions that have nothing in common live in one folder.
+    /// Whether unrelated sessions share a folder.
     async fn is_shared(&self, first: &Housed, others: &[Housed]) -> Result<bool> {
         if others.is_empty() {
             return Ok(false);
@@ -93,8 +93,8 @@ impl Engine {
         Ok(false)
     }
 
-    async fn look_again(&self, housed: &Housed, followed: &mut Followed) -> Result<()> {
-        // Another folder may have been brought together with it meanwhile.
+    async fn look_again(&self, housed: &Housed, followed: &mut FolderReport) -> Result<()> {
+        // Another folder may have been merged with it meanwhile.
         let Some(home) = self.store.home(housed.id).await? else { return Ok(()) };
         match self.enter(housed.id, home).await? {
             Some(place) => self.reconcile(&place, followed).await,
@@ -102,14 +102,14 @@ impl Engine {
         }
     }
 
-    /// A folder that is not known here.
+    /// Imports a folder that is not known here.
     pub(super) async fn arrive(
         &self,
         workspace: &Arc<Workspace>,
         user: &str,
         seen: &Seen,
         here: &Here<'_>,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         if let Some(odd) = &seen.odd {
             followed.troubles.push(format!("{}: {odd}: left alone", seen.path));
@@ -117,7 +117,7 @@ impl Engine {
         }
         let Some(folder) = workspace.folder(&seen.path)? else { return Ok(()) };
         if seen.log.is_none() && seen.card.is_none() {
-            // Whoever made it died before anything was in it. One that is about to be used is made again.
+            // Its process died before writing anything. A folder that is about to be used will be created again.
             workspace.discard(&seen.path).or_log("an empty session folder could not be removed");
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl Engine {
         user: &str,
         seen: &Seen,
         here: &Here<'_>,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         if roots_of(&locked)?.len() > 1 {
             self.separate(&locked, workspace, &seen.path, followed).await?;
@@ -170,7 +170,7 @@ impl Engine {
                     Kept::Both(place) | Kept::This(place) => {
                         self.take_in(place, id, user, card.unwrap_or_default(), followed).await
                     }
-                    // It is looked at by itself.
+                    // It is examined by itself.
                     Kept::Other => Ok(()),
                 }
             }
@@ -178,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// Where the folder of a session is now, when it is not where it was.
+    /// The new path of a session's folder, if it has moved.
     pub(super) async fn renamed(
         &self,
         workspace: &Workspace,
@@ -202,7 +202,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Every session of a folder lives elsewhere now.
+    /// Moves every session of a folder to another path.
     pub(super) async fn move_homes(
         &self,
         before: &Home,
@@ -219,19 +219,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes in a session that came with the code.
+    /// Imports a session that came with the code.
     async fn take_in(
         &self,
         place: Place,
         id: SessionId,
         user: &str,
         card: Card,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         let known = [Known { id, base: 0, ids: Vec::new(), purged: HashSet::new() }];
         let found = self.look(&place, &id.to_string(), &known, &[])?;
         if found.is_empty {
-            // A folder is made when something was said: this one lost it.
+            // A folder is only created once there is a message, so this one has lost its log.
             followed.troubles.push(format!(
                 "{}: its log is empty, so the session {} is not taken in; `git log -p` of messages.jsonl shows what was in it",
                 place.home.path,
@@ -266,7 +266,7 @@ impl Engine {
         if let [(_, upto @ None)] = card.summaries.as_mut_slice()
             && found.branches.len() == 1
         {
-            // Earlier versions did not say which messages a summary covers; here it can only be these.
+            // Earlier versions did not record which messages a summary covers; it can only be these.
             let last = own.and_then(|branch| branch.arrivals.last());
             *upto = last.map(|last| last.id.clone());
         }
@@ -275,7 +275,7 @@ impl Engine {
     }
 }
 
-/// Whether nobody was here since we left.
+/// Whether nothing has changed since we last wrote.
 fn stands(seen: &Seen, home: &Home) -> bool {
     let same = |stamp: Option<rethread_workspace::Stamp>, known: &str| {
         stamp.map(|stamp| stamp.to_string()).unwrap_or_default() == known
@@ -294,12 +294,12 @@ pub(super) fn roots_of(folder: &Folder) -> Result<Vec<SessionId>> {
     Ok(roots)
 }
 
-/// Which session a folder holds, by its description and its log.
+/// Identifies the session of a folder by its description and its log.
 fn identified(
     card: Option<&Card>,
     roots: &[SessionId],
     path: &FolderPath,
-    followed: &mut Followed,
+    followed: &mut FolderReport,
 ) -> Option<SessionId> {
     let named = card.map(|card| card.id.parse::<SessionId>());
     match (named, roots.first().copied()) {
@@ -322,7 +322,7 @@ fn identified(
     }
 }
 
-/// What a session was started with, as far as a folder tells. What is not allowed is left out.
+/// The beginning of a session, as far as its folder tells. Invalid values are dropped.
 fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginning {
     let kind = if id::check_kind(&card.kind).is_ok() { &card.kind } else { path.kind() };
     let name = |what: &'static str, name: &Option<String>| {
@@ -344,12 +344,12 @@ fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginnin
     }
 }
 
-/// Whether a name that is only shown may be kept.
+/// Whether a name that is only displayed may be kept.
 fn is_plain(text: &str) -> bool {
     text.len() <= 200 && !text.contains(|c: char| c.is_control() || quote::is_unsafe(c))
 }
 
-/// The facts of a session that came with the code.
+/// The facts of an imported session.
 fn facts(
     beginning: Beginning,
     card: &Card,
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(engine.folder_of(killed).await.unwrap(), None);
 
         let followed = engine.gather("anna").await.unwrap();
-        assert_eq!(followed, Followed::default());
+        assert_eq!(followed, FolderReport::default());
         let folder = engine.folder_of(killed).await.unwrap().unwrap();
         let log = std::fs::read_to_string(folder.join(".session/messages.jsonl")).unwrap();
         assert_eq!((log.lines().count(), log.contains("\"one\"")), (1, true), "{log}");

@@ -1,39 +1,39 @@
-//! What a folder says of its session: for programs in `session.json`, for people in `<kind>.md`.
+//! Describes a session in its folder: `session.json` for programs, `<kind>.md` for people.
 
 use jiff::Timestamp;
 use rethread_domain::{Fact, Seq, Session, quote, summary};
 use rethread_store::{Home, Span};
 use rethread_workspace::{Card, Item, Page, digest};
 
-use super::{Followed, Place};
+use super::{FolderReport, Place};
 use crate::{Engine, Result};
 
-/// When a session got the title and the status that it has, and up to where its summary goes.
+/// When a session got its title and its status, and how far its summary goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetAt {
     pub(super) title: Timestamp,
     pub(super) status: Timestamp,
     summary_upto: Seq,
-    /// Whether something was purged: what others summed up may still speak of it.
+    /// Whether something was purged: summaries of others may still mention it.
     pub(super) has_purged: bool,
 }
 
-/// The newest messages in which decisions are looked for.
+/// How many recent messages are searched for decisions.
 const LATEST: u32 = 400;
 
 impl Engine {
-    /// Writes what the folder says of its session, where that has changed.
+    /// Writes the description of the session, if it has changed.
     pub(super) async fn describe(
         &self,
         place: &Place,
         session: &Session,
         home: &mut Home,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         home.facts = session.facts;
         let mut card = self.card(session, followed);
         let stands = place.locked.card_stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
-        // When it was last active follows from the messages: for that alone nothing is written.
+        // The time of the last activity follows from the messages: for that alone nothing is written.
         let told = digest(&format!("{:?}", Card { last_active: String::new(), ..card.clone() }));
         if told == home.told && stands == home.card {
             return Ok(());
@@ -44,9 +44,9 @@ impl Engine {
             keep_missing(place, found, &mut card)?;
         }
         home.card = match found {
-            // The folder is another session's: this one is a branch of it.
+            // The folder belongs to another session: this one is a branch of it.
             Ok(Some(other)) if other.id != card.id => return Ok(()),
-            // After a merge fields may stand twice. As long as it says the same, it stays as git has it.
+            // After a merge, fields may occur twice. As long as the meaning is the same, the file is left as git has it.
             Ok(Some(same)) if is_same(&same, &card, has_purged) => stands,
             Err(error @ rethread_workspace::Error::Newer { .. }) => return Err(error.into()),
             Ok(_) | Err(_) => place.locked.write_card(&card)?.to_string(),
@@ -57,8 +57,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds what tells, after a merge, which of two descriptions counts, and for which messages.
-    /// Gives whether something of the session was purged.
+    /// Adds the times by which a merge decides between two descriptions, and for which messages they hold. Returns whether
+    /// something of the session was purged.
     async fn stamp(&self, session: &Session, card: &mut Card) -> Result<bool> {
         let set = self.set_at(session).await?;
         card.title_set = Some(set.title.to_string());
@@ -71,7 +71,7 @@ impl Engine {
         Ok(set.has_purged)
     }
 
-    /// When a session got the title and the status that it has.
+    /// When a session got its title and its status.
     pub(super) async fn set_at(&self, session: &Session) -> Result<SetAt> {
         let began = session.started_at;
         let mut set = SetAt { title: began, status: began, summary_upto: 0, has_purged: false };
@@ -89,7 +89,7 @@ impl Engine {
         Ok(set)
     }
 
-    fn card(&self, session: &Session, followed: &mut Followed) -> Card {
+    fn card(&self, session: &Session, followed: &mut FolderReport) -> Card {
         let mut clean = |text: &str| {
             let redacted = self.redactor.redact(text);
             followed.mask(redacted.found.into_iter().map(|found| found.what));
@@ -128,7 +128,7 @@ impl Engine {
     }
 }
 
-/// A line that a log should end with, and that is not there, stays named until somebody has put it back.
+/// Keeps naming a missing last line until somebody has restored it.
 fn keep_missing(place: &Place, found: &Card, ours: &mut Card) -> Result<()> {
     let mut missing: Vec<String> =
         found.last.iter().filter(|id| !ours.last.contains(id)).cloned().collect();
@@ -137,15 +137,15 @@ fn keep_missing(place: &Place, found: &Card, ours: &mut Card) -> Result<()> {
     }
     place.locked.read(0, &mut |item| match item {
         Item::Line { line, .. } => missing.retain(|id| *id != line.id),
-        // What cannot be read may be just that line.
+        // An unreadable line may be the missing one.
         _ => missing.clear(),
     })?;
     ours.last.extend(missing);
     Ok(())
 }
 
-/// Whether a description that was found says what ours does. After a merge it may say more: summaries of branches that
-/// are not ours, and when somebody else did the same.
+/// Whether a description says what ours does. After a merge it may say more: summaries of other branches, and when somebody else
+/// made the same change.
 fn is_same(found: &Card, ours: &Card, has_purged: bool) -> bool {
     let bare = |card: &Card| Card {
         version: Card::VERSION,

@@ -1,38 +1,38 @@
-//! Committing the folder of a session, by the user's own setting or word.
+//! Commits the folder of a session, if the user wants that.
 
 use std::path::{Path, PathBuf};
 
 use rethread_domain::{Session, SessionId};
 use rethread_store::Grant;
-use rethread_workspace::{self as workspace, Hurdle, Wish, Workspace};
+use rethread_workspace::{self as workspace, CommitPolicy, Hurdle, Workspace};
 
 use super::lock;
 use crate::{Engine, Error, Result};
 
-/// By which name the consent to commit is kept among those given to agents.
+/// The name under which the consent to commit is stored among the grants.
 const BY: &str = "rethread";
 const WHAT: &str = "commit";
 
-/// What became of a folder in git.
+/// The state of a folder in git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
     Committed {
         id: String,
         message: String,
     },
-    /// It is there as it stands.
+    /// Nothing to commit.
     Unchanged,
-    /// The session is saved, git has it not: why, and what to do.
+    /// The session is saved but not committed: why, and what to do.
     Not(String),
 }
 
-/// Whether a session is to be committed when it stops.
+/// Whether to commit a session when it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// It has no folder in a repository, or its workspace says never.
     No,
     Ask,
-    /// The workspace wishes it, and this user has not said yes to that.
+    /// The workspace asks for it, but this user has not agreed yet.
     AskForAuto,
     Yes,
 }
@@ -47,15 +47,15 @@ impl Engine {
             return Ok(Consent::No);
         }
         let granted = self.store.granted(&session.user, &home.root, BY, WHAT).await?;
-        Ok(match (workspace.wish(), granted) {
-            (Wish::Never, _) | (Wish::Auto, Some(false)) => Consent::No,
-            (Wish::Auto, Some(true)) => Consent::Yes,
-            (Wish::Auto, None) => Consent::AskForAuto,
-            (Wish::Ask, _) => Consent::Ask,
+        Ok(match (workspace.commit_policy(), granted) {
+            (CommitPolicy::Never, _) | (CommitPolicy::Auto, Some(false)) => Consent::No,
+            (CommitPolicy::Auto, Some(true)) => Consent::Yes,
+            (CommitPolicy::Auto, None) => Consent::AskForAuto,
+            (CommitPolicy::Ask, _) => Consent::Ask,
         })
     }
 
-    /// Remembers that this user lets a workspace commit by itself, or not.
+    /// Remembers whether this user lets a workspace commit by itself.
     pub async fn consent_to_commits(&self, user: &str, root: &Path, allowed: bool) -> Result<()> {
         let grant = Grant {
             user: user.to_owned(),
@@ -78,7 +78,7 @@ impl Engine {
         }
         let root = Path::new(&home.root);
         let workspace = Workspace::open(root)?;
-        // Held while git reads, so that it reads no half of a line.
+        // Held while git reads, so that it does not read half a line.
         let path = home.path.parse().map_err(Error::from)?;
         let Some(folder) = workspace.folder(&path)? else {
             return Ok(Saved::Not(format!("{} is gone", home.path)));
@@ -88,7 +88,7 @@ impl Engine {
         let title = title.map_or(session.kind, std::borrow::Cow::into_owned);
         let also = [".gitattributes", ".rethread"].map(|name| root.join(name)).to_vec();
         let folder = root.join(&home.path);
-        // Hooks of the repository may take long: on a thread of its own, which keeps the lock until git has ended.
+        // Hooks of the repository may take long: run on a thread of its own, which keeps the lock until git has ended.
         let committing = tokio::task::spawn_blocking(move || {
             let _locked = locked;
             workspace::commit(&folder, &files(also), &title)
@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// The plain files among paths, and those in the folders among them.
+/// The plain files among the paths, and those in the folders among them.
 fn files(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = paths;

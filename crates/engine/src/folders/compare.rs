@@ -1,7 +1,7 @@
-//! Compares the log of a folder with what the store has of it. Pure: what follows from it is done elsewhere.
+//! Compares the log of a folder with the store. Pure: others act on the result.
 //!
-//! Every line says which line it came after. Lines that nobody here knows, and that go on where a session ends, belong
-//! to it; lines that go on from an earlier place are a branch: somebody else went on at the same time.
+//! Every line names its predecessor. Unknown lines that continue at the end of a session belong to it; lines that continue at an
+//! earlier place are a branch: somebody else continued at the same time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,11 +11,11 @@ use rethread_domain::{Seq, SessionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) id: SessionId,
-    /// Up to here the messages are those of another session in the folder.
+    /// Up to here its messages belong to another session in the folder.
     pub(super) base: Seq,
-    /// What the folder knows the others by, in order.
+    /// The line ids of the remaining messages, in order.
     pub(super) ids: Vec<String>,
-    /// Those of them whose text was purged.
+    /// Those whose text was purged.
     pub(super) purged: HashSet<String>,
 }
 
@@ -26,19 +26,19 @@ impl Known {
     }
 }
 
-/// A line that nobody here knows.
+/// A line that is not known here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrival<T> {
     pub(super) id: String,
     pub(super) line: T,
 }
 
-/// A session of the folder, after everything in it was seen.
+/// A session of the folder, after the whole log was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch<T> {
-    /// The session, or where it has to begin: at a message of an earlier branch.
+    /// The session, or the message of an earlier branch where it begins.
     pub(super) origin: Origin,
-    /// What is to be added at its end.
+    /// Messages to append to it.
     pub(super) arrivals: Vec<Arrival<T>>,
     /// Messages that the folder lacks.
     pub(super) absent: Vec<Seq>,
@@ -50,7 +50,7 @@ pub(super) enum Origin {
     Fork { of: usize, at: Seq },
 }
 
-/// Where a line stands: in which branch, as which message.
+/// The position of a line: its branch, and its message number.
 type Place = (usize, Seq);
 
 #[derive(Debug)]
@@ -59,16 +59,16 @@ pub(super) struct Comparison<T> {
     /// The last message of each branch.
     tails: Vec<Seq>,
     places: HashMap<String, Place>,
-    /// What the last message of the first branch is known by.
+    /// The line id of the last message of the first branch.
     last_id: String,
     present: Vec<Vec<bool>>,
     bases: Vec<Seq>,
-    /// The line before, in the order of the file.
+    /// The previous line of the file.
     before: Place,
 }
 
 impl<T> Comparison<T> {
-    /// `root` is what the first line of all comes after. The first of `known` is the session of the folder.
+    /// `root` is the predecessor of the very first line. The first of `known` is the session of the folder.
     pub(super) fn new(root: &str, known: &[Known]) -> Self {
         let mut comparison = Self {
             branches: Vec::new(),
@@ -95,12 +95,12 @@ impl<T> Comparison<T> {
         comparison
     }
 
-    /// Whether a line of this id is in the store or was seen before.
+    /// Whether a line with this id is in the store or was seen before.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.places.contains_key(id)
     }
 
-    /// Sees the next line of the file. Where what it came after is not there, it came after the line before.
+    /// Takes the next line of the file. If its predecessor is missing, the previous line counts as such.
     pub(super) fn see(&mut self, id: String, after: Option<&str>, line: T) {
         if let Some(place) = self.places.get(&id).copied() {
             self.before = place;
@@ -130,17 +130,17 @@ impl<T> Comparison<T> {
         self.before = place;
     }
 
-    /// Which message of which branch a line is.
+    /// The branch and the message number of a line.
     pub(super) fn place_of(&self, id: &str) -> Option<(usize, Seq)> {
         self.places.get(id).copied()
     }
 
-    /// What a line that goes on with the session of the folder comes after.
+    /// The predecessor of a line that continues the session of the folder.
     pub(super) fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// The place of a line that comes after another: at the end of its branch, or in a new one.
+    /// The position of a line after another one: at the end of its branch, or in a new branch.
     fn next_to(&mut self, (branch, seq): Place) -> Place {
         if self.tails.get(branch) == Some(&seq) {
             return (branch, seq + 1);
@@ -164,12 +164,12 @@ impl<T> Comparison<T> {
     }
 }
 
-/// Whether a line that comes after this is the first of a session.
+/// Whether a line with this predecessor is the first of a session.
 pub(super) fn is_root(after: &str) -> bool {
     after.parse::<SessionId>().is_ok()
 }
 
-/// The messages at the end that are absent, and how many others are.
+/// The missing messages at the end, and how many others are missing.
 pub(super) fn tail(absent: &[Seq], last: Seq) -> (Option<Seq>, usize) {
     let mut first = None;
     let mut expected = last;

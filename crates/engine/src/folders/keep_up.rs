@@ -1,4 +1,4 @@
-//! Keeping up with the workspace, for doors that stay open.
+//! Keeps up with changes of the workspace, for long-running doors.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::Engine;
 use crate::program::Program;
 
-/// When the workspace was last looked through, and what was said of it.
+/// When the workspace was last scanned, and what was reported about it.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     at: Mutex<Option<Instant>>,
@@ -30,8 +30,8 @@ impl Gathered {
 }
 
 impl Engine {
-    /// Takes in what came with the workspace meanwhile, by git for example, unless that was done within `pace`. What is
-    /// wrong with it is told to the user, once.
+    /// Imports changes of the workspace, such as those that came by git, unless that was done within `pace`. Problems are
+    /// reported to the user once.
     pub async fn keep_up(&self, program: &dyn Program, pace: Duration) {
         if !self.gathered.is_due(pace) {
             return;

@@ -1,4 +1,4 @@
-//! A message as a line of a folder's log, and back.
+//! Converts messages to lines of a folder's log, and back.
 
 use jiff::Timestamp;
 use rethread_domain::id::{self, Invalid};
@@ -11,19 +11,19 @@ use serde_json::{Map, Value};
 
 use crate::entry;
 
-/// What stays in the store: thoughts, frames as they came, and how full a context was.
+/// Fields that stay in the store: thoughts, raw frames, and context use.
 const PRIVATE: &[&str] = &["thoughts", "updates", "context"];
-/// Longer ids do not fit into a line: what follows from them stands there.
+/// Longer ids do not fit into a line and are replaced by a hash.
 const LONGEST_ID: usize = 200;
 /// The kind of a line that is a message.
 pub(super) const MESSAGE: &str = "message";
 
-/// Whose messages those of a session were at first: a fork shares the first ones with others.
+/// The original sessions of a fork's messages: the first ones are shared with others.
 #[derive(Debug, Clone)]
 pub(super) struct Owners(Vec<(Seq, SessionId)>);
 
 impl Owners {
-    /// `shared` has, for each fork on the way, up to where it shares with whom.
+    /// `shared` says, for each fork on the way, how far it shares messages with which session.
     pub(super) fn new(session: &Session, shared: Vec<(Seq, SessionId)>) -> Self {
         let mut owners = shared;
         owners.reverse();
@@ -31,9 +31,9 @@ impl Owners {
         Self(owners)
     }
 
-    /// What folders know a message by: the same in every folder and every store.
+    /// The line id of a message: the same in every folder and every store.
     ///
-    /// Nothing of its text goes into it, so that it says nothing of what is masked.
+    /// It does not depend on the text, so that it reveals nothing of what is masked.
     pub(super) fn line_id(&self, message: &Message) -> String {
         match &message.given_id {
             Some(given) if given.len() <= LONGEST_ID => return given.clone(),
@@ -48,7 +48,7 @@ impl Owners {
     }
 }
 
-/// A message as a folder has it: without secrets, and without what stays in the store.
+/// A message as a line: masked, and without the fields that stay in the store.
 pub(super) fn line(
     id: String,
     after: &str,
@@ -62,7 +62,7 @@ pub(super) fn line(
     if let Some(model) = &message.extras.model {
         other.insert("model".to_owned(), model.as_str().into());
     }
-    // What is nested deeper, and was recorded before that was refused, stays in the store.
+    // Fields that are nested more deeply, from before that was refused, stay in the store.
     let is_shallow = |value: &Value| !nests_deeper(value, DEEPEST_FIELD);
     if let Some(calls) = message.extras.tool_calls.as_ref().filter(|calls| is_shallow(calls)) {
         other.insert("tool_calls".to_owned(), calls.clone());
@@ -108,11 +108,11 @@ pub(super) enum NotAMessage {
 
 /// Whether a line can be read back.
 pub(super) fn check(line: &Line) -> Result<(), NotAMessage> {
-    // What it says can be long and is not looked at.
+    // The content may be long and needs no check.
     message(Line { content: String::new(), ..line.clone() }).map(drop)
 }
 
-/// Reads a line back. What it costs in a context is still to be counted.
+/// Reads a line back. Its price is not counted yet.
 pub(super) fn message(line: Line) -> Result<(NewMessage, Option<Timestamp>), NotAMessage> {
     let role: Role = line.role.parse().map_err(NotAMessage::Role)?;
     id::check_message_id(&line.id)?;
@@ -127,7 +127,7 @@ pub(super) fn message(line: Line) -> Result<(NewMessage, Option<Timestamp>), Not
     let purged_at = other.shift_remove("purged_at").and_then(text);
     let purged_at = purged_at.map(|text| entry::time(&text)).transpose()?;
     let tool_calls = other.shift_remove("tool_calls").filter(|calls| !calls.is_null());
-    // Fields that a newer version wrote, or a person, are kept beside those that came from the agent.
+    // Fields of a newer version or of a person are kept beside those of the agent.
     let mut extra = match other.shift_remove("extra") {
         Some(Value::Object(extra)) => extra,
         _ => Map::new(),

@@ -1,7 +1,7 @@
-//! Reads the whole log of a folder: what is in it, in which order, and what is wrong with it.
+//! Reads the whole log of a folder: its lines, their order, and what is wrong with it.
 //!
-//! Every line has a checksum, an id, and the id of the line that it came after. So a line that was changed, taken out or
-//! put elsewhere is noticed, also by somebody who has never seen the log before.
+//! Every line has a checksum, an id, and the id of its predecessor. So a line that was changed, removed or moved is noticed,
+//! even by somebody who has never seen the log before.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -11,30 +11,30 @@ use rethread_workspace::{Entry, Item, Line, Loose, digest};
 
 use super::compare::{self, Branch, Comparison, Known};
 use super::returned::{self, Returned};
-use super::{Followed, Place, lines};
+use super::{FolderReport, Place, lines};
 use crate::{Engine, Result, entry};
 
-/// What was found in a folder's log.
+/// The content of a folder's log.
 pub(super) struct Found {
     pub(super) branches: Vec<Branch<Line>>,
-    /// Lines that somebody wrote by hand, by their place in the file: to be written as ours.
+    /// Lines that somebody wrote by hand, by their position in the file: to be rewritten as ours.
     pub(super) by_hand: Vec<(Range<u64>, Line)>,
     pub(super) troubles: Vec<String>,
-    /// Sessions that begin here: more than one where two clones gave them the same folder.
+    /// Sessions that begin here: several if two clones gave them the same folder.
     pub(super) roots: BTreeSet<String>,
     pub(super) torn: Option<Range<u64>>,
-    /// Messages that were purged elsewhere and not here: branch, number, and when.
+    /// Messages that were purged elsewhere but not here: branch, number, and time.
     pub(super) purged: Vec<(usize, u32, Timestamp)>,
-    /// The texts of purged messages that the file still has.
+    /// Texts of purged messages that the file still has.
     pub(super) purged_texts: Vec<String>,
-    /// Lines that are back after they had been damaged or missing.
+    /// Lines that were damaged or missing and have been restored.
     pub(super) returned: Vec<Returned>,
     /// Whether there is no line at all, not even a damaged one.
     pub(super) is_empty: bool,
 }
 
 impl Found {
-    /// What people wrote is written anew as ours, so that it is known the next time.
+    /// Rewrites lines of people as ours, so that they are known the next time.
     pub(super) fn write_by_hand(&self, place: &Place) -> Result<()> {
         if self.by_hand.is_empty() {
             return Ok(());
@@ -56,8 +56,8 @@ impl Found {
         Ok(())
     }
 
-    /// What is damaged at the end is set aside, so that the next line begins on a line of its own.
-    pub(super) fn set_aside(&self, place: &Place, followed: &mut Followed) -> Result<()> {
+    /// Sets a damaged end aside, so that the next line starts on a line of its own.
+    pub(super) fn set_aside(&self, place: &Place, followed: &mut FolderReport) -> Result<()> {
         if self.torn.is_none() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-/// The lines of a log as they stand there.
+/// The lines of a log, as they are in the file.
 #[derive(Default)]
 struct Log {
     lines: Vec<(Line, u64)>,
@@ -107,7 +107,7 @@ impl Log {
 }
 
 impl Engine {
-    /// Reads the whole log of a folder. `last` are the lines that its description says it ends with.
+    /// Reads the whole log of a folder. `last` are the line ids with which it should end, by its description.
     pub(super) fn look(
         &self,
         place: &Place,
@@ -147,7 +147,7 @@ impl Engine {
             let is_known = line.id.as_deref().is_some_and(|id| comparison.knows(id));
             troubles.push(changed(line, *number, is_known));
         }
-        // Of a line that stands there twice, the purged one counts.
+        // If a line occurs twice, the purged one counts.
         let good = lines
             .into_iter()
             .filter(|(line, _)| purged_at(line).is_some() || !marked.contains_key(&line.id));
@@ -172,7 +172,7 @@ impl Engine {
         })
     }
 
-    /// What people add goes on where the session ends, wherever in the file they wrote it.
+    /// Lines of people continue the session at its end, wherever in the file they are.
     fn see_written(
         &self,
         comparison: &mut Comparison<Line>,
@@ -183,7 +183,7 @@ impl Engine {
         let mut by_hand = Vec::new();
         for (at, line, number) in written {
             if line.id.as_deref().is_some_and(|id| comparison.knows(id)) {
-                // The sum was taken away with the edit.
+                // The checksum was removed together with the edit.
                 troubles.push(changed(&line, number, true));
                 continue;
             }
@@ -199,7 +199,7 @@ impl Engine {
     }
 }
 
-/// Takes lines in the order in which they were said: each after the one that it came after.
+/// Takes the lines in the order of the conversation: each after its predecessor.
 fn see_in_order(
     comparison: &mut Comparison<Line>,
     lines: Vec<(Line, u64)>,
@@ -224,7 +224,7 @@ fn see_in_order(
             seen.insert(id);
         }
     }
-    // Lines that came after each other in a circle: nobody has written that, but they are somebody's.
+    // Lines that form a cycle: nobody wrote that on purpose, but they may hold somebody's text.
     let mut left: Vec<(Line, u64)> = waiting.into_values().flatten().collect();
     left.sort_by_key(|(_, number)| *number);
     for (line, number) in left {
@@ -250,7 +250,7 @@ fn out_of_order(number: u64) -> String {
     )
 }
 
-/// What was taken out of a log: lines that others came after, and those that it ended with.
+/// What was removed from a log: predecessors of other lines, and the lines with which it ended.
 fn missing(
     comparison: &Comparison<Line>,
     lines: &[(Line, u64)],
@@ -276,7 +276,7 @@ fn missing(
     gaps.chain(ends).collect()
 }
 
-/// How somebody gets back what only git, or another clone, has.
+/// How to restore what only git, or another clone, has.
 const FROM_GIT: &str =
     "`git log -p` of messages.jsonl shows it, and putting the line back mends it";
 
@@ -297,7 +297,7 @@ pub(super) fn purged_at(line: &Line) -> Option<Timestamp> {
     line.other.get("purged_at")?.as_str().and_then(|at| entry::time(at).ok())
 }
 
-/// What a person added to a log.
+/// A line that a person added.
 fn by_a_person(line: Loose, before: &str, now: &str) -> Line {
     let id = line.id.unwrap_or_else(|| {
         digest(&format!("{before}\n{}\n{}", line.role, line.content))[..32].to_owned()

@@ -1,8 +1,8 @@
-//! Sessions that live in folders beside the code: a projection of the log, and what comes back by git.
+//! Session folders beside the code: a projection of the log, and the way back for what comes by git.
 //!
-//! The store is first, a folder follows: it is caught up when its session is written to, and after a crash. How a
-//! folder's log stood when we left it is remembered; while it still stands so, following costs by what is new. Otherwise
-//! somebody else was there, and the folder is compared with the log line by line.
+//! The store comes first, and a folder follows: it is updated when its session is written to, and after a crash. The state in
+//! which we left a folder's log is remembered; while it is unchanged, following costs in proportion to what is new. Otherwise
+//! somebody else has changed it, and it is compared with the store line by line.
 
 mod arrive;
 mod card;
@@ -12,6 +12,7 @@ mod keep_up;
 mod lines;
 mod look;
 mod moved;
+mod origin;
 mod purged;
 mod reconcile;
 mod remove;
@@ -32,45 +33,46 @@ use rethread_workspace::{Folder, FolderPath, Locked, Tried, is_kind_name, topic}
 
 pub(crate) use self::keep_up::Gathered;
 use self::lines::Owners;
+pub(crate) use self::origin::origin_of;
 use crate::{Engine, Error, Result};
 
 pub use commit::{Consent, Saved};
 pub use repair::FolderHealth;
-pub use rethread_workspace::{Kind, Wish, Workspace};
+pub use rethread_workspace::{CommitPolicy, Kind, Workspace};
 
-/// Messages that are projected at a time.
+/// How many messages are projected at a time.
 const PAGE: u32 = 200;
-/// How long others who write to a folder are waited for.
+/// How long to wait for others who write to a folder.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What came of looking at a folder, or at all of them.
+/// The result of examining a folder, or all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct FolderReport {
     /// Sessions that were not known before.
     pub arrived: Vec<SessionId>,
-    /// Sessions that went on elsewhere, with how many messages came of it.
+    /// Sessions that were continued elsewhere, with the number of new messages.
     pub went_on: Vec<(SessionId, u32)>,
-    /// Forks that were made because somebody else went on at the same time, each with what it is a fork of.
+    /// Forks that were created because somebody else continued at the same time, each with its origin.
     pub forked: Vec<(SessionId, SessionId)>,
-    /// Messages that were purged elsewhere, and are now purged here.
+    /// Messages that were purged elsewhere, and now here.
     pub purged: Vec<(SessionId, Seq)>,
-    /// Sessions of which another folder came back with a text that was purged. It was removed again: what else was in it is
-    /// in the folder that the session lives in.
+    /// Sessions of which another folder came back with a purged text. It was removed again; everything else in it is in the
+    /// session's own folder.
     pub purged_again: Vec<SessionId>,
-    /// Sessions that had shared a folder with another, and their folders now.
+    /// Sessions that had shared a folder with another one, and their new folders.
     pub separated: Vec<(SessionId, String)>,
-    /// Messages that had been missing in the log of a folder and are back in their places, with how many.
+    /// Sessions with messages that had been missing and are back, with how many.
     pub healed: Vec<(SessionId, u32)>,
-    /// What is not as it should be.
+    /// Problems.
     pub troubles: Vec<String>,
-    /// Folders of sessions that were deleted here, and came back by git or by hand: they are left alone.
+    /// Folders of sessions that were deleted here and came back by git or by hand: they are left alone.
     pub deleted_here: Vec<String>,
     /// What was masked, and how often.
     pub masked: BTreeMap<String, u32>,
 }
 
-impl Followed {
+impl FolderReport {
     fn add(&mut self, other: Self) {
         self.arrived.extend(other.arrived);
         self.went_on.extend(other.went_on);
@@ -91,7 +93,7 @@ impl Followed {
     }
 }
 
-/// Locks a folder. Whoever holds the lock may be a task of this very process, which must be able to go on meanwhile.
+/// Locks a folder. The holder may be a task of this very process, which must be able to run meanwhile.
 async fn lock(mut folder: Folder) -> Result<Locked> {
     let began = Instant::now();
     loop {
@@ -104,7 +106,7 @@ async fn lock(mut folder: Folder) -> Result<Locked> {
     }
 }
 
-/// A folder that is locked, with the session that it is followed for.
+/// A locked folder with the session that it is followed for.
 struct Place {
     locked: Locked,
     path: FolderPath,
@@ -112,9 +114,9 @@ struct Place {
 }
 
 impl Engine {
-    /// Brings the folder of a session up to its log. Without a folder nothing happens.
-    pub async fn follow(&self, id: SessionId) -> Result<Followed> {
-        let mut followed = Followed::default();
+    /// Updates the folder of a session from its log. Does nothing if it has no folder.
+    pub async fn follow(&self, id: SessionId) -> Result<FolderReport> {
+        let mut followed = FolderReport::default();
         let home = self.store.home(id).await?;
         if home.is_none() && self.workspace.is_none() {
             return Ok(followed);
@@ -140,32 +142,32 @@ impl Engine {
         Ok(followed)
     }
 
-    /// The same, where something else was asked for: what goes wrong is said later.
+    /// The same as a side effect of something else: problems are reported later.
     pub(crate) async fn follow_on(&self, id: SessionId) {
-        // Most sessions have no folder: they need not carry the room that following takes.
+        // Boxed, as most sessions have no folder and need not carry the large future.
         match Box::pin(self.follow(id)).await {
             Ok(followed) => self.note(followed),
-            Err(error) => self.note(Followed {
+            Err(error) => self.note(FolderReport {
                 troubles: vec![format!(
                     "the session is saved, its folder could not follow: {error}"
                 )],
-                ..Followed::default()
+                ..FolderReport::default()
             }),
         }
     }
 
-    /// What is to be said of folders since this was asked last.
-    pub fn take_notes(&self) -> Followed {
+    /// What there is to report about folders since the last call.
+    pub fn take_notes(&self) -> FolderReport {
         let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         std::mem::take(&mut notes)
     }
 
-    pub(crate) fn note(&self, followed: Followed) {
+    pub(crate) fn note(&self, followed: FolderReport) {
         let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         notes.add(followed);
     }
 
-    /// Where a session lives. In a workspace, one in which something was said gets a folder.
+    /// The folder of a session. In a workspace, a session with messages gets one.
     async fn home(&self, session: &Session, home: Option<Home>) -> Result<Option<Home>> {
         if home.is_some() {
             return Ok(home);
@@ -175,7 +177,7 @@ impl Engine {
             return Ok(None);
         }
         let date = session.started_at.to_zoned(TimeZone::system()).date().to_string();
-        // The name of a folder goes wherever the folder goes.
+        // The name of a folder is visible wherever the folder goes.
         let title = self.redactor.redact(session.title.as_deref().unwrap_or_default()).text;
         let named = topic_of(&title, session.id);
         let kind = if is_kind_name(&session.kind) { session.kind.as_str() } else { "chat" };
@@ -183,7 +185,7 @@ impl Engine {
         let home = unseen(workspace.root(), &path, session.id);
         let placed = self.store.place(session.id, home.clone()).await?;
         if placed != home {
-            // Another process was quicker.
+            // Another process was faster.
             workspace.discard(&path)?;
         }
         Ok(Some(placed))
@@ -209,7 +211,7 @@ impl Engine {
         }
     }
 
-    /// Locks the folder of a session; `None` where its workspace is not here.
+    /// Locks the folder of a session; `None` if its workspace is not here.
     async fn enter(&self, id: SessionId, home: Home) -> Result<Option<Place>> {
         if !Path::new(&home.root).is_dir() {
             return Ok(None);
@@ -222,17 +224,17 @@ impl Engine {
             path = renamed;
         }
         let locked = lock(workspace.restore(&path)?).await?;
-        // Whoever had the lock before may have followed.
+        // The previous holder of the lock may have updated it.
         let home = self.store.home(id).await?.unwrap_or(home);
         Ok(Some(Place { locked, path, home }))
     }
 
-    /// Adds what is new to a folder that stands as we left it.
+    /// Appends what is new to a folder that is unchanged.
     async fn extend(
         &self,
         place: &Place,
         session: &Session,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         let mut home = place.home.clone();
         self.write_on(&place.locked, session, &mut home, followed).await?;
@@ -249,7 +251,7 @@ impl Engine {
         locked: &Locked,
         session: &Session,
         home: &mut Home,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         let owners = self.owners(session).await?;
         while home.seq < session.last_seq {
@@ -270,7 +272,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Messages with whole texts from `from` on.
+    /// Messages from `from` on, with whole texts.
     async fn page(&self, session: &Session, from: Seq) -> Result<Vec<Message>> {
         let span = Span { from, to: session.last_seq, order: Order::OldestFirst, limit: PAGE };
         Ok(self.store.messages(session.id, span).await?)
@@ -295,18 +297,18 @@ impl Engine {
         Ok(self.store.home(id).await?.map(|home| PathBuf::from(home.root)))
     }
 
-    /// Sessions about a project that lies elsewhere now; gives how many there are.
+    /// Changes the project of sessions whose folder has moved; returns how many there are.
     pub async fn rehome(&self, from: &str, to: &str) -> Result<u32> {
         Ok(self.store.rehome(from, to, self.clock.now()).await?)
     }
 
-    /// Where a session lives, for people.
+    /// The path of a session's folder, for people.
     pub async fn folder_of(&self, id: SessionId) -> Result<Option<PathBuf>> {
         let home = self.store.home(id).await?;
         Ok(home.map(|home| Path::new(&home.root).join(home.path)))
     }
 
-    /// The session that lives in a folder: by its name, `<date>/<name>`, or its path.
+    /// The session of a folder, by its name, `<date>/<name>`, or its path.
     pub async fn session_in(&self, folder: &str) -> Result<Vec<SessionId>> {
         let Some(workspace) = &self.workspace else { return Ok(Vec::new()) };
         let root = workspace.root();
@@ -316,7 +318,7 @@ impl Engine {
         let homes = self.store.homes(&root.to_string_lossy()).await?;
         let mut found: Vec<(String, SessionId)> = Vec::new();
         for Housed { id, home, .. } in homes {
-            // The part of the id at the end of a name need not be given.
+            // The part of the id at the end of a name may be omitted.
             let short = format!("-{}", id.short());
             let names = [home.path.as_str(), home.path.strip_suffix(&short).unwrap_or(&home.path)];
             let is_meant = beneath
@@ -326,7 +328,7 @@ impl Engine {
                         || name.rsplit('/').next() == Some(wanted)
                         || name.strip_prefix("conversations/") == Some(wanted)
                 });
-            // Of the branches in one folder the first is meant.
+            // Of the branches in one folder, the first one.
             if is_meant && !found.iter().any(|(path, _)| *path == home.path) {
                 found.push((home.path, id));
             }
@@ -335,8 +337,8 @@ impl Engine {
     }
 }
 
-/// The topic in the name of a session's folder. It ends with a part of the session's id: two people who begin a session
-/// at the same time, each in a clone, never get the same folder.
+/// The topic in the name of a session's folder. It ends with a part of the session's id: two people who start a session at the
+/// same time in different clones never get the same folder.
 fn topic_of(title: &str, id: SessionId) -> String {
     const LONGEST: usize = 50;
     let named = topic(title);
@@ -344,7 +346,7 @@ fn topic_of(title: &str, id: SessionId) -> String {
     format!("{named}-{}", id.short())
 }
 
-/// A home of which nothing is known yet.
+/// A folder of which nothing is known yet.
 fn unseen(root: &Path, path: &FolderPath, id: SessionId) -> Home {
     Home {
         root: root.to_string_lossy().into_owned(),

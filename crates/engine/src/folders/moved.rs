@@ -1,5 +1,5 @@
-//! A known session that turns up in another folder: it was moved, or its workspace was moved or cloned, or somebody has
-//! copied the folder into another project. A copy is never written to, and nothing in it is taken in.
+//! A known session that turns up in another folder: it was moved, its workspace was moved or cloned, or somebody copied the folder
+//! into another project. A copy is never written to, and nothing is imported from it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -10,13 +10,13 @@ use rethread_store::Home;
 use rethread_workspace::{self as workspace, FolderPath, Seen, Workspace};
 
 use super::twice::Kept;
-use super::{Followed, Place};
+use super::{FolderReport, Place};
 use crate::{Engine, Result};
 
-/// The folders of a workspace while it is looked through.
+/// The folders of a workspace during a scan.
 pub(super) struct Here<'seen> {
     pub(super) paths: HashSet<&'seen str>,
-    /// Other workspaces, and whether each is of the same repository: git is asked once for each.
+    /// Other workspaces, and whether each belongs to the same repository: git is asked once for each.
     related: Mutex<HashMap<String, bool>>,
 }
 
@@ -41,7 +41,7 @@ impl Engine {
         id: SessionId,
         workspace: &Workspace,
         here: &Here<'_>,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         match self.store.home(id).await? {
             Some(home) if home.root != place.home.root => {
@@ -71,8 +71,8 @@ impl Engine {
         self.reconcile(&place, followed).await
     }
 
-    /// Whether the session still lives in another project, so that what was found here is only a copy of its folder.
-    /// Clones of one repository, and moved ones, are the same project.
+    /// Whether the session still lives in another project, so that this folder is only a copy. Clones of one repository, and moved
+    /// ones, are the same project.
     async fn is_copied(&self, home: &Home, here: &Workspace, seen: &Here<'_>) -> Result<bool> {
         if !Path::new(&home.root).is_dir() {
             return Ok(false);
@@ -90,13 +90,13 @@ impl Engine {
         Ok(is_there && !seen.is_related(here.root(), &home.root))
     }
 
-    /// Two folders of this workspace say that they are the same session.
+    /// Two folders of this workspace claim to be the same session.
     async fn found_twice(
         &self,
         place: Place,
         id: SessionId,
         home: &Home,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         let (root, path) = (place.home.root.clone(), place.path.clone());
         match self.bring_together(place, id, &home.path.parse()?, followed).await? {

@@ -1,17 +1,17 @@
-//! Text that was purged leaves folders too: their lines, their names, and whatever git puts back later.
+//! Removes purged texts from folders too: from their lines and their names, even if git brings them back.
 
 use rethread_domain::{SessionId, summary};
 use rethread_store::Housed;
 use rethread_workspace::topic;
 
-use super::{FolderHealth, Followed, Place, topic_of};
+use super::{FolderHealth, FolderReport, Place, topic_of};
 use crate::{Engine, Result};
 
 impl Engine {
-    /// Takes a purged text out of the folders of all sessions that have it. `title` is the one that was made of it.
+    /// Removes a purged text from the folders of all sessions that have it. `title` is the one that was made from it.
     pub(crate) async fn purge_folders(&self, id: SessionId, title: Option<&str>) -> Result<()> {
         let Some(home) = self.store.home(id).await? else { return Ok(()) };
-        let mut followed = Followed::default();
+        let mut followed = FolderReport::default();
         for Housed { id, home, is_behind, is_deleted } in self.store.homes(&home.root).await? {
             if !is_behind || is_deleted {
                 continue;
@@ -28,13 +28,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes texts that are purged out of a folder, and out of its name where that was made of one of them.
+    /// Removes purged texts from a folder, and from its name if that was made from one of them.
     pub(super) async fn forget_purged(
         &self,
         place: &Place,
         id: SessionId,
         texts: &[String],
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         if !texts.is_empty() {
             self.rewrite(place, None, &mut FolderHealth::default()).await?;
@@ -47,13 +47,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a folder another name where its own was made of a text that is gone. Gives whether it has moved.
+    /// Renames a folder whose name was made from a purged text. Returns whether it has moved.
     async fn rename_folder(
         &self,
         place: &Place,
         id: SessionId,
         title: &str,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<bool> {
         let made = topic(&self.redactor.redact(title).text);
         let made = &made[..made.floor_char_boundary(40)];

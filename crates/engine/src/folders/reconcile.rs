@@ -1,4 +1,4 @@
-//! Bringing a folder that somebody else has changed and the log together again.
+//! Merges a folder that somebody else has changed with the store.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::card::SetAt;
 use super::compare::{self, Arrival, Branch, Known, Origin};
 use super::look::Found;
 use super::returned::PutBack;
-use super::{Followed, PAGE, Place, lines};
+use super::{FolderReport, PAGE, Place, lines};
 use crate::{Engine, Error, Result};
 
-/// What became of a branch: how many messages came to its session. Without a session it was left alone.
+/// The result for a branch: how many messages its session got. Without a session it was left alone.
 pub(super) struct Taken {
     id: Option<SessionId>,
     count: u32,
@@ -29,8 +29,8 @@ impl Taken {
 }
 
 impl Engine {
-    /// Compares the folder with the log, takes in what is new in either, and tells of the rest.
-    pub(super) async fn reconcile(&self, place: &Place, followed: &mut Followed) -> Result<()> {
+    /// Compares the folder with the store, takes over what is new in either, and reports the rest.
+    pub(super) async fn reconcile(&self, place: &Place, followed: &mut FolderReport) -> Result<()> {
         let root = place.home.root.clone();
         let sessions = self.sessions_in(&root, &place.home.path).await?;
         let Some(first) = sessions.first() else { return Ok(()) };
@@ -89,13 +89,13 @@ impl Engine {
         self.remember(place, &taken, has_trouble).await
     }
 
-    /// Gives sessions that share a folder one each, and puts lines that are back into their places.
+    /// Gives sessions that share a folder one each, and puts restored lines in their places.
     async fn put_in_order(
         &self,
         place: &Place,
         sessions: &[Session],
         found: &Found,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<PutBack> {
         let workspace = self.workspace_of(&place.home)?;
         if found.roots.len() > 1
@@ -106,12 +106,12 @@ impl Engine {
         self.put_all_back(place, sessions, &found.returned, followed).await
     }
 
-    /// What was purged elsewhere is purged here.
+    /// Purges here what was purged elsewhere.
     async fn purge_too(
         &self,
         sessions: &[Session],
         found: &Found,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         for (branch, seq, at) in &found.purged {
             let Some(session) = sessions.get(*branch) else { continue };
@@ -122,8 +122,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Messages can come to what is archived here: it is opened for them, and archived again unless somebody else went
-    /// on later than that.
+    /// Reopens archived sessions that get messages; they are archived again unless somebody else continued
+    /// later.
     async fn unarchive(&self, sessions: &[Session]) -> Result<()> {
         for session in sessions {
             if session.status() == Status::Archived && session.deleted_at.is_none() {
@@ -144,12 +144,12 @@ impl Engine {
         }
     }
 
-    /// The summary of a session to which messages came: the one that came with them, if it covers just these; otherwise
-    /// it is made here. One of another branch never stands over it.
+    /// The summary of a session that got messages: the one that came with them, if it covers exactly these; otherwise it is made
+    /// here. A summary of another branch is never used.
     pub(super) async fn summarise_arrived(&self, id: SessionId, card: Option<&Card>) -> Result<()> {
         let session = self.store.session(id).await?;
         let last = self.line_before(&session, session.last_seq + 1).await?;
-        // What was purged here may be in what others summed up.
+        // Summaries of others may mention what was purged here.
         let has_purged = self.set_at(&session).await?.has_purged;
         let card = card.filter(|_| !has_purged);
         let summaries = card.map_or(&[][..], |card| card.summaries.as_slice());
@@ -167,7 +167,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The sessions of a folder, the first of them its own.
+    /// The sessions of a folder; the first of them is its own.
     pub(super) async fn sessions_in(&self, root: &str, path: &str) -> Result<Vec<Session>> {
         let mut sessions = Vec::new();
         for housed in self.store.homes(root).await? {
@@ -178,7 +178,7 @@ impl Engine {
         Ok(sessions)
     }
 
-    /// What the folder knows the messages of a session by.
+    /// The line ids of a session's messages.
     async fn known(&self, session: &Session, first: SessionId) -> Result<Known> {
         let owners = self.owners(session).await?;
         let base = if session.id == first { 0 } else { shared(session) };
@@ -202,13 +202,13 @@ impl Engine {
         Ok(Known { id: session.id, base, ids, purged })
     }
 
-    /// Takes the new lines of a branch into its session, which is made where there is none.
+    /// Appends the new lines of a branch to its session, which is created if needed.
     async fn arrived_in(
         &self,
         branch: &Branch<Line>,
         before: &[Taken],
         place: &Place,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<Taken> {
         let mut is_new = false;
         let id = match branch.origin {
@@ -243,7 +243,7 @@ impl Engine {
         Ok(Taken { id: Some(id), count, is_new })
     }
 
-    /// Nobody is in a branch that came from elsewhere; its title tells it from the other.
+    /// Pauses a branch that came from elsewhere; its title distinguishes it from the other.
     async fn put_away(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;
         if session.status() == Status::Active {
@@ -257,8 +257,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The session of a branch: the same in every store that sees it. `None` for one that was deleted here, is deleted, or
-    /// lives in a folder of its own.
+    /// The session of a branch: the same in every store that sees it. `None` if it was deleted here, or lives in a folder of its
+    /// own.
     async fn branch_off(
         &self,
         source: SessionId,
@@ -297,13 +297,13 @@ impl Engine {
         }
     }
 
-    /// Adds lines at the end of a session. Those that are there already are not added again.
+    /// Appends lines to a session. Known ones are skipped.
     pub(super) async fn take_lines(
         &self,
         id: SessionId,
         arrivals: &[Arrival<Line>],
         place: &Place,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<u32> {
         match self.change_alone(id, reopened).await {
             Ok(_) | Err(Error::Refused(Refusal::Already(..))) => (),
@@ -341,14 +341,14 @@ impl Engine {
         Ok(count)
     }
 
-    /// Writes what the folder lacks, and remembers how it stands.
+    /// Writes what the folder lacks, and remembers its state.
     async fn bring_up(
         &self,
         place: &Place,
         taken: &[Taken],
         known: &[Known],
         found: &Found,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         for (index, (one, branch)) in taken.iter().zip(&found.branches).enumerate() {
             let Some(id) = &one.id else { continue };
@@ -373,8 +373,7 @@ impl Engine {
                 Home { root: place.home.root.clone(), path: place.home.path.clone(), ..own };
             let came: u32 =
                 taken.iter().filter(|one| one.id == Some(*id)).map(|one| one.count).sum();
-            // What came from the folder is in it; what it lacks at its end is written there, and so is what was said
-            // while we looked.
+            // What came from the folder is in it; what it lacks at its end is written, and so is what was said meanwhile.
             home.seq = match first {
                 Some(first) => first - 1,
                 None if session.last_seq == before.saturating_add(came) => session.last_seq,
@@ -384,7 +383,7 @@ impl Engine {
             self.write_on(&place.locked, &session, &mut home, followed).await?;
             self.describe(place, &session, &mut home, followed).await?;
             if home.card == place_stamp(place)? && own_card.is_empty() {
-                // Something was wrong when it was looked at last: that is decided in the end.
+                // There was a problem the last time: it is judged again at the end.
                 home.card.clear();
             }
             if stored.as_ref() != Some(&home) {
@@ -394,8 +393,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Remembers how a folder stands. One with which something is wrong is looked at again, and told of again, until it
-    /// is mended.
+    /// Remembers the state of a folder. One with a problem is examined and reported again until it is mended.
     async fn remember(&self, place: &Place, taken: &[Taken], has_trouble: bool) -> Result<()> {
         let log = place.locked.stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default();
         for id in taken.iter().filter_map(|one| one.id) {
@@ -409,7 +407,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What the folder knows the message before another by.
+    /// The line id of the message before another one.
     pub(super) async fn line_before(&self, session: &Session, seq: Seq) -> Result<String> {
         let span =
             Span { from: seq.saturating_sub(1), to: seq - 1, order: Order::OldestFirst, limit: 1 };
@@ -418,7 +416,7 @@ impl Engine {
         Ok(before.first().map_or_else(|| session.id.to_string(), |one| owners.line_id(one)))
     }
 
-    /// Takes over what a newer description says: of two titles, or two statuses, the one that was set later.
+    /// Takes over a newer description: of two titles, or two statuses, the one that was set later.
     async fn heed(&self, card: &Card, before: &Session, set: SetAt, is_news: bool) -> Result<()> {
         let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
         // Descriptions of earlier versions do not say when.
@@ -429,17 +427,17 @@ impl Engine {
         let status_at = time(&card.status_set).or(unsaid).filter(|at| *at > set.status);
         let theirs = match card.status.parse::<Status>() {
             Ok(status @ (Status::Completed | Status::Archived)) => Some(status),
-            // Whoever has it open elsewhere does not have it open here.
+            // A session that is active elsewhere need not be active here.
             Ok(Status::Active | Status::Paused) => Some(Status::Paused),
             Err(_) => None,
         };
         let (to, at) = match theirs.zip(status_at) {
             Some(theirs) => theirs,
-            // Messages that came have woken it up.
+            // New messages have reactivated it.
             None if before.status() == Status::Active => (Status::Paused, set.status),
             None => (before.status(), set.status),
         };
-        // Whoever holds it here goes on, whatever others do.
+        // A process that drives it here continues, whatever others do.
         let is_held = self.store.is_claimed(before.id).await?;
         let is_open = before.status() == Status::Active && status_at.is_none() && !is_news;
         if !is_held && !is_open {
@@ -458,17 +456,17 @@ impl Engine {
     }
 }
 
-/// How the description of a folder stands.
+/// The state of a folder's description.
 fn place_stamp(place: &Place) -> Result<String> {
     Ok(place.locked.card_stamp()?.map(|stamp| stamp.to_string()).unwrap_or_default())
 }
 
-/// Up to where a fork shares the messages of another session.
+/// How far a fork shares the messages of another session.
 fn shared(session: &Session) -> Seq {
     session.forked_from.map_or(0, |Forked { seq, .. }| seq)
 }
 
-/// Whether messages may be added, and what has to be done before.
+/// Whether messages may be appended, and what has to be done before.
 fn reopened(session: &Session) -> std::result::Result<Fact, Refusal> {
     match session.status() {
         Status::Completed => Ok(Fact::Moved { to: session.decide(Move::Reopen)? }),

@@ -1,4 +1,4 @@
-//! The folder of a session that is deleted: it goes with the session, and nothing brings it back.
+//! Removes the folder of a deleted session, and keeps it from coming back.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rethread_domain::{Session, SessionId};
 use rethread_store::{Home, Order, Span};
 use rethread_workspace::{self as workspace, FolderPath};
 
-use super::{Followed, Place, lock, repair, unseen};
+use super::{FolderReport, Place, lock, repair, unseen};
 use crate::{Engine, Result};
 
 impl Engine {
@@ -15,9 +15,9 @@ impl Engine {
         Ok(self.folder_of(id).await?.is_some_and(|folder| workspace::is_tracked(&folder)))
     }
 
-    /// Removes the folder of a session that is deleted. What could not be removed is said later.
+    /// Removes the folder of a deleted session. Problems are reported later.
     pub(crate) async fn remove_folder(&self, session: &Session, for_good: bool) {
-        let mut followed = Followed::default();
+        let mut followed = FolderReport::default();
         if let Err(error) = self.remove_from(session, for_good, &mut followed).await {
             followed.troubles.push(format!("its folder could not be removed: {error}"));
         }
@@ -28,7 +28,7 @@ impl Engine {
         &self,
         session: &Session,
         for_good: bool,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<()> {
         let Some(home) = self.store.home(session.id).await? else { return Ok(()) };
         if !Path::new(&home.root).is_dir() {
@@ -62,17 +62,17 @@ impl Engine {
         for path in left {
             followed.troubles.push(format!("{} is not ours: it stays", path.display()));
         }
-        // It is written anew, as a whole, when the session is brought back.
+        // It is written again as a whole if the session is restored.
         let empty = unseen(Path::new(&home.root), &path, session.id);
         self.store.set_home(session.id, Home { told: String::new(), ..empty }).await?;
         Ok(())
     }
 
-    /// Remembers that a session is gone for good, so that no folder brings it back.
+    /// Remembers that a session was erased, so that no folder brings it back.
     pub(crate) async fn bury(&self, session: &Session) -> Result<()> {
         let Some(home) = self.store.home(session.id).await? else { return Ok(()) };
         let mut ids = vec![session.id.to_string()];
-        // Branches keep what they share with it: only what comes after that is gone.
+        // Branches keep what they share with it: only what comes after that is erased.
         let mut firsts = vec![session.forked_from.map_or(1, |origin| origin.seq + 1)];
         for other in self.sessions_in(&home.root, &home.path).await? {
             let shared = other.forked_from.filter(|origin| origin.session == session.id);

@@ -1,4 +1,4 @@
-//! Checking folders, and writing those anew that are damaged. What was damaged is kept aside.
+//! Checks folders and rewrites damaged ones. Damaged parts are kept aside.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,17 +11,17 @@ use rethread_workspace::{Entry, Item, Line, Seen, Workspace};
 
 use super::arrive::roots_of;
 use super::moved::Here;
-use super::{Followed, Place, lines, lock, look};
+use super::{FolderReport, Place, lines, lock, look};
 use crate::{Engine, Error, Result};
 
 const PURGED_AGAIN: &str = "it had come back with a text that was purged: it is removed, and the session goes on in its own folder";
 
-/// What is wrong in one folder, and what was done about it.
+/// The problems of one folder, and what was done about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FolderHealth {
     pub path: String,
     pub troubles: Vec<String>,
-    /// Where damaged parts are kept, after a repair.
+    /// Where damaged parts are kept after a repair.
     pub aside: Vec<PathBuf>,
     pub is_repaired: bool,
     /// Its session was deleted here: whatever brought the folder back, it is left alone.
@@ -29,7 +29,7 @@ pub struct FolderHealth {
 }
 
 impl Engine {
-    /// Reads every folder of the workspace from beginning to end.
+    /// Reads every folder of the workspace completely.
     pub async fn check_folders(&self, user: &str, repair: bool) -> Result<Vec<FolderHealth>> {
         let mut healths = Vec::new();
         let Some(workspace) = self.workspace.clone() else { return Ok(healths) };
@@ -60,7 +60,7 @@ impl Engine {
         Ok(healths)
     }
 
-    /// A folder in which no session lives that is known here.
+    /// Checks a folder without a known session.
     async fn check_unknown(
         &self,
         workspace: &Arc<Workspace>,
@@ -71,10 +71,10 @@ impl Engine {
     ) -> Option<FolderHealth> {
         let here = Here::new(scanned);
         let mut health = FolderHealth { path: one.path.to_string(), ..FolderHealth::default() };
-        let mut followed = Followed::default();
+        let mut followed = FolderReport::default();
         let mut looked = self.arrive(workspace, user, one, &here, &mut followed).await;
         if repair && !followed.troubles.is_empty() {
-            followed = Followed::default();
+            followed = FolderReport::default();
             looked = match self.set_wrong_card_aside(workspace, one).await {
                 Ok(aside) => {
                     health.is_repaired = aside.is_some();
@@ -99,7 +99,7 @@ impl Engine {
         is_worth_telling.then_some(health)
     }
 
-    /// Takes away a `session.json` that names another session than the log, which has checksums and is believed.
+    /// Removes a `session.json` that names another session than the log, which has checksums and is trusted.
     async fn set_wrong_card_aside(
         &self,
         workspace: &Workspace,
@@ -115,7 +115,7 @@ impl Engine {
         }
     }
 
-    /// Messages whose text is damaged in the store get it back from the session's folder, where it is the same.
+    /// Restores messages that are damaged in the store from the session's folder, if they match.
     pub(crate) async fn mend_from_folders(&self) -> Result<Vec<Record>> {
         let damaged = self.store.check().await?.records;
         let sessions: BTreeSet<SessionId> = damaged
@@ -125,7 +125,7 @@ impl Engine {
             .collect();
         let mut mended = Vec::new();
         for id in sessions {
-            // A folder that cannot be read does not keep the others from being mended.
+            // A folder that cannot be read must not keep the others from being used.
             let Ok(Some(home)) = self.store.home(id).await else { continue };
             let Ok(Some(place)) = self.enter(id, home).await else { continue };
             let mut texts = Vec::new();
@@ -142,21 +142,21 @@ impl Engine {
     async fn check_folder(&self, id: SessionId, home: Home, repair: bool) -> Result<FolderHealth> {
         let mut health = FolderHealth { path: home.path.clone(), ..FolderHealth::default() };
         let Some(place) = self.enter(id, home).await? else { return Ok(health) };
-        let mut followed = Followed::default();
+        let mut followed = FolderReport::default();
         self.reconcile(&place, &mut followed).await?;
         health.troubles = followed.troubles;
         if !repair || health.troubles.is_empty() {
             return Ok(health);
         }
         drop(place);
-        // It may have got another name.
+        // It may have been renamed.
         let Some(home) = self.store.home(id).await? else { return Ok(health) };
         let Some(place) = self.enter(id, home).await? else { return Ok(health) };
         self.rewrite(&place, None, &mut health).await?;
         if place.locked.card().ok().flatten().is_some_and(|card| card.id != id.to_string()) {
             health.aside.extend(place.locked.set_card_aside()?);
         }
-        let mut after = Followed::default();
+        let mut after = FolderReport::default();
         self.reconcile(&place, &mut after).await?;
         health.is_repaired = after.troubles.is_empty();
         if !health.is_repaired {
@@ -165,8 +165,8 @@ impl Engine {
         Ok(health)
     }
 
-    /// Writes the log of a folder anew: what the store has is written from there, and what it has not stays as it is, since
-    /// it is somebody's. The lines of `without`, which is about to be erased, are left out.
+    /// Rewrites the log of a folder: what the store has is written from there, and what it does not have is kept, as it may be
+    /// somebody's text. The lines of `without`, which is about to be erased, are left out.
     pub(super) async fn rewrite(
         &self,
         place: &Place,
@@ -183,13 +183,13 @@ impl Engine {
             .filter(|piece| piece.is_intact)
             .filter_map(|piece| Some((piece.id.as_deref()?, piece)))
             .collect();
-        // What stays without being known goes behind the line that it stands behind.
+        // Unknown parts stay behind the line that they follow.
         let mut behind: HashMap<Option<usize>, Vec<&Piece>> = HashMap::new();
         let mut before = None;
         for piece in &pieces {
             let place_of = piece.id.as_deref().and_then(|id| at.get(id)).copied();
             let next = before.map_or(0, |before: usize| before + 1);
-            // Bytes that name no message stand for the one that is missing there, if one is.
+            // Unreadable bytes stand for the message that is missing there, if there is one.
             let is_known = place_of.is_some()
                 || piece.id.is_none() && order.get(next).is_some_and(|id| !intact.contains_key(id));
             if let Some(place_of) = place_of {
@@ -211,7 +211,7 @@ impl Engine {
             entries.push(raw(piece)?);
         }
         for (index, line) in wanted.iter().enumerate() {
-            // A line that is as it was written stays so, to the byte, unless its text was purged.
+            // An intact line is kept byte for byte, unless its text was purged.
             entries.push(match intact.get(line.id.as_str()) {
                 Some(piece)
                     if without.is_none()
@@ -243,7 +243,7 @@ impl Engine {
                 let Some(last) = page.last().map(|message| message.seq) else { break };
                 for message in &page {
                     let id = owners.line_id(message);
-                    // Of what is damaged in the store, the folder may have the only copy.
+                    // If a message is damaged in the store, the folder may have the only copy.
                     let kept = if message.is_damaged() { kept(place, &id, &after)? } else { None };
                     let line =
                         kept.unwrap_or_else(|| lines::line(id, &after, message, &self.redactor).0);
@@ -261,10 +261,10 @@ impl Engine {
 struct Piece {
     id: Option<String>,
     at: Range<u64>,
-    /// Whether it is as it was written.
+    /// Whether it is intact.
     is_intact: bool,
     is_purged: bool,
-    /// Whether it is a mark that git left: nobody's line.
+    /// Whether it is a conflict marker of git.
     is_mark: bool,
 }
 
@@ -286,7 +286,7 @@ impl Piece {
     }
 }
 
-/// The line that a folder has with this id, or after this line.
+/// The folder's line with this id, or with this predecessor.
 fn kept(place: &Place, id: &str, after: &str) -> Result<Option<Line>> {
     let mut found = None;
     place.locked.read(0, &mut |item| {

@@ -1,7 +1,7 @@
-//! Lines that were damaged or missing when a session came here, and were put back since: they go to their places.
+//! Puts lines that were damaged or missing when a session was imported, and have been restored since, in their places.
 //!
-//! Such a line is known by the chain: it came after a message that is here, and the next message that is here came after
-//! it. So nobody else went on at the same time, and it is no branch.
+//! Such a line is recognised by the chain: its predecessor is a message that is here, and it is the predecessor of a message that is
+//! here. So nobody continued at the same time, and it is not a branch.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use rethread_store::Dump;
 use rethread_workspace::Line;
 
 use super::compare::Comparison;
-use super::{Followed, Place, lines, unseen};
+use super::{FolderReport, Place, lines, unseen};
 use crate::{Engine, Result};
 
 /// Lines whose place is before a message of a session.
@@ -22,17 +22,17 @@ pub(super) struct Returned {
     lines: Vec<Line>,
 }
 
-/// What became of lines that are back.
+/// The result for restored lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PutBack {
     /// There are none, or others share the messages around them: they are a branch.
     Nothing,
     Done,
-    /// Somebody has the session open.
+    /// Another process has the session open.
     Later,
 }
 
-/// Finds them among the lines of a log, which were not compared yet.
+/// Finds them among the lines of a log, before these are compared.
 pub(super) fn find(comparison: &Comparison<Line>, all: &[(Line, u64)]) -> Vec<Returned> {
     let by_id: HashMap<&str, &Line> =
         all.iter().map(|(line, _)| (line.id.as_str(), line)).collect();
@@ -42,7 +42,7 @@ pub(super) fn find(comparison: &Comparison<Line>, all: &[(Line, u64)]) -> Vec<Re
         let Some((branch, before)) = comparison.place_of(&line.id) else { continue };
         let mut chain: Vec<&Line> = Vec::new();
         let mut after = line.after.as_str();
-        // A line comes before one other: who wrote it otherwise does not make us walk the same way again and again.
+        // A line has one successor; checking that avoids walking the same way repeatedly.
         while !comparison.knows(after)
             && let Some(one) = by_id.get(after)
             && seen.insert(one.id.as_str())
@@ -60,13 +60,13 @@ pub(super) fn find(comparison: &Comparison<Line>, all: &[(Line, u64)]) -> Vec<Re
 }
 
 impl Engine {
-    /// Puts what is back into its place in every session of a folder.
+    /// Puts restored lines in their places in every session of a folder.
     pub(super) async fn put_all_back(
         &self,
         place: &Place,
         sessions: &[Session],
         returned: &[Returned],
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<PutBack> {
         let mut put_back = PutBack::Nothing;
         for (branch, session) in sessions.iter().enumerate() {
@@ -89,14 +89,14 @@ impl Engine {
         Ok(put_back)
     }
 
-    /// Puts the lines of a session back into their places: its log is written anew in one step. `false` where that cannot
-    /// be done, because others share its messages.
+    /// Puts the lines of a session in their places: its log is rewritten in one step. `false` if that is not possible because others
+    /// share its messages.
     pub(super) async fn put_back(
         &self,
         place: &Place,
         session: &Session,
         returned: &[&Returned],
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<bool> {
         let Some(dump) = self.with_returned(session, returned).await? else { return Ok(false) };
         let (count, expected) = (dump.messages.len(), (session.last_seq, session.facts));
@@ -112,7 +112,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// The log of a session with what is back; `None` where a part of it cannot be read.
+    /// The log of a session with the restored lines; `None` if a part of it cannot be read.
     async fn with_returned(
         &self,
         session: &Session,
@@ -139,7 +139,7 @@ impl Engine {
                         messages.push((new, purged_at));
                     }
                 }
-                // What folders know a message by must not follow its number.
+                // The line id of a message must not depend on its number.
                 let id = Some(owners.line_id(&message));
                 let content = message.body.head().to_owned();
                 let (role, at, conversation) = (message.role, message.at, message.conversation);
@@ -176,14 +176,16 @@ fn is_damaged(fact: &Fact) -> bool {
     matches!(fact, Fact::Unknown(fields) if fields.get("what").is_some_and(|what| what == DAMAGED))
 }
 
-/// A fact whose messages have other numbers. A summary is left out: it is made anew.
+/// A fact with shifted message numbers. Summaries are left out: they are made again.
 fn shifted(fact: Fact, shift: impl Fn(Seq) -> Seq) -> Option<Fact> {
     match fact {
         Fact::Summarised { .. } => None,
         Fact::Purged { seq } => Some(Fact::Purged { seq: shift(seq) }),
         Fact::Holds(mut watermark) => {
             watermark.upto = shift(watermark.upto);
-            watermark.beyond = watermark.beyond.map(|(from, to)| (shift(from), shift(to)));
+            for (from, to) in &mut watermark.beyond {
+                (*from, *to) = (shift(*from), shift(*to));
+            }
             watermark.in_doubt = watermark.in_doubt.map(shift);
             Some(Fact::Holds(watermark))
         }
@@ -191,7 +193,7 @@ fn shifted(fact: Fact, shift: impl Fn(Seq) -> Seq) -> Option<Fact> {
     }
 }
 
-/// Conversations of which only what is back now was said.
+/// Conversations that consist only of restored messages.
 fn open_conversations(
     facts: &mut Vec<FactRecord>,
     messages: &[(NewMessage, Option<jiff::Timestamp>)],

@@ -1,9 +1,9 @@
-//! Two sessions in one folder, which earlier versions could make of two people who began at the same time: each gets a
+//! Separates two sessions in one folder, which earlier versions could create when two people started at the same time: each gets a
 //! folder of its own, for good.
 //!
-//! What is done follows from the files alone, so that every clone does the same: the session with the lowest id keeps the
-//! folder, and the lines of the others go, byte for byte, to a folder that is named after the old one and their id. What
-//! git brings back later goes there again; a line that is there already is not added twice.
+//! The result depends on the files alone, so that every clone does the same: the session with the lowest id keeps the folder, and
+//! the lines of the others go, byte for byte, to a folder that is named after the old one and their id. What git brings back later
+//! goes there again; a line that is there already is not added twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -14,21 +14,21 @@ use rethread_store::{self as store, Home};
 use rethread_workspace::{Card, Entry, FolderPath, Item, Locked, Seen, Workspace};
 
 use super::arrive::roots_of;
-use super::{Followed, lock, topic_of, unseen};
+use super::{FolderReport, lock, topic_of, unseen};
 use crate::{Engine, Result};
 
-/// Whose lines a log has, in the order of the file.
+/// The sessions of a log's lines, in the order of the file.
 struct Shared {
     roots: BTreeSet<SessionId>,
     /// A part of the file, and the session that it belongs to.
     parts: Vec<(Range<u64>, Option<SessionId>)>,
 }
 
-/// The id of a line, and that of the line it came after.
+/// The id of a line, and that of its predecessor.
 type Chained = (String, String);
 
 impl Shared {
-    /// Every line belongs to the session of the line that it came after; what is no line, to that of the line before.
+    /// A line belongs to the session of its predecessor; anything else, to that of the previous line.
     fn read(locked: &Locked) -> Result<Self> {
         let mut pieces: Vec<(Range<u64>, Option<Chained>)> = Vec::new();
         locked.read(0, &mut |item| {
@@ -47,14 +47,14 @@ impl Shared {
         let mut known: HashMap<&str, Option<SessionId>> = HashMap::new();
         let mut roots = BTreeSet::new();
         for (id, _) in lines() {
-            // Back to the first line, or to one whose session is known: mostly that is the line before.
+            // Back to the first line, or to one whose session is known: mostly that is the previous line.
             let mut way = Vec::new();
             let mut at = id.as_str();
             let root = loop {
                 if let Some(root) = known.get(at) {
                     break *root;
                 }
-                // Who comes back here goes in a circle, which has no beginning.
+                // A cycle has no beginning.
                 known.insert(at, None);
                 way.push(at);
                 match after.get(at) {
@@ -78,13 +78,13 @@ impl Shared {
 }
 
 impl Engine {
-    /// Gives every session but one of those that share a folder a folder of its own. Gives whether there were several.
+    /// Gives every session but one of those that share a folder a folder of its own. Returns whether there were several.
     pub(super) async fn separate(
         &self,
         locked: &Locked,
         workspace: &Arc<Workspace>,
         path: &FolderPath,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<bool> {
         let shared = Shared::read(locked)?;
         if shared.roots.len() < 2 {
@@ -93,7 +93,7 @@ impl Engine {
         let cards = locked.cards().unwrap_or_default();
         let mut roots = Vec::new();
         for root in shared.roots {
-            // What a line came after may also be a message that is missing, and was named like a session.
+            // A predecessor may also be a missing message whose id looks like a session's.
             let is_named = cards.iter().any(|card| card.id == root.to_string());
             if is_named || self.is_session(root).await? {
                 roots.push(root);
@@ -103,7 +103,7 @@ impl Engine {
         else {
             return Ok(false);
         };
-        // A line that was not written to its end is kept aside: it belongs to nobody yet.
+        // An incomplete line is kept aside: it belongs to nobody yet.
         locked.truncate_torn()?;
         let own = |(_, whose): &(Range<u64>, Option<SessionId>)| {
             whose.filter(|whose| others.contains(whose))
@@ -135,7 +135,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Sessions that shared a folder here, and that another clone has given one of their own meanwhile.
+    /// Follows another clone that has separated sessions which share a folder here.
     pub(super) async fn follow_separated(
         &self,
         workspace: &Arc<Workspace>,
@@ -158,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a session of this id is, or was, known here.
+    /// Whether a session with this id is, or was, known here.
     async fn is_session(&self, id: SessionId) -> Result<bool> {
         match self.store.session(id).await {
             Ok(_) => Ok(true),
@@ -167,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Where a session that shared a folder lives from now on: the same in every clone, unless it has a folder already.
+    /// The new folder of a session that shared one: the same in every clone, unless it has a folder already.
     async fn folder_for(
         &self,
         workspace: &Workspace,
@@ -182,7 +182,7 @@ impl Engine {
         Ok(shared.with_topic(&topic_of(shared.topic(), id))?)
     }
 
-    /// A session and its branches live in another folder, which is looked at anew.
+    /// Moves a session and its branches to another folder, which is examined again.
     async fn move_home(
         &self,
         workspace: &Workspace,
@@ -199,7 +199,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The session that a branch goes back to. One that shares nothing with another is its own.
+    /// The session that a branch descends from. One that shares nothing with another is its own root.
     pub(super) async fn root_of(&self, session: &Session) -> Result<SessionId> {
         let (mut id, mut origin) = (session.id, session.forked_from);
         while let Some(from) = origin.filter(|from| from.seq > 0) {
@@ -214,7 +214,7 @@ impl Engine {
     }
 }
 
-/// The folder that stays is described as the session's whose it is.
+/// Describes the remaining folder as that of its session.
 fn keep_card(locked: &Locked, keeper: SessionId, cards: &[Card]) -> Result<()> {
     match cards.iter().find(|card| card.id == keeper.to_string()) {
         Some(_) if cards.len() == 1 => (),
@@ -222,13 +222,13 @@ fn keep_card(locked: &Locked, keeper: SessionId, cards: &[Card]) -> Result<()> {
             locked.remove_card()?;
             locked.write_card(card)?;
         }
-        // Of the session that stays nothing is said there: it is described anew from what is known of it.
+        // There is no description of the remaining session: it is made again from the store.
         None => drop(locked.set_card_aside()?),
     }
     Ok(())
 }
 
-/// Adds lines, as they are, to a folder that may have some of them.
+/// Adds lines, unchanged, to a folder that may have some of them.
 fn add_lines(place: &Locked, lines: Vec<Vec<u8>>) -> Result<()> {
     place.truncate_torn()?;
     let mut here = Vec::new();

@@ -1,8 +1,8 @@
-//! Two folders of one session in one workspace: git brought back one that had got another name because a text was purged.
+//! Two folders of one session in one workspace: git brought back one that had been renamed because a text was purged.
 //!
-//! Where one has the text of a message and the other the mark that it was purged, the mark wins: the folder that has the
-//! mark stays, the lines that only the other has go there, and the other one is removed. Two that agree on what is purged
-//! are somebody's copies, and are left alone.
+//! If one has the text of a message and the other the mark that it was purged, the mark wins: the folder with the mark stays, the
+//! lines that only the other one has go there, and the other one is removed. Two folders that agree on what is purged are copies,
+//! and are left alone.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use rethread_domain::SessionId;
 use rethread_workspace::{Entry, FolderPath, Item, Locked, Workspace, is_kind_name};
 
 use super::moved::Here;
-use super::{Followed, Place, lock, look};
+use super::{FolderReport, Place, lock, look};
 use crate::{Engine, Result};
 
-/// Which of two folders of one session stay. The one that was looked at is given back.
+/// Which of two folders of one session stay. The one that was examined is returned.
 pub(super) enum Kept {
     Both(Place),
     This(Place),
     Other,
 }
 
-/// A log: which messages it has, and which of them as purged.
+/// A log: which messages it has, and which of them are purged.
 #[derive(Default)]
 struct Copy {
     said: HashSet<String>,
@@ -32,7 +32,7 @@ struct Copy {
 
 struct Part {
     at: Range<u64>,
-    /// Of a line that is as it was written.
+    /// For an intact line.
     id: Option<String>,
     is_purged: bool,
 }
@@ -59,7 +59,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Whether this has a text that is purged there.
+    /// Whether this has a text that is purged in the other.
     fn says_what_is_purged_in(&self, other: &Self) -> bool {
         self.said.iter().any(|id| other.purged.contains(id))
     }
@@ -73,7 +73,7 @@ impl Copy {
 }
 
 impl Engine {
-    /// Another folder of a session that is not known yet: the names that we give end with a part of the id.
+    /// Another folder of a session that is not known yet: our folder names end with a part of the id.
     pub(super) fn twin(
         workspace: &Workspace,
         id: SessionId,
@@ -93,13 +93,13 @@ impl Engine {
         Ok(None)
     }
 
-    /// Makes one of two folders where they do not agree on what is purged.
+    /// Merges two folders that do not agree on what is purged.
     pub(super) async fn bring_together(
         &self,
         place: Place,
         id: SessionId,
         other: &FolderPath,
-        followed: &mut Followed,
+        followed: &mut FolderReport,
     ) -> Result<Kept> {
         let workspace = self.workspace_of(&place.home)?;
         let Some(folder) = workspace.folder(other)? else { return Ok(Kept::Both(place)) };
@@ -148,7 +148,7 @@ fn add(to: &Locked, known: &Copy, from: &Locked, copy: &Copy) -> Result<()> {
     Ok(())
 }
 
-fn remove(workspace: &Workspace, locked: Locked, followed: &mut Followed) -> Result<()> {
+fn remove(workspace: &Workspace, locked: Locked, followed: &mut FolderReport) -> Result<()> {
     let path = locked.path().clone();
     let card = locked.card().ok().flatten();
     let kind = card.map(|card| card.kind).filter(|kind| is_kind_name(kind));

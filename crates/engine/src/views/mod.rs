@@ -1,8 +1,9 @@
-//! What programs see of each thing: one form for `--json`, REST and MCP.
+//! Views: what programs see of each thing, in one form for `--json`, REST and MCP.
 //!
-//! A view is made of what is stored. What leaves for others is masked with [`Engine::masked`]; how much of it is given
-//! at once is for each door to say. A field that has no value is `null` unless its view leaves it out.
+//! A view is made from what is stored. What leaves for others is masked with [`Engine::masked`]; each door decides how much of it to
+//! return at once. A field without a value is `null` unless its view omits it.
 
+mod operations;
 mod session;
 mod snapshot;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Engine, Error, Result};
 
+pub use operations::{AgentView, RecordView, StoreView, TokenView};
 pub use session::{
     AnswerView, ConversationView, FoundView, HitView, MessageView, OpeningView, OriginView,
     SessionView, openings,
@@ -28,7 +30,7 @@ pub use workflow::{
 };
 
 impl Engine {
-    /// The same without what looks like a secret, wherever in it that stands.
+    /// Masks secrets anywhere in a view.
     pub fn masked<T: Serialize + DeserializeOwned>(&self, view: &T) -> Result<T> {
         let mut value = serde_json::to_value(view).map_err(Error::internal)?;
         self.redactor.redact_json(&mut value);

@@ -1,4 +1,4 @@
-//! Sessions, their conversations and messages, and what a search finds in them.
+//! Views of sessions, conversations, messages, and search results.
 
 use jiff::Timestamp;
 use rethread_domain::opening::Opening;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::agents::Answer;
 
-/// A session, as a list shows it.
+/// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SessionView {
     pub session_id: String,
@@ -38,16 +38,19 @@ pub struct SessionView {
     pub forked_from: Option<OriginView>,
     /// The session whose agent started it
     pub parent_session_id: Option<String>,
+    /// The agent whose own files it was imported from
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
     pub deleted_at: Option<Timestamp>,
-    /// The command that takes it up again in a terminal
+    /// The command that resumes it in a terminal
     pub resume_command: String,
 }
 
-/// Where a fork comes from.
+/// The origin of a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct OriginView {
     pub session_id: String,
-    /// The last message that both share
+    /// The last shared message
     pub seq: u32,
 }
 
@@ -75,6 +78,7 @@ impl From<&Session> for SessionView {
             cost_usd: counters.cost_usd(),
             forked_from: session.forked_from.map(|from| origin(from.session, from.seq)),
             parent_session_id: session.parent.map(|id| id.to_string()),
+            imported_from: session.imported_from.clone(),
             deleted_at: session.deleted_at,
             resume_command: format!("rethread resume {}", session.id.short()),
         }
@@ -90,10 +94,10 @@ pub struct ConversationView {
     pub last_active_at: Timestamp,
     pub message_count: u32,
     pub total_tokens: u64,
-    /// The agent that spoke last
+    /// The agent that answered last
     pub agent: Option<String>,
     pub summary: Option<String>,
-    /// The last message that the summary covers; 0 where there is none
+    /// The last message that the summary covers; 0 if there is none
     pub summarised_upto: u32,
 }
 
@@ -116,7 +120,7 @@ impl From<&Conversation> for ConversationView {
 /// How a conversation was opened in an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct OpeningView {
-    /// The message that it came after; not there for the opening of a turn
+    /// The message before it; absent for the opening of a turn
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +129,7 @@ pub struct OpeningView {
     pub conversation: String,
     /// `resumed`, `loaded`, `retold`, `fresh`, `untold` or `failed`
     pub how: String,
-    /// Why not in a better way
+    /// Why no better way was possible
     pub why: Option<String>,
     pub ms: u64,
     /// The same in words
@@ -147,26 +151,26 @@ impl From<&Opening> for OpeningView {
     }
 }
 
-/// What came of a request to an agent.
+/// The outcome of a request to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AnswerView {
     pub session_id: String,
     pub conversation: String,
     pub agent: String,
-    /// What was said, without thoughts and tools
+    /// What was said, without thoughts and tool calls
     pub answer: String,
-    /// Why the agent stopped, such as `end_turn` or `cancelled`
+    /// The stop reason, such as `end_turn` or `cancelled`
     pub stop_reason: String,
-    /// What came of it: `answered`, `no_answer`, `model_error`, `usage_limit`, or the reason to stop
+    /// The outcome: `answered`, `no_answer`, `model_error`, `usage_limit`, or the stop reason
     pub outcome: String,
     /// What went wrong
     pub error: Option<String>,
-    /// When a usage limit is lifted, where the agent said so
+    /// When a usage limit ends, if the agent said so
     pub resets_at: Option<Timestamp>,
     pub opened: OpeningView,
     /// The newest message of the conversation afterwards
     pub upto: u32,
-    /// Tokens in the agent's context and its size, where it told
+    /// Tokens in the agent's context and its size, if reported
     pub context: Option<(u64, u64)>,
     /// What the agent asked to do and was refused
     #[schema(value_type = Vec<Object>)]
@@ -193,7 +197,7 @@ impl From<&Answer> for AnswerView {
     }
 }
 
-/// How the conversations of a session were opened.
+/// The openings of a session's conversations.
 pub fn openings(facts: &[FactRecord]) -> Vec<OpeningView> {
     let opened = facts.iter().filter_map(|record| match &record.fact {
         Fact::Attached(opening) => {
@@ -225,7 +229,7 @@ pub struct MessageView {
     pub tool_calls: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// Fields that we do not know, as they came
+    /// Unknown fields, as they were recorded
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,15 +257,15 @@ impl MessageView {
     }
 }
 
-/// What a search gave.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct FoundView {
-    /// The best first
+    /// Best matches first
     pub items: Vec<HitView>,
-    /// Give it as `cursor` for the next part; not there at the end.
+    /// Give it as `cursor` to get the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The search was cut short because it took too much work: there may be more than is given here.
+    /// The search was cut short because it took too much work: there may be more matches.
     pub partial: bool,
 }
 
@@ -275,14 +279,14 @@ impl From<&Found> for FoundView {
     }
 }
 
-/// A place where something was found.
+/// A match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct HitView {
     pub session_id: String,
     pub title: Option<String>,
     /// `message`, `title` or `summary`
     pub kind: String,
-    /// What was found stands between `**`
+    /// An excerpt with matches between `**`
     pub excerpt: String,
     pub score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]

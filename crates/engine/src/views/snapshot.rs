@@ -1,4 +1,4 @@
-//! Snapshots of workflows, their parts, and how two of them differ.
+//! Views of snapshots and their parts, and the difference of two snapshots.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{IssueView, TaskView, TestsView, UsageView};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SnapshotRowView {
     pub id: String,
-    /// Which run ended with it
+    /// The run that ended with it
     pub session_number: u32,
     /// `pause`, `task_complete`, `exhaustion`, `timeout` or `crash`
     pub trigger: String,
@@ -40,14 +40,14 @@ impl From<&SnapshotSum> for SnapshotRowView {
     }
 }
 
-/// A snapshot: all that is needed to go on.
+/// A snapshot: everything that is needed to continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SnapshotView {
     pub id: String,
     pub workflow_id: String,
     pub title: String,
     pub issue: IssueView,
-    /// Which run ended with it
+    /// The run that ended with it
     pub session_number: u32,
     pub created_at: Timestamp,
     /// `pause`, `task_complete`, `exhaustion`, `timeout` or `crash`
@@ -66,9 +66,9 @@ pub struct SnapshotView {
     pub errors: Vec<ErrorView>,
     pub feedback: Vec<FeedbackView>,
     pub tests: Option<TestsView>,
-    /// Of the run that ended with it
+    /// Usage of the run that ended with it
     pub usage: UsageView,
-    /// Of the workflow until then
+    /// Usage of the workflow so far
     pub total: UsageView,
 }
 
@@ -100,13 +100,13 @@ impl From<&Snapshot> for SnapshotView {
     }
 }
 
-/// Who found something, and where it stands.
+/// The source of a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SourceView {
     /// `model` or `rules`
     pub by: String,
     pub session_id: Option<String>,
-    /// The numbers of the messages that it rests on
+    /// The numbers of the messages that it is based on
     pub messages: Vec<u32>,
 }
 
@@ -120,7 +120,7 @@ impl From<&Source> for SourceView {
     }
 }
 
-/// A choice that affects how the work is done.
+/// A decision about how the work is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct DecisionView {
     pub id: String,
@@ -130,7 +130,7 @@ pub struct DecisionView {
     #[serde(rename = "type")]
     pub kind: String,
     pub what: String,
-    /// Empty where nobody said
+    /// Empty if nobody gave a reason
     pub why: String,
     pub alternatives: Vec<String>,
     pub source: SourceView,
@@ -151,7 +151,7 @@ impl From<&Decision> for DecisionView {
     }
 }
 
-/// Something that went wrong, and what became of it.
+/// An error, and how it was resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct ErrorView {
     pub id: String,
@@ -184,7 +184,7 @@ impl From<&ErrorRecord> for ErrorView {
     }
 }
 
-/// What a reviewer said of a task.
+/// Feedback of a reviewer on a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct FeedbackView {
     pub id: String,
@@ -195,7 +195,7 @@ pub struct FeedbackView {
     /// `none`, `minor`, `major` or `critical`
     pub severity: String,
     pub comments: Vec<String>,
-    /// Whether what was wanted is done
+    /// Whether it has been addressed
     pub addressed: bool,
     pub session_id: Option<String>,
 }
@@ -216,17 +216,17 @@ impl From<&Feedback> for FeedbackView {
     }
 }
 
-/// Where the repository stood.
+/// The state of the repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct GitView {
     pub branch: Option<String>,
-    /// Where the workflow began
+    /// The commit at which the workflow began
     pub commit_at_start: Option<String>,
     pub commit: Option<String>,
     /// Changed since the workflow began, committed or not
     pub files_modified: Vec<String>,
     pub files_staged: Vec<String>,
-    /// Changed and not committed, staged or not
+    /// Changed but not committed, staged or not
     pub files_uncommitted: Vec<String>,
     pub uncommitted_summary: Option<String>,
 }
@@ -245,7 +245,7 @@ impl From<&GitState> for GitView {
     }
 }
 
-/// How two snapshots of a workflow differ.
+/// The difference of two snapshots of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Comparison {
     pub from: String,
@@ -258,7 +258,7 @@ pub struct Comparison {
     pub errors: Vec<String>,
     /// Reviews that only the second has
     pub feedback: Vec<String>,
-    /// Files that are changed in one of them only: `+` in the second, `-` in the first
+    /// Files that are changed in only one of them: `+` in the second, `-` in the first
     pub files: Vec<String>,
     #[schema(inline)]
     pub commit: Pair<Option<String>>,
@@ -270,7 +270,7 @@ pub struct Comparison {
     pub cost_usd: Pair<Option<f64>>,
 }
 
-/// How the state of a task differs.
+/// A changed state of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TaskChange {
     pub id: String,
@@ -321,7 +321,7 @@ impl Comparison {
     }
 }
 
-/// What the second has and the first has not, by their ids.
+/// What only the second has, by their ids.
 fn new<T>(before: &[T], after: &[T], id_and_text: impl Fn(&T) -> (&String, String)) -> Vec<String> {
     let known: Vec<&String> = before.iter().map(|one| id_and_text(one).0).collect();
     let all = after.iter().map(&id_and_text);

@@ -1,4 +1,4 @@
-//! Workflows, their tasks and events.
+//! Views of workflows, tasks and events.
 
 use jiff::Timestamp;
 use rethread_domain::quote::safe;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::workflows::WorkflowRow;
 use crate::{Engine, Result};
 
-/// A workflow, as a list shows it.
+/// A workflow in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct WorkflowRowView {
     pub id: String,
@@ -23,16 +23,16 @@ pub struct WorkflowRowView {
     pub user: String,
     pub worktree: String,
     pub agent: String,
-    /// Which run of it this is, from 1
+    /// The number of the current run, from 1
     pub session_count: u32,
-    /// Without those that were skipped
+    /// Without skipped tasks
     pub tasks_completed: u32,
     pub tasks_total: u32,
-    /// The task that is worked on, or comes next
+    /// The task that is running, or comes next
     pub next_task: Option<String>,
     pub paused_at: Option<Timestamp>,
     pub pause_reason: Option<String>,
-    /// When the limit it waits for is lifted
+    /// When the usage limit that it waits for ends
     pub resumes_at: Option<Timestamp>,
     pub tokens: u64,
     pub cost_usd: Option<f64>,
@@ -71,31 +71,31 @@ pub struct WorkflowView {
     pub title: String,
     /// `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed` or `cancelled`
     pub status: String,
-    /// A pause was asked for, and waits for the boundary
+    /// A pause was requested, and waits for the task boundary
     pub is_pausing: bool,
-    /// Whether a process works on it now
+    /// Whether a process runs it now
     pub is_running: bool,
     pub user: String,
     pub worktree: String,
     pub plan: Option<String>,
     pub agent: String,
     pub issue: IssueView,
-    /// Which run of it this is, from 1
+    /// The number of the current run, from 1
     pub session_count: u32,
     pub tasks_completed: u32,
     pub tasks_total: u32,
-    /// The task that is worked on, or comes next
+    /// The task that is running, or comes next
     pub next_task: Option<String>,
     pub tasks: Vec<TaskView>,
     pub paused_at: Option<Timestamp>,
     pub pause_reason: Option<String>,
-    /// When the limit it waits for is lifted
+    /// When the usage limit that it waits for ends
     pub resumes_at: Option<Timestamp>,
     /// The latest snapshot
     pub snapshot_id: Option<String>,
-    /// How the repository differed from the snapshot that this run went on from, a line each
+    /// How the repository differed from the snapshot that this run was resumed from, one line each
     pub diverged: Vec<String>,
-    /// What a person is waited for; the first is answered first
+    /// Questions that wait for a person; they are answered in this order
     pub questions: Vec<QuestionView>,
     pub tests: Option<TestsView>,
     pub usage: UsageView,
@@ -103,7 +103,7 @@ pub struct WorkflowView {
     pub updated_at: Timestamp,
     /// The number of the last event
     pub events: u32,
-    /// When it was just started: what will be refused, as nobody can be asked
+    /// After a start: what will be refused, as nobody can be asked
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -144,12 +144,12 @@ impl WorkflowView {
 }
 
 impl Engine {
-    /// A workflow as it stands, with what its agents say now.
+    /// The view of a workflow, with what its agents are saying.
     pub async fn workflow_view(&self, workflow: &Workflow) -> Result<WorkflowView> {
         let is_running = self.is_workflow_driven(workflow.id).await?;
         let mut view = WorkflowView::of(workflow, is_running);
-        for saying in self.saying(workflow).await? {
-            // While it is reviewed, it is the reviewer who speaks.
+        for saying in self.live_texts(workflow).await? {
+            // During a review, the reviewer is speaking.
             if let Some(task) = view.tasks.iter_mut().find(|task| task.id == saying.on) {
                 task.saying = Some(saying.text);
             }
@@ -157,7 +157,7 @@ impl Engine {
         Ok(view)
     }
 
-    /// The same for others: masked, and no command can be approved of which a part is.
+    /// The same for others: masked, and a command of which a part is masked cannot be approved.
     pub async fn masked_workflow_view(&self, workflow: &Workflow) -> Result<WorkflowView> {
         let mut view = self.masked(&self.workflow_view(workflow).await?)?;
         let asked = workflow.questions.iter();
@@ -166,7 +166,7 @@ impl Engine {
     }
 }
 
-/// What is to be done, in its author's words.
+/// The issue, in its author's words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct IssueView {
     pub id: Option<String>,
@@ -190,19 +190,19 @@ pub struct TaskView {
     /// `pending`, `in_progress`, `blocked`, `completed`, `failed` or `skipped`
     pub state: String,
     pub depends_on: Vec<String>,
-    /// Who works on it, where the plan says so
+    /// The agent that works on it, if the plan names one
     pub agent: Option<String>,
     /// The command that checks it, or its name in the settings
     pub verify: Option<String>,
     /// The agent that reviews it
     pub review: Option<String>,
     pub attempts: u32,
-    /// Where it was worked on, the latest last
+    /// The sessions in which it was worked on, latest last
     pub session_ids: Vec<String>,
     pub was_interrupted: bool,
     /// Why it failed, or what was left of it
     pub note: Option<String>,
-    /// What its agent has said so far in the turn that is under way
+    /// What its agent has said so far in the current turn
     pub saying: Option<String>,
     pub usage: UsageView,
     pub tests: Option<TestsView>,
@@ -234,22 +234,22 @@ impl From<&Task> for TaskView {
     }
 }
 
-/// What a person is waited for.
+/// A question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct QuestionView {
     /// `plan`, `task_failed`, `task_refused`, `task_removed` or `command`
     pub about: String,
     pub task: Option<String>,
-    /// What it asks, in words; unsafe characters are spelled out
+    /// The question; unsafe characters are spelled out
     pub question: String,
-    /// Whether nothing of it is masked: a command is approved only by who was shown all of it
+    /// Whether nothing of it is masked: only then can a command be approved
     pub is_whole: bool,
-    /// How it can be answered here: `approve`, `reject`, `retry`, `skip`
+    /// The possible answers: `approve`, `reject`, `retry`, `skip`
     pub answers: Vec<String>,
 }
 
 impl QuestionView {
-    /// As it may be shown to others, which may be less than it asks.
+    /// Masked for others.
     pub fn masked(question: &Question, redactor: &Redactor) -> Self {
         let mut view = Self::from(question);
         let clean = |text: &str| redactor.redact(text).text.into_owned();
@@ -288,17 +288,17 @@ impl From<&Question> for QuestionView {
     }
 }
 
-/// What the last check gave.
+/// The result of the last check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TestsView {
     /// `red`, `green`, `refactor` or `unknown`
     pub phase: String,
     pub failing: Vec<String>,
-    /// Those of them that a task left failing on purpose
+    /// Those that a task left failing on purpose
     pub expected: Vec<String>,
     pub command: Option<String>,
     pub at: Option<Timestamp>,
-    /// The end of what it printed
+    /// The end of its output
     pub output: String,
 }
 
@@ -315,11 +315,11 @@ impl From<&TestState> for TestsView {
     }
 }
 
-/// What work took.
+/// Usage of resources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct UsageView {
     pub tokens: u64,
-    /// How tokens are known: `exact`, `counted` or `estimated`
+    /// How the tokens are known: `exact`, `counted` or `estimated`
     pub measure: String,
     /// How full the fullest context was, from 0 to 1
     pub context_use: Option<f64>,
@@ -353,16 +353,16 @@ impl From<&Used> for UsageView {
     }
 }
 
-/// Something that happened to a workflow.
+/// An event of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct WorkflowEventView {
-    /// Its place in the workflow's own log, from 1
+    /// Its number in the workflow's own log, from 1
     pub no: u32,
     pub at: Timestamp,
-    /// As the events name it, such as `TASK_STARTED` or `WORKFLOW_PAUSED`
+    /// The name of the event, such as `TASK_STARTED` or `WORKFLOW_PAUSED`
     #[serde(rename = "type")]
     pub kind: String,
-    /// In words; not there for what is of no interest by itself
+    /// In words; absent for events that are of no interest by themselves
     pub text: Option<String>,
     pub task: Option<String>,
     pub session_id: Option<String>,
@@ -393,21 +393,21 @@ impl From<&EventRecord> for WorkflowEventView {
     }
 }
 
-/// What became of a wish.
+/// The result of a requested change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct MoveView {
-    /// `paused`, `pausing`, `resumed`, or how the workflow stands
+    /// `paused`, `pausing`, `resumed`, or the status of the workflow
     pub status: String,
     pub workflow_id: String,
     /// The latest snapshot, or the one that it was resumed from
     pub snapshot_id: Option<String>,
-    /// How the repository differs from that snapshot, a line each
+    /// How the repository differs from that snapshot, one line each
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diverged: Vec<String>,
 }
 
 impl MoveView {
-    /// How a workflow stands, in one word.
+    /// The status of a workflow, in one word.
     pub fn of(workflow: &Workflow) -> Self {
         let is_pausing = workflow.status() == Status::InProgress && workflow.pausing().is_some();
         Self {

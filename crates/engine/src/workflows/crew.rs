@@ -1,4 +1,4 @@
-//! What a workflow needs from whoever runs it.
+//! The port to agents, checks and models that a workflow needs.
 
 use async_trait::async_trait;
 use rethread_domain::Session;
@@ -9,10 +9,10 @@ use super::port::Checker;
 use crate::Result;
 use crate::agents::OpenOptions;
 
-/// Agents, commands and a model, as the user has set them up.
+/// Agents, commands and a model, as the user has configured them.
 #[async_trait]
 pub trait Crew: Send + Sync {
-    /// Everything that opens a conversation of this session in this agent.
+    /// The options that open a conversation of this session in this agent.
     async fn options(
         &self,
         charter: &Charter,
@@ -20,7 +20,7 @@ pub trait Crew: Send + Sync {
         agent: &str,
     ) -> Result<OpenOptions>;
 
-    /// The MCP servers that they are given, by name.
+    /// The names of the MCP servers that agents get.
     fn tools(&self) -> Vec<String>;
 
     /// A command of the user's own settings.
@@ -29,25 +29,25 @@ pub trait Crew: Send + Sync {
     /// Runs checks.
     fn checker(&self) -> &dyn Checker;
 
-    /// Somebody who finds decisions and errors better than the rules do.
+    /// A model that finds decisions and errors better than the rules do.
     fn extractor(&self) -> Option<&dyn Extractor>;
 
-    /// How many tokens an agent is told at the beginning of a task, at most.
+    /// The token limit of the brief at the beginning of a task.
     fn brief_tokens(&self) -> u32;
 }
 
-/// Why a model gave no answer that can be used.
+/// Why a model gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// It may do better when it is asked again.
+    /// It may do better on another attempt.
     Nonsense(String),
-    /// It cannot be had.
+    /// It is not available.
     Silence(String),
 }
 
-/// A model that answers as a schema wants it.
+/// A model that answers according to a schema.
 #[async_trait]
 pub trait Extractor: Send + Sync {
-    /// The answer, as JSON text, or why there is none.
+    /// The answer as JSON text, or why there is none.
     async fn extract(&self, prompt: &str, schema: &Value) -> std::result::Result<String, NoAnswer>;
 }

@@ -1,4 +1,4 @@
-//! Running a workflow: effects out, outcomes in, until it rests.
+//! The driver of a workflow: carries out effects and records their outcomes, until the workflow rests.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,21 +25,21 @@ use super::task::{Attempt, Done, beginning_of};
 use super::usage::Watch;
 use crate::{Engine, Error, Result};
 
-/// How long a claim lasts that nobody renews.
+/// How long the lease of a claim lasts without renewal.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 pub(super) const RENEW_EVERY: Duration = Duration::from_secs(3);
-/// How often the lease and the plan's file are looked at.
+/// How often the lease and the plan's file are checked.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// How often a claim is tried whose holder rests.
+/// How often a claim is retried whose holder is about to leave.
 const LOOKS: u32 = 50;
 
-/// What whoever watches is told.
+/// A report to whoever watches.
 #[derive(Debug, Clone)]
 pub enum Report {
-    /// Something became true, and is written down.
+    /// An event that has been recorded.
     Event(Box<EventRecord>),
-    /// Something becomes true.
+    /// An event that is to be recorded.
     #[doc(hidden)]
     Became(Event),
     /// An agent says or does something.
@@ -48,7 +48,7 @@ pub enum Report {
     Note(String),
 }
 
-/// What a piece of work that ran beside the loop gave.
+/// The result of work that ran beside the loop.
 pub(super) enum Finished {
     Task(Box<Done>),
     Plan(std::result::Result<Vec<TaskSpec>, String>, Used),
@@ -73,8 +73,8 @@ pub(super) struct Driver<'a> {
 }
 
 impl Engine {
-    /// Takes a workflow, ends what an earlier run left behind, does `first`, and runs it until it rests: paused,
-    /// blocked or over.
+    /// Claims a workflow, cleans up after an earlier process, applies `first`, and runs it until it rests: paused, blocked
+    /// or over.
     #[tracing::instrument(name = "workflow", skip_all, fields(workflow = %id))]
     pub async fn drive_workflow(
         &self,
@@ -102,8 +102,7 @@ impl Engine {
         driven
     }
 
-    /// Does what the process of a workflow that is gone did not get to: the snapshot, the states in the plan. Nothing of it
-    /// is run.
+    /// Completes what a dead process left undone: the snapshot, and the states in the plan. No task is run.
     pub async fn recover_workflow(&self, id: WorkflowId, crew: Arc<dyn Crew>) -> Result<Workflow> {
         let mut view = |_: &Report| ();
         let mut driver = self.driver(id, crew, &mut view).await?;
@@ -140,7 +139,7 @@ impl Engine {
         })
     }
 
-    /// Takes the claim. Whoever has it and rests already is about to leave.
+    /// Takes the claim. A holder whose workflow already rests is about to leave.
     async fn claimed(&self, id: WorkflowId) -> Result<WorkflowClaim> {
         for _ in 0..LOOKS {
             if let Some(claim) = self.store.claim_workflow(id, LEASE).await? {
@@ -167,7 +166,7 @@ impl Driver<'_> {
         } else if self.workflow.mark.is_some() {
             self.resumed = Some(Arc::new(self.engine.snapshot(self.id(), None).await?));
         }
-        // What was changed by hand is what the person wants now: an old plan in its place is not.
+        // Manual changes of the plan are what the person wants now; a resumed older plan must not overwrite them.
         if !matches!(first, Command::Reject { .. }) && !self.workflow.tasks.is_empty() {
             plan::check(&self.workflow).map_err(Error::Plan)?;
         }
@@ -181,12 +180,12 @@ impl Driver<'_> {
 
     async fn run(mut self) -> Result<Workflow> {
         let mut changes = self.engine.changes();
-        // Beats on whatever else happens: an agent that never stops talking does not cost us the lease.
+        // Ticks whatever else happens: an agent that never stops talking must not cost us the lease.
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut kept = 0;
         loop {
-            // Before anything begins: the plan may have been changed while nobody looked.
+            // Before anything begins: the plan may have been changed while no process was watching.
             if kept != self.workflow.events {
                 self.keep_plan().await?;
                 kept = self.workflow.events;
@@ -223,7 +222,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Takes in what others wrote.
+    /// Applies events that others wrote.
     async fn look(&mut self) -> Result<()> {
         let records = self.engine.store.workflow_events(self.id(), self.workflow.events).await?;
         let is_changed = records.iter().any(|one| matches!(one.event, Event::Purged { .. }));
@@ -237,7 +236,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Decides and writes, anew where others were faster. Refused once somebody else runs the workflow.
+    /// Decides and writes, again if others were faster. Fails with a stale epoch once another process has the claim.
     pub(super) async fn command(&mut self, command: &Command) -> Result<()> {
         loop {
             let events = self.engine.without_secrets(self.workflow.decide(command)?);
@@ -266,7 +265,7 @@ impl Driver<'_> {
         }
     }
 
-    /// As [`Self::command`], where a refusal means that it is no longer wanted.
+    /// As [`Self::command`], but a refusal means that it is no longer wanted.
     pub(super) async fn command_if_fit(&mut self, command: &Command) -> Result<()> {
         match self.command(command).await {
             Err(Error::Workflow(
@@ -343,7 +342,7 @@ impl Driver<'_> {
     async fn carry_out(&mut self, effect: Effect) -> Result<()> {
         let strays = self.stop_strays();
         match effect {
-            // Its agent still writes in the folder.
+            // Its agent is still writing in the folder.
             Effect::Run { .. } if strays > 0 => Ok(()),
             Effect::Run { task } => self.start(&task).await,
             Effect::Stop { task } => {
@@ -352,7 +351,7 @@ impl Driver<'_> {
                 }
                 Ok(())
             }
-            // What is still being done beside the loop is waited for.
+            // Work beside the loop is waited for.
             Effect::Snapshot if !self.work.is_empty() => {
                 self.stop_all();
                 Ok(())
@@ -366,7 +365,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Stops attempts at tasks that count no more; gives how many there are.
+    /// Stops attempts that no longer count; returns how many there are.
     fn stop_strays(&self) -> usize {
         let is_running = |id: &str| self.workflow.running().any(|task| task.spec.id == id);
         let strays = self.stops.iter().filter(|(id, _)| !id.is_empty() && !is_running(id));
@@ -401,7 +400,7 @@ impl Driver<'_> {
         self.command_if_fit(&command).await?;
         let begun = self.workflow.task(id).filter(|task| task.sessions.last() == Some(&session.id));
         let Some(begun) = begun.cloned() else {
-            // Somebody paused or cancelled just now.
+            // Somebody paused or cancelled it just now.
             return self.engine.erase_if_empty(session.id).await;
         };
         let (stop, stopped) = watch::channel(false);
@@ -415,7 +414,7 @@ impl Driver<'_> {
                 task,
                 agent,
                 session,
-                // Once something was done since, the workflow itself says more.
+                // If something was done since, the workflow itself says more.
                 resumed: self.resumed.as_ref().filter(|_| before.run.completed == 0).map(
                     |snapshot| Arc::new(snapshot.as_of_now(&before, repository::now(&before))),
                 ),
@@ -425,7 +424,7 @@ impl Driver<'_> {
                 watch: Watch::default(),
                 deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
                 tests: None,
-                // As it was before: whether the task was interrupted is of weight.
+                // The state before this attempt: it matters whether the task was interrupted.
                 workflow: before,
             };
         self.work.push(Box::pin(async { Finished::Task(Box::new(Box::pin(attempt.run()).await)) }));
@@ -451,7 +450,7 @@ impl Driver<'_> {
     }
 
     async fn finished(&mut self, finished: Finished) -> Result<()> {
-        // What it reported came before its end.
+        // Its reports came before its end.
         while let Ok(report) = self.reports.try_recv() {
             self.report(report).await?;
         }

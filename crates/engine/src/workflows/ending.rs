@@ -1,4 +1,4 @@
-//! What becomes of work that ended: events, the snapshot of a pause, the last one.
+//! Records the outcome of work: events, the snapshot of a pause, and the last snapshot.
 
 use rethread_domain::SessionId;
 use rethread_workflow as workflow;
@@ -42,7 +42,7 @@ impl Driver<'_> {
         }
         let (on, used) = (done.ended.task.clone(), done.ended.used);
         match self.command(&Command::EndTask(done.ended)).await {
-            // It counts no more. What it took does.
+            // The attempt does not count any more, but what it used does.
             Err(Error::Workflow(
                 Refusal::Over(..) | Refusal::Stale { .. } | Refusal::NoTask(..),
             )) => self.command(&Command::Spend { on, used }).await,
@@ -72,7 +72,7 @@ impl Driver<'_> {
 
     pub(super) async fn snapshot(&mut self) -> Result<()> {
         let Some(pausing) = self.workflow.pausing().cloned() else { return Ok(()) };
-        // States in the file that differ later were written by hand.
+        // States in the file that differ later were set by hand.
         self.keep_plan().await?;
         let was_interrupted = self.workflow.tasks.iter().any(|task| task.was_interrupted);
         let mark = Mark {
@@ -87,7 +87,7 @@ impl Driver<'_> {
         self.command_if_fit(&Command::Settle(mark)).await
     }
 
-    /// Takes the last snapshot, once it is over.
+    /// Takes the last snapshot, once the workflow is over.
     pub(super) async fn close(&mut self) -> Result<()> {
         let is_taken = self.workflow.mark.as_ref().is_some_and(|mark| mark.trigger == Trigger::End);
         if !self.workflow.status().is_final() || is_taken {
@@ -96,7 +96,7 @@ impl Driver<'_> {
         self.command(&Command::Close(last_mark(&self.workflow))).await
     }
 
-    /// What a person wrote into the plan while it was paused.
+    /// States that a person wrote into the plan while the workflow was paused.
     pub(super) async fn marked_by_hand(&mut self) -> Result<Vec<(String, TaskState)>> {
         if !self.workflow.mark.as_ref().is_some_and(|mark| mark.is_in_plan) {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Decisions and errors of a session: by a model where there is one and it answers well, by rules otherwise.
+//! Extracts decisions and errors from a session: by a model if there is one and it answers well, otherwise by rules.
 
 use rethread_domain::{Message, Role, SessionId};
 use rethread_store::{Order, Span};
@@ -8,13 +8,13 @@ use rethread_workflow::extract::{self, Extracted};
 use super::crew::{Crew, NoAnswer};
 use crate::{Engine, Result};
 
-/// How many of the last messages are looked through.
+/// How many recent messages are examined.
 const ENTRIES: u32 = 50;
-/// A bad answer is asked for once more.
+/// After a bad answer the model is asked once more.
 const TRIES: u32 = 2;
 
 impl Engine {
-    /// What was decided and what went wrong in a session, as events.
+    /// The decisions and errors of a session, as events.
     pub(super) async fn extracted(
         &self,
         session: SessionId,
@@ -28,7 +28,7 @@ impl Engine {
                 Span { from: 1, to: u32::MAX, order: Order::NewestFirst, limit: ENTRIES },
             )
             .await?;
-        // What we asked is no finding.
+        // Our own prompts are not findings.
         messages.retain(|message| message.purged_at.is_none() && message.role != Role::User);
         messages.reverse();
         if messages.is_empty() {

@@ -1,10 +1,10 @@
-//! Usage limits of the services behind agents: recognised in what an agent says, with the time they are lifted.
+//! Usage limits of model providers (rate limits): recognised in an agent's text, with the time at which they end.
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
-/// What says that a limit is reached.
+/// Phrases that say that a limit is reached.
 const SIGNS: [&str; 9] = [
     "usage limit",
     "rate limit",
@@ -16,7 +16,7 @@ const SIGNS: [&str; 9] = [
     "hit your limit",
     "resource_exhausted",
 ];
-/// What comes before the time when it is lifted.
+/// Phrases before the time at which it ends.
 const LIFTED: [&str; 9] = [
     "resets at ",
     "reset at ",
@@ -31,7 +31,7 @@ const LIFTED: [&str; 9] = [
 /// No limit lasts longer.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 8);
 
-/// Whether a text says that a usage limit is reached, and, if so, when it is lifted, as far as it says.
+/// Whether a text says that a usage limit is reached and, if so, when it ends, as far as it says.
 pub fn limit_in(text: &str, now: Timestamp) -> Option<Option<Timestamp>> {
     says_limit(text).then(|| lifted_in(text, now))
 }
@@ -46,25 +46,25 @@ fn beginning(text: &str) -> String {
     text.chars().take(4_000).collect::<String>().to_lowercase()
 }
 
-/// Whether a limit can be lifted then: in the future, and not too far in it.
+/// Whether a limit can end then: in the future, but not too far.
 pub(crate) fn is_sensible(at: Timestamp, now: Timestamp) -> bool {
     at > now && at.duration_since(now) <= LONGEST
 }
 
-/// When the limit of which a text speaks is lifted.
+/// When the limit that a text mentions ends.
 pub(crate) fn lifted_in(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = beginning(text);
     let told = LIFTED
         .iter()
         .filter_map(|word| text.split_once(word))
         .find_map(|(_, rest)| when(rest, now));
-    // Some give the second since 1970 behind a bar.
+    // Some give a Unix time after a vertical bar.
     let second =
         || text.split('|').nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
     told.or_else(|| Timestamp::from_second(second()?).ok()).filter(|at| is_sensible(*at, now))
 }
 
-/// A time of day, a point in time, or a while.
+/// A time of day, a point in time, or a duration.
 fn when(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim_start_matches("at ").trim_start_matches("in ");
     let word = text.split([' ', ',', ')', ';']).next()?.trim_end_matches('.');
@@ -75,7 +75,7 @@ fn when(text: &str, now: Timestamp) -> Option<Timestamp> {
     while_of(text).map_or_else(day, |span| now.checked_add(span).ok())
 }
 
-/// `Nov 20th, 2026 3:05 PM`, here.
+/// `Nov 20th, 2026 3:05 PM`, in the local time zone.
 fn day_and_time(text: &str) -> Option<Timestamp> {
     let mut words = text.split_whitespace();
     let (month, day, year) = (words.next()?, words.next()?, words.next()?);
@@ -114,7 +114,7 @@ fn while_of(text: &str) -> Option<SignedDuration> {
     (!total.is_zero()).then_some(total)
 }
 
-/// `3pm`, `3:30 pm`, `15:00`: the next one here.
+/// `3pm`, `3:30 pm`, `15:00`: the next such time in the local time zone.
 fn time_of_day(text: &str, now: Timestamp) -> Option<Timestamp> {
     let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
     let hour = digits(text);

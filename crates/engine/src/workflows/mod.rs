@@ -1,15 +1,16 @@
-//! Workflows: carrying out what `domain::workflow` decides.
+//! Workflows: carries out what the crate `workflow` decides.
 //!
-//! Whoever runs a workflow holds its claim, and every event it writes is fenced by the claim's epoch. Everybody else
-//! (pause, cancel, approve) writes events as well, decided on the state they have seen; whoever runs it notices. So
-//! there is one log, and no message between processes.
+//! The process that runs a workflow holds its claim, and each of its events is fenced by the claim's epoch. Others (pause, cancel,
+//! approve) write events too, decided on the state they have seen; the running process notices. So there is one log, and no
+//! messages between processes.
 
+mod configured_crew;
 mod crew;
 mod drive;
 mod ending;
 mod extract;
 mod limit;
-mod members;
+mod live_text;
 mod moves;
 mod notices;
 mod order;
@@ -19,7 +20,6 @@ mod port;
 mod recovery;
 mod repository;
 mod review;
-mod saying;
 mod task;
 mod usage;
 
@@ -37,27 +37,27 @@ pub use crew::{Crew, Extractor, NoAnswer};
 pub use drive::Report;
 pub(crate) use limit::{is_sensible, lifted_in};
 pub use limit::{limit_in, says_limit};
-pub use moves::{Resumed, Resuming, Resumption};
-pub use order::{Order, Ordered, PLAN, budgets, consent_of};
+pub use live_text::LiveText;
+pub use moves::{ResumeOptions, Resumed, Resumption};
+pub use order::{CheckedOrder, PLAN, WorkflowOrder, budgets, consent_of};
 pub use plan::{PlanError, read_plan};
-pub use port::{Checker, Over, Ran};
-pub use saying::Saying;
+pub use port::{Checker, CommandOutcome, ExitReason};
 
 use crate::{Engine, Error, Result};
 
-/// Workflows of one folder that are looked through.
+/// How many workflows of one folder are searched.
 const PAGE: u32 = 200;
 
-/// Commands that a user approved are kept as decisions about this.
+/// The subject under which approved commands are stored as grants.
 const COMMANDS: &str = "verify";
 
-/// How a workflow is called in a sentence.
+/// The name of a workflow in a sentence.
 fn named(workflow: &Workflow) -> String {
     format!("{} ({})", workflow.id.short(), one_line(&workflow.charter.title, 40))
 }
 
 impl Engine {
-    /// A new workflow, pending.
+    /// Creates a workflow, pending.
     pub async fn create_workflow(
         &self,
         charter: Charter,
@@ -90,7 +90,7 @@ impl Engine {
         Ok(self.store.workflows(filter).await?)
     }
 
-    /// The one workflow that a shortened id means.
+    /// The one workflow that an id prefix stands for.
     pub async fn resolve_workflow(&self, text: &str) -> Result<WorkflowId> {
         match self.store.resolve_workflow(text, None).await?.as_slice() {
             [] => Err(Error::NoWorkflow(text.chars().take(80).collect())),
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// The one workflow of a user that a shortened id means; those of others are not found.
+    /// The one workflow of a user that an id prefix stands for; those of others are not found.
     pub async fn own_workflow(&self, text: &str, user: &str) -> Result<Workflow> {
         let mut own = Vec::new();
         for id in self.store.resolve_workflow(text, Some(user)).await? {
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// The workflows that a user has in a folder, or in a folder above it; the latest first.
+    /// The workflows of a user in a folder or a folder above it, latest first.
     pub async fn workflows_in(
         &self,
         folder: &std::path::Path,
@@ -143,7 +143,7 @@ impl Engine {
         Ok(self.store.workflow_events(id, after).await?)
     }
 
-    /// A part of what happened, in the order of `span`: fewer events than its limit where they are long.
+    /// A part of the log, in the order of `span`: fewer events than its limit if they are long.
     pub async fn workflow_log(&self, id: WorkflowId, span: Span) -> Result<Vec<EventRecord>> {
         Ok(self.store.workflow_log(id, span).await?)
     }
@@ -153,7 +153,7 @@ impl Engine {
         Ok(self.store.workflow_of(session).await?)
     }
 
-    /// The one snapshot of a workflow that a text means; the latest where none is given.
+    /// The one snapshot of a workflow that an id prefix stands for; by default the latest.
     pub async fn snapshot(&self, id: WorkflowId, given: Option<&str>) -> Result<Snapshot> {
         let events = self.store.workflow_events(id, 0).await?;
         let mut marks = events.iter().filter_map(|record| match &record.event {
@@ -172,7 +172,7 @@ impl Engine {
         found.ok_or(Error::NoSnapshot { workflow: id, given: None, several: 0 })
     }
 
-    /// Has something done with a workflow, whoever runs it. Decided anew where somebody else was faster.
+    /// Applies a command to a workflow, whichever process runs it. Decided again if somebody else was faster.
     pub async fn ask_workflow(&self, id: WorkflowId, command: &Command) -> Result<Workflow> {
         loop {
             let mut workflow = self.store.workflow(id).await?;
@@ -197,12 +197,12 @@ impl Engine {
         }
     }
 
-    /// Where a workflow waits for a command to be approved: from now on it may run, as it stands.
+    /// If a workflow waits for the approval of a command: lets that command run from now on.
     ///
-    /// Gives the command.
+    /// Returns the command.
     pub async fn approve_question(&self, read: &Workflow) -> Result<Option<String>> {
         let workflow = self.store.workflow(read.id).await?;
-        // Who approves a command approves the one that they have read.
+        // An approval is for the command that was read.
         if workflow.questions.first() != read.questions.first() {
             return Err(Error::Store(rethread_store::Error::WorkflowConflict(read.id)));
         }
@@ -215,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Lets a command of a plan run, this very text in this worktree.
+    /// Lets a command of a plan run: exactly this text, in this worktree.
     pub async fn approve_command(&self, charter: &Charter, command: &str) -> Result<()> {
         let grant = Grant {
             user: charter.user.clone(),
@@ -232,18 +232,18 @@ impl Engine {
         Ok(self.store.granted(user, project, COMMANDS, command).await? == Some(true))
     }
 
-    /// How the repository differs now from what a snapshot says, a line each.
+    /// How the repository differs now from a snapshot, one line each.
     pub async fn diverged(&self, id: WorkflowId, snapshot: &Snapshot) -> Result<Vec<String>> {
         let workflow = self.store.workflow(id).await?;
         Ok(repository::diverged(&snapshot.git, &repository::now(&workflow)))
     }
 
-    /// Whether somebody runs it now.
+    /// Whether a process runs it now.
     pub async fn is_workflow_driven(&self, id: WorkflowId) -> Result<bool> {
         Ok(self.store.is_workflow_claimed(id).await?)
     }
 
-    /// The workflows that are in progress though nobody runs them.
+    /// Workflows in progress that no process runs.
     pub async fn abandoned(&self, user: Option<&str>) -> Result<Vec<WorkflowId>> {
         let filter = WorkflowFilter {
             user: user.map(str::to_owned),
@@ -260,8 +260,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Events without values that we know: those never reach the disk. What agents, tools and reviewers said is taken
-    /// down without anything that looks like a secret, as summaries are: it is told to others.
+    /// Removes known secret values from events: those never reach the disk. What agents, tools and reviewers said is also masked by
+    /// the rules, like summaries, as it is shown to others.
     pub(crate) fn without_secrets(&self, events: Vec<Event>) -> Vec<Event> {
         events.into_iter().map(|event| self.event_without_secrets(event)).collect()
     }
@@ -288,7 +288,7 @@ impl Engine {
     }
 }
 
-/// What cannot be done because of the state a workflow is in is the caller's move.
+/// What the state of a workflow does not allow is for the caller to resolve.
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Self::Workflow(refusal)

@@ -1,4 +1,4 @@
-//! What is done with a workflow by whoever is not in its loop: resume, pause, answer, take up what crashed.
+//! Operations on a workflow from outside its driver: resume, pause, answer, recover.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,46 +9,46 @@ use rethread_workflow::{
 };
 use tokio::sync::mpsc;
 
+use super::configured_crew::ConfiguredCrew;
 use super::crew::Crew;
 use super::drive::{Report, View};
-use super::members::Members;
 use super::notices::is_of_interest;
 use super::repository;
 use crate::agents::{Asker, Nobody};
 use crate::program::{Fault, Program};
 use crate::{Engine, Error, Logged as _, Result};
 
-/// How long a process in the background may take until it has written something.
+/// How long a background process may take before it has recorded something.
 const BEGINS_WITHIN: Duration = Duration::from_secs(20);
-/// How often is checked that whoever runs a workflow still does.
+/// How often to check that the process that runs a workflow is alive.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
-/// How long those who want to know are waited for at the end.
+/// How long to wait at the end for notices to be delivered.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
-/// How a workflow is to go on.
+/// How to resume a workflow.
 #[derive(Debug, Clone, Default)]
-pub struct Resuming {
-    /// From this snapshot; without it, from the latest.
+pub struct ResumeOptions {
+    /// From this snapshot; by default the latest.
     pub from: Option<String>,
-    /// Another agent goes on with it.
+    /// Another agent to continue with.
     pub agent: Option<String>,
-    /// Budgets of the whole workflow that are other than before.
+    /// New budgets for the whole workflow.
     pub budgets: Budgets,
-    /// Whether tasks that were not done at that snapshot may be done again.
+    /// Whether tasks may be repeated that were not done at that snapshot.
     pub may_rewind: bool,
 }
 
-/// What is gone on with, and how it differs from what it was.
+/// What is resumed, and what has changed since the snapshot.
 #[derive(Debug, Clone)]
 pub struct Resumption {
     pub snapshot: Snapshot,
-    /// As it stands now.
+    /// The current state.
     pub workflow: Workflow,
-    /// Where the repository stands now.
+    /// The current state of the repository.
     pub git: GitState,
-    /// How tasks and repository differ from the snapshot, a line each.
+    /// How tasks and repository differ from the snapshot, one line each.
     pub diverged: Vec<String>,
-    /// The tasks that are done again.
+    /// The tasks that will be repeated.
     pub rewind: Vec<String>,
     agent: Option<String>,
     budgets: Budgets,
@@ -66,18 +66,18 @@ impl Resumption {
     }
 }
 
-/// A workflow that goes on.
+/// A resumed workflow.
 #[derive(Debug, Clone)]
 pub struct Resumed {
     pub workflow: Workflow,
-    /// Where it was resumed from.
+    /// The snapshot it was resumed from.
     pub snapshot: Snapshot,
-    /// How the repository differs from then.
+    /// How the repository differs from that.
     pub diverged: Vec<String>,
 }
 
 impl Resumption {
-    /// Refuses to have tasks done again where nobody agreed to that.
+    /// Refuses to repeat tasks unless that was agreed to.
     pub fn check(&self, may_rewind: bool) -> std::result::Result<(), Fault> {
         if self.rewind.is_empty() || may_rewind {
             return Ok(());
@@ -96,9 +96,9 @@ impl Resumption {
     }
 }
 
-fn resumed_from(workflow: Workflow, snapshot: Snapshot, asked: &Resuming) -> Resumption {
+fn resumed_from(workflow: Workflow, snapshot: Snapshot, asked: &ResumeOptions) -> Resumption {
     let is_latest = workflow.mark.as_ref().is_some_and(|mark| mark.id == snapshot.id);
-    // What was done by hand or skipped since the latest snapshot is not undone by going on from it.
+    // Resuming from the latest snapshot does not undo what was done by hand or skipped since.
     let rewind = if is_latest { Vec::new() } else { snapshot.done_since(&workflow) };
     let git = repository::now(&workflow);
     let mut diverged = repository::diverged(&snapshot.git, &git);
@@ -108,7 +108,7 @@ fn resumed_from(workflow: Workflow, snapshot: Snapshot, asked: &Resuming) -> Res
 }
 
 impl Engine {
-    /// Runs a workflow in this process until it rests, as [`Engine::drive_workflow`] does, and tells others of it.
+    /// Runs a workflow in this process until it rests, like [`Engine::drive_workflow`], and sends notices.
     pub async fn run_workflow(
         &self,
         program: &Arc<dyn Program>,
@@ -117,7 +117,7 @@ impl Engine {
         asker: Arc<dyn Asker>,
         view: View<'_>,
     ) -> Result<Workflow> {
-        let crew: Arc<dyn Crew> = Arc::new(Members::new(self, program, asker)?);
+        let crew: Arc<dyn Crew> = Arc::new(ConfiguredCrew::new(self, program, asker)?);
         let (wake, mut woken) = mpsc::unbounded_channel();
         let telling = async {
             while woken.recv().await.is_some() {
@@ -129,7 +129,7 @@ impl Engine {
             let mut show = |report: &Report| {
                 view(report);
                 if is_of_interest(report) {
-                    // Nobody listens any more only when all is told.
+                    // The receiver is only gone once everything is delivered.
                     let _told = wake.send(());
                 }
             };
@@ -142,12 +142,12 @@ impl Engine {
             }
         };
         drop(wake);
-        // Whoever cannot be told in time is told by the next process.
+        // Notices that cannot be delivered in time are left to the next process.
         drop(tokio::time::timeout(LAST_WORDS, telling).await);
         outcome
     }
 
-    /// Leaves a workflow to a process of its own, and waits until that has begun.
+    /// Starts a process of its own for a workflow, and waits until that has begun.
     pub async fn run_in_background(
         &self,
         program: &dyn Program,
@@ -172,13 +172,12 @@ impl Engine {
         }
     }
 
-    /// What is to be resumed; refused before anything is said of it where it cannot be. What crashed is snapshotted
-    /// first.
+    /// Prepares a resume. Refused first if it is not possible. A crashed workflow gets its snapshot first.
     pub async fn resumption(
         &self,
         program: &Arc<dyn Program>,
         id: WorkflowId,
-        asked: &Resuming,
+        asked: &ResumeOptions,
     ) -> std::result::Result<Resumption, Fault> {
         if let Some(agent) = &asked.agent {
             program.consent(agent)?;
@@ -187,7 +186,7 @@ impl Engine {
         if workflow.status() == Status::InProgress && !self.is_workflow_driven(id).await? {
             workflow = self.take_up(program, id).await?;
         }
-        // Refused before anything is said of snapshots: what runs may have none yet.
+        // Checked before snapshots: a running workflow may have none yet.
         let resume = Command::Resume {
             from: SnapshotId::generate(),
             agent: None,
@@ -200,12 +199,12 @@ impl Engine {
         Ok(resumed_from(workflow, snapshot, asked))
     }
 
-    /// Goes on with a workflow in the background.
+    /// Resumes a workflow in the background.
     pub async fn resume_workflow(
         &self,
         program: &Arc<dyn Program>,
         id: WorkflowId,
-        asked: &Resuming,
+        asked: &ResumeOptions,
     ) -> std::result::Result<Resumed, Fault> {
         let resumption = self.resumption(program, id, asked).await?;
         resumption.check(asked.may_rewind)?;
@@ -214,7 +213,7 @@ impl Engine {
         Ok(Resumed { workflow, snapshot: resumption.snapshot, diverged: resumption.diverged })
     }
 
-    /// Asks for a pause and, once that is written, waits for the boundary, at most so long.
+    /// Requests a pause and, once that is recorded, waits for the boundary for a limited time.
     pub async fn pause_workflow(
         &self,
         program: &Arc<dyn Program>,
@@ -228,7 +227,7 @@ impl Engine {
         self.reach_boundary(program, workflow, wait).await
     }
 
-    /// Waits until a workflow that was asked to pause has done so, at most so long.
+    /// Waits for a limited time until a workflow has paused.
     pub async fn reach_boundary(
         &self,
         program: &Arc<dyn Program>,
@@ -238,7 +237,7 @@ impl Engine {
         let (id, begun, mut changes) = (workflow.id, Instant::now(), self.changes());
         while workflow.status() == Status::InProgress && begun.elapsed() < wait {
             if !self.is_workflow_driven(id).await? {
-                // Nobody is there to reach the boundary: it is reached.
+                // No process runs it, so this is a boundary.
                 workflow = match self.take_up(program, id).await {
                     Err(Error::WorkflowBusy(_)) => self.workflow(id).await?,
                     outcome => outcome?,
@@ -251,8 +250,8 @@ impl Engine {
         Ok(workflow)
     }
 
-    /// Says something to a workflow, as it was read: approve, reject, retry, skip, cancel. Where it waits and nobody
-    /// runs it, it goes on in the background.
+    /// Answers a workflow as it was read: approve, reject, retry, skip, cancel. If it was waiting and no process runs it, it
+    /// continues in the background.
     pub async fn answer_workflow(
         &self,
         program: &dyn Program,
@@ -276,16 +275,16 @@ impl Engine {
         self.run_in_background(program, id, &command).await
     }
 
-    /// Takes the snapshot of a workflow that nobody runs any more; nothing of it is run.
+    /// Takes the snapshot of a workflow whose process has died; no task is run.
     pub async fn take_up(&self, program: &Arc<dyn Program>, id: WorkflowId) -> Result<Workflow> {
-        let members = Members::new(self, program, Arc::new(Nobody))?;
+        let members = ConfiguredCrew::new(self, program, Arc::new(Nobody))?;
         let workflow = Box::pin(self.recover_workflow(id, Arc::new(members))).await?;
         self.tell_others(program.as_ref(), id).await;
         Ok(workflow)
     }
 
-    /// Puts in order what was left by processes that were killed when their workflow had come to rest: its last snapshot,
-    /// the states in its plan, locks. What was in progress is taken up by a resume or by [`Engine::take_up_all`].
+    /// Completes what processes left undone that were killed when their workflow had come to rest: the last snapshot, the
+    /// states in the plan, locks. Workflows in progress are left to a resume or to [`Engine::take_up_all`].
     pub async fn finish_killed(
         &self,
         program: &Arc<dyn Program>,
@@ -304,11 +303,10 @@ impl Engine {
         Ok(())
     }
 
-    /// What a process that runs for long does at its start: takes up what crashed, and goes on with it where that is
-    /// set.
+    /// Done at the start of a long-running process: recovers crashed workflows, and resumes them if the settings say so.
     pub async fn take_up_all(&self, program: &Arc<dyn Program>) {
         let Ok(user) = program.user() else { return };
-        // Whoever comes next tries again.
+        // If it fails, the next process tries again.
         self.finish_killed(program).await.or_log("what was killed could not be finished");
         let crashed = self.abandoned(Some(&user)).await;
         let crashed = crashed.or_log("abandoned workflows cannot be found").unwrap_or_default();
@@ -331,8 +329,8 @@ impl Engine {
         }
     }
 
-    /// What goes on with a workflow that rests because of a crash, or that nobody got to begin; `None` where it does
-    /// not, or not any more.
+    /// The command that continues a workflow which rests because of a crash, or which was never begun; `None` if it does not,
+    /// or not any more.
     pub async fn after_crash(&self, id: WorkflowId) -> Result<Option<Command>> {
         let workflow = self.workflow(id).await?;
         let command = match (workflow.status(), &workflow.mark) {
@@ -345,13 +343,13 @@ impl Engine {
         Ok(if self.is_workflow_driven(id).await? { None } else { Some(command) })
     }
 
-    /// What resumes a workflow from its latest snapshot, with how it differs now.
+    /// The command that resumes a workflow from its latest snapshot, with what has changed since.
     pub async fn latest_resumption(&self, workflow: Workflow) -> Result<Command> {
         let snapshot = self.snapshot(workflow.id, None).await?;
-        Ok(resumed_from(workflow, snapshot, &Resuming::default()).command())
+        Ok(resumed_from(workflow, snapshot, &ResumeOptions::default()).command())
     }
 
-    /// The workflows of a user that may rest because of a crash; the oldest first.
+    /// The workflows of a user that may rest because of a crash, oldest first.
     pub async fn resting(&self, user: &str) -> Result<Vec<WorkflowId>> {
         let filter = WorkflowFilter {
             user: Some(user.to_owned()),

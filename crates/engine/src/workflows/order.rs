@@ -1,4 +1,4 @@
-//! What is to be worked on: checked, and made a workflow, whoever orders it.
+//! Orders: checks what is to be worked on, and creates a workflow from it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ use crate::Engine;
 use crate::agents::Consent;
 use crate::program::{Fault, Program, WorkflowSettings, may_record, project_folder};
 
-/// The file in a worktree that a plan is written to where none is given.
+/// The file in the worktree that a plan is written to by default.
 pub const PLAN: &str = "PLAN.md";
-/// The most that an issue may have.
+/// The longest issue, in bytes.
 const MOST_ISSUE: usize = 256 * 1024;
 
-/// What is to be worked on.
+/// What to work on, and within which limits.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
-    /// Under this id, unless it was made before: then it is that one.
+pub struct WorkflowOrder {
+    /// The id of the workflow; if it exists already, that one is used.
     pub id: Option<WorkflowId>,
-    /// Whose it is, where that is not the user of the program.
+    /// The owner, if that is not the user of the program.
     pub user: Option<String>,
     pub worktree: PathBuf,
     pub plan: Option<PathBuf>,
@@ -35,29 +35,29 @@ pub struct Order {
     pub max_minutes: Option<f64>,
     pub max_tokens: Option<u64>,
     pub max_cost: Option<f64>,
-    /// What agents may do without being asked.
+    /// What agents may do without asking.
     pub permissions: Option<String>,
 }
 
-/// An order that can be carried out.
+/// A checked order.
 #[derive(Debug, Clone)]
-pub struct Ordered {
+pub struct CheckedOrder {
     id: WorkflowId,
     charter: Charter,
     tasks: Vec<TaskSpec>,
-    /// Commands of the plan that nobody has approved yet: a person does, or the workflow waits for one.
+    /// Commands of the plan that are not approved yet: a person has to, or the workflow will wait.
     pub unapproved: Vec<String>,
-    /// What is refused where nobody can be asked.
+    /// What will be refused because nobody can be asked.
     pub warning: Option<String>,
 }
 
 impl Engine {
-    /// Checks an order. Nothing is written yet.
+    /// Checks an order without writing anything.
     pub async fn check_order(
         &self,
         program: &dyn Program,
-        order: &Order,
-    ) -> Result<Ordered, Fault> {
+        order: &WorkflowOrder,
+    ) -> Result<CheckedOrder, Fault> {
         may_record(program, &order.worktree)?;
         let settings = program.workflows()?;
         let plan = order.plan.as_deref().map(plan_of).transpose()?;
@@ -66,25 +66,25 @@ impl Engine {
         let warning = warning(program, &charter, &tasks)?;
         let unapproved = self.unapproved(&settings, &charter, &tasks).await?;
         let id = order.id.unwrap_or_else(WorkflowId::generate);
-        Ok(Ordered { id, charter, tasks, unapproved, warning })
+        Ok(CheckedOrder { id, charter, tasks, unapproved, warning })
     }
 
-    /// Makes the workflow, pending. With `may_run`, the commands of its plan are approved as they stand.
-    pub async fn carry_out(&self, ordered: Ordered, may_run: bool) -> Result<Workflow, Fault> {
+    /// Creates the workflow, pending. With `may_run`, the commands of its plan are approved as they are.
+    pub async fn carry_out(&self, ordered: CheckedOrder, may_run: bool) -> Result<Workflow, Fault> {
         for command in ordered.unapproved.iter().filter(|_| may_run) {
             self.approve_command(&ordered.charter, command).await?;
         }
         Ok(self.create_workflow_as(ordered.id, ordered.charter, ordered.tasks).await?)
     }
 
-    /// Makes a workflow and has it run in the background. Its commands wait for a person. Gives also what will be refused,
-    /// as nobody can be asked there.
+    /// Creates a workflow and runs it in the background. Its commands wait for a person. Also returns what will be refused
+    /// because nobody can be asked.
     pub async fn start_workflow(
         &self,
         program: &dyn Program,
-        order: Order,
+        order: WorkflowOrder,
     ) -> Result<(Workflow, Option<String>), Fault> {
-        let order = Order { worktree: project_folder(&order.worktree)?, ..order };
+        let order = WorkflowOrder { worktree: project_folder(&order.worktree)?, ..order };
         let ordered = self.check_order(program, &order).await?;
         let warning = ordered.warning.clone();
         let workflow = self.carry_out(ordered, false).await?;
@@ -92,14 +92,14 @@ impl Engine {
         Ok((self.run_in_background(program, workflow.id, &first).await?, warning))
     }
 
-    /// What begins a workflow, with where its repository stands.
+    /// The command that begins a workflow, with the state of its repository.
     pub fn beginning_of(&self, workflow: &Workflow) -> Command {
         let head = rethread_workspace::head(Path::new(&workflow.charter.worktree));
         let (branch, commit) = head.map_or((None, None), |head| (head.branch, Some(head.commit)));
         Command::Start { branch, commit }
     }
 
-    /// Names have to be known; texts have to be approved.
+    /// Named checks must exist in the settings; commands in the plan must be approved.
     async fn unapproved(
         &self,
         settings: &WorkflowSettings,
@@ -125,7 +125,7 @@ impl Engine {
     }
 }
 
-impl Order {
+impl WorkflowOrder {
     fn charter(
         &self,
         program: &dyn Program,
@@ -166,7 +166,7 @@ impl Order {
         })
     }
 
-    /// Where the plan is, or is to be written.
+    /// The path of the plan, existing or to be written.
     fn plan_path(&self) -> Result<PathBuf, Fault> {
         if let Some(path) = &self.plan {
             let unusable = |error| {
@@ -185,13 +185,13 @@ impl Order {
     }
 }
 
-/// A rule for permissions, as it is written.
+/// Parses a permission rule.
 pub fn consent_of(rule: Option<&str>) -> Result<Option<Consent>, Fault> {
     let parsed = rule.map(str::parse::<Consent>).transpose();
     parsed.map_err(|why| Fault::bad_input(why, "one of ask, allow, deny, agent"))
 }
 
-/// What a workflow may take in total, as it was given.
+/// The budgets of a workflow, checked.
 pub fn budgets(
     minutes: Option<f64>,
     tokens: Option<u64>,
@@ -207,7 +207,7 @@ pub fn budgets(
     })
 }
 
-/// A limit under which something can be done.
+/// A positive limit.
 fn amount(what: &str, most: f64) -> Result<f64, Fault> {
     if most.is_finite() && most > 0.0 {
         return Ok(most);
@@ -217,7 +217,7 @@ fn amount(what: &str, most: f64) -> Result<f64, Fault> {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
 fn seconds_of(minutes: f64) -> Result<u64, Fault> {
-    // What is a whole number of seconds stays so, whatever the division made of it.
+    // Rounds up, with a tolerance so that whole seconds survive the division.
     Ok((amount("a time", minutes)? * 60.0 - 1e-6).ceil().max(1.0) as u64)
 }
 
@@ -229,7 +229,7 @@ fn no_command(name: &str) -> Fault {
     Fault::bad_input(what, hint)
 }
 
-/// What is said where nobody can be asked: whose requests are refused. Refuses names that no agent has.
+/// The warning if nobody can be asked: which agents' requests will be refused. Fails for unknown agents.
 fn warning(
     program: &dyn Program,
     charter: &Charter,
@@ -266,7 +266,7 @@ fn plan_of(path: &Path) -> Result<Plan, Fault> {
     })
 }
 
-/// The first line of a text is the title.
+/// The first line of the text becomes the title.
 fn issue_of(text: &str) -> Result<Issue, Fault> {
     if text.trim().is_empty() || text.len() > MOST_ISSUE {
         let what = format!("the issue has {} bytes", text.len());

@@ -1,4 +1,4 @@
-//! The plan's file: read when it changes, states written back.
+//! The plan's file: read when it changes; task states are written back.
 
 use std::path::Path;
 
@@ -21,35 +21,35 @@ pub fn read_plan(path: &Path) -> Result<Plan, PlanError> {
     plan::parse(&text).map_err(PlanError::Bad)
 }
 
-/// Whether the file is a plan as it stands; one that is not there is no trouble.
+/// Whether the file is a valid plan; a missing file is fine.
 pub(super) fn check(workflow: &Workflow) -> Result<(), PlanError> {
     let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());
     text.map_or(Ok(()), |text| plan::parse(&text).map(drop).map_err(PlanError::Bad))
 }
 
-/// Removes what somebody who was killed left beside the file.
+/// Removes temporary files that a killed process left beside it.
 pub(super) fn sweep(workflow: &Workflow) {
     if let Some(path) = &workflow.charter.plan {
-        // Through a link, the file itself is written.
+        // If it is a link, the target is written.
         text::sweep(&std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
     }
 }
 
-/// The tasks of the file, where it is a plan.
+/// The tasks in the file, if it is a plan.
 fn tasks_of(workflow: &Workflow) -> Vec<TaskSpec> {
     let text = workflow.charter.plan.as_deref().and_then(|path| text::read(path).ok());
     text.and_then(|text| plan::parse(&text).ok()).map(|plan| plan.tasks).unwrap_or_default()
 }
 
-/// Whether the file has the states of all its tasks as they are.
+/// Whether the file shows the current states of all its tasks.
 pub(super) fn has_states(workflow: &Workflow) -> bool {
     let is_same =
         |spec: &TaskSpec| workflow.task(&spec.id).is_some_and(|task| task.state() == spec.state);
     tasks_of(workflow).iter().all(is_same)
 }
 
-/// The states that a person wrote into the file since a snapshot at which it had them all. What was said by a command
-/// since then is not undone by a file that does not know of it.
+/// States that a person wrote into the file since a snapshot at which it was up to date. Later commands are not undone by a file
+/// that does not show them.
 pub(super) fn marked_by_hand(workflow: &Workflow, snapshot: &Snapshot) -> Vec<(String, TaskState)> {
     let marked = |spec: TaskSpec| {
         let then = snapshot.tasks.iter().find(|task| task.spec.id == spec.id)?.state();
@@ -60,34 +60,34 @@ pub(super) fn marked_by_hand(workflow: &Workflow, snapshot: &Snapshot) -> Vec<(S
     tasks_of(workflow).into_iter().filter_map(marked).collect()
 }
 
-/// The plan's file, as it was last seen.
+/// The plan's file as last seen.
 #[derive(Debug, Default)]
 pub(super) struct PlanFile {
     seen: Option<String>,
     trouble: Option<String>,
 }
 
-/// What a look at the file gave.
+/// The result of checking the file.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
-    /// The tasks, where the file was changed by hand.
+pub(super) struct PlanCheck {
+    /// The tasks, if the file was changed by hand.
     pub(super) tasks: Option<Vec<TaskSpec>>,
-    /// What is wrong with it, told once.
+    /// A problem, reported once.
     pub(super) trouble: Option<String>,
 }
 
 impl PlanFile {
-    /// Reads what was changed by hand, and writes the states that differ.
-    pub(super) fn keep(&mut self, workflow: &Workflow) -> Looked {
-        let Some(path) = &workflow.charter.plan else { return Looked::default() };
+    /// Reads manual changes, and writes the states that differ.
+    pub(super) fn keep(&mut self, workflow: &Workflow) -> PlanCheck {
+        let Some(path) = &workflow.charter.plan else { return PlanCheck::default() };
         if workflow.tasks.is_empty() {
-            return Looked::default();
+            return PlanCheck::default();
         }
         let text = match text::read(path) {
             Ok(text) => text,
             Err(error) => return self.troubled(format!("the plan cannot be read: {error}")),
         };
-        let mut looked = Looked::default();
+        let mut looked = PlanCheck::default();
         if self.seen.as_deref() != Some(&text) {
             match plan::parse(&text) {
                 Ok(plan) if !is_same(&plan.tasks, workflow) => looked.tasks = Some(plan.tasks),
@@ -119,20 +119,20 @@ impl PlanFile {
         Ok(())
     }
 
-    fn troubled(&mut self, trouble: String) -> Looked {
+    fn troubled(&mut self, trouble: String) -> PlanCheck {
         let is_new = self.trouble.as_ref() != Some(&trouble);
         self.trouble = Some(trouble.clone());
-        Looked { tasks: None, trouble: is_new.then_some(trouble) }
+        PlanCheck { tasks: None, trouble: is_new.then_some(trouble) }
     }
 }
 
-/// Whether a plan has the tasks that the workflow has, whatever their states.
+/// Whether a plan has the tasks of the workflow, whatever their states.
 fn is_same(tasks: &[TaskSpec], workflow: &Workflow) -> bool {
     let stateless = |spec: &TaskSpec| TaskSpec { state: TaskState::Pending, ..spec.clone() };
     let known = |spec: &TaskSpec| {
         workflow.task(&spec.id).is_some_and(|task| stateless(&task.spec) == stateless(spec))
     };
-    // What was ended and deleted from the file stays known, and is not in it.
+    // A finished task that was deleted from the file stays known.
     let is_open = |task: &&Task| {
         task.attempts == 0 || matches!(task.state(), TaskState::Pending | TaskState::InProgress)
     };
@@ -140,8 +140,8 @@ fn is_same(tasks: &[TaskSpec], workflow: &Workflow) -> bool {
     tasks.iter().all(known) && open.all(|task| tasks.iter().any(|spec| spec.id == task.spec.id))
 }
 
-/// Writes the plan that an agent made: where none is yet, or in the place of the one that was rejected. Where somebody
-/// wrote one meanwhile, or we did before a crash, that one is proposed.
+/// Writes the plan that an agent made: if there is none yet, or in place of the rejected one. If somebody wrote one meanwhile,
+/// or we did before a crash, that one is proposed.
 pub(super) fn write_new(
     path: &Path,
     workflow: &Workflow,

@@ -1,4 +1,4 @@
-//! Having an agent write the plan.
+//! Has an agent write the plan.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use super::usage::Watch;
 use crate::agents::Talk;
 use crate::{Engine, Logged as _, Result};
 
-/// A plan that cannot be used is asked for once more, with what is wrong.
+/// After an unusable plan the agent is asked once more, with what is wrong.
 const TRIES: usize = 2;
-/// What planning is called where tasks have their ids.
+/// The task id that stands for planning.
 pub(super) const PLANNING: &str = "plan";
 
 pub(super) struct Planning {
@@ -29,7 +29,7 @@ pub(super) struct Planning {
 }
 
 impl Planning {
-    /// The tasks, or why there are none; and what it took.
+    /// The tasks, or why there are none; and what was used.
     pub(super) async fn run(mut self) -> (std::result::Result<Vec<TaskSpec>, String>, Used) {
         (self.planned().await, self.watch.used())
     }
@@ -63,7 +63,7 @@ impl Planning {
         };
         let session = self.engine.start(beginning).await?;
         let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
-        // Whoever drives is gone only when this is dropped, too.
+        // The driver only goes away together with this.
         drop(self.reports.send(Report::Became(began)));
         let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
         Ok((session.id, Talk::open(&self.engine, options).await?))
@@ -101,7 +101,7 @@ impl Planning {
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
             let update = update.clone();
-            // Whoever drives is gone only when this is dropped, too.
+            // The driver only goes away together with this.
             drop(reports.send(Report::Update { task: PLANNING.to_owned(), update }));
         };
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };

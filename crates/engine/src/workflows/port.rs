@@ -1,4 +1,4 @@
-//! What workflows need from outside.
+//! The port to commands that check a task.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,50 +6,50 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
-    /// `None` where it did not end by itself. A signal is told as shells do: 128 and its number.
+pub struct CommandOutcome {
+    /// `None` if it did not exit by itself. A signal is 128 plus its number, as in shells.
     pub code: Option<i32>,
-    /// What it wrote to both of its streams, in the order in which it came: all of it, or its beginning and its end.
+    /// What it wrote to both streams, interleaved: whole, or its beginning and its end.
     pub output: String,
-    pub over: Over,
+    pub over: ExitReason,
 }
 
-/// Why a command does not run any more.
+/// Why a command is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Over {
+pub enum ExitReason {
     /// It ended by itself.
     Finished,
-    /// It was ended: it took too long.
+    /// Killed because it took too long.
     TimedOut,
-    /// It was ended: somebody wanted that.
+    /// Killed on request.
     Stopped,
-    /// It never ran; why.
+    /// It could not be started.
     CannotStart(String),
 }
 
-impl Ran {
-    /// It never ran.
+impl CommandOutcome {
+    /// It could not be started.
     pub fn cannot_start(why: impl Into<String>) -> Self {
-        Self { code: None, output: String::new(), over: Over::CannotStart(why.into()) }
+        Self { code: None, output: String::new(), over: ExitReason::CannotStart(why.into()) }
     }
 
-    /// Whether it ended by itself, and well.
+    /// Whether it exited by itself, successfully.
     pub fn is_good(&self) -> bool {
-        self.over == Over::Finished && self.code == Some(0)
+        self.over == ExitReason::Finished && self.code == Some(0)
     }
 }
 
-/// Runs commands that the user has approved. When it returns, and when it is dropped, nothing of them is left running.
+/// Runs commands that the user has approved. When it returns or is dropped, none of their processes is left.
 #[async_trait]
 pub trait Checker: Send + Sync {
-    /// Runs a command of the shell in a folder, at most for `limit` and until `stop` holds true.
+    /// Runs a shell command in a folder, until `limit` has passed or `stop` becomes true.
     async fn check(
         &self,
         command: &str,
         folder: &Path,
         limit: Duration,
         stop: watch::Receiver<bool>,
-    ) -> Ran;
+    ) -> CommandOutcome;
 }

@@ -1,4 +1,4 @@
-//! Taking over a workflow whose process is gone.
+//! Takes over a workflow whose process has died.
 
 use rethread_domain::session::Move;
 use rethread_domain::{Session, SessionId};
@@ -8,12 +8,12 @@ use super::drive::{Driver, LEASE, RENEW_EVERY};
 use crate::{Engine, Result};
 
 impl Driver<'_> {
-    /// What was in progress has nobody who ran it: a snapshot is taken, as after a pause.
+    /// Takes a snapshot of work in progress that no process runs, as after a pause.
     pub(super) async fn recover(&mut self) -> Result<()> {
         if self.workflow.status() != Status::InProgress {
             return Ok(());
         }
-        // First: if we are killed as well, it is still known until when it ran.
+        // First, so that the end of its running time is known even if this process is killed too.
         let now = self.engine.clock.now();
         let renewed = self.claim.lease_before.and_then(|until| until.checked_sub(LEASE).ok());
         let seen =
@@ -23,7 +23,7 @@ impl Driver<'_> {
         for task in running {
             self.settle_attempt(&task).await?;
         }
-        // What was made beside tasks: the plan.
+        // Work beside tasks: the plan.
         for (on, session) in self.workflow.run.beside.clone() {
             let used = self.engine.left_in(&[session]).await?;
             self.command(&Command::Spend { on, used }).await?;
@@ -35,7 +35,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Ends an attempt whose process is gone, with what its session shows of it.
+    /// Ends an attempt whose process has died, with what its session shows.
     async fn settle_attempt(&mut self, task: &Task) -> Result<()> {
         let id = &task.spec.id;
         let beside = self.workflow.run.beside.iter().filter(|(on, _)| on == id);
@@ -63,16 +63,16 @@ impl Driver<'_> {
 }
 
 impl Engine {
-    /// Ends the turns of sessions whose process is gone; gives what all of them took.
+    /// Ends the turns of sessions whose process has died; returns their usage.
     async fn left_in(&self, sessions: &[SessionId]) -> Result<Used> {
         let mut used = Used::default();
         for session in sessions {
-            // A session may be gone though its workflow is not.
+            // A session may have been deleted while its workflow remains.
             if self.session(*session).await.is_err() {
                 continue;
             }
             for conversation in self.conversations(*session).await? {
-                // Who is stalled still drives it, and who opens the store settles it, too.
+                // A stalled process still holds the lock; whoever opens the store settles the turn too.
                 let name = &conversation.name;
                 if let Some(_drive) = self.store.drive(*session, name).await? {
                     self.settle(*session, name).await?;
@@ -85,12 +85,12 @@ impl Engine {
     }
 }
 
-/// What a session took, by what was kept of it.
+/// The usage of a session, from its log.
 #[expect(clippy::cast_precision_loss, reason = "an amount of money")]
 fn taken(session: &Session) -> Used {
     let counters = &session.counters;
     let reported = counters.input_tokens.saturating_add(counters.output_tokens);
-    // The turn that was cut off reported nothing: it is counted.
+    // The interrupted turn reported nothing, so it is counted.
     let (tokens, measure) = if reported > counters.tokens {
         (reported, Measure::Exact)
     } else {

@@ -1,4 +1,4 @@
-//! Where the repository of a worktree stands, and how that differs from what a snapshot says.
+//! The state of the worktree's repository, and how it differs from a snapshot.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use rethread_domain::quote::one_line;
 use rethread_workflow::{GitDelta, GitState, Snapshot, Task, TaskState, Workflow};
 use rethread_workspace as workspace;
 
-/// Files that are named in a line about a difference.
+/// How many files a line about a difference names.
 const NAMED: usize = 3;
-/// Tasks that are told of.
+/// How many tasks are listed.
 const MOST_TASKS: usize = 50;
 
-/// Where it stands now; nothing where there is no repository.
+/// The current state; empty if there is no repository.
 pub(super) fn now(workflow: &Workflow) -> GitState {
     let start = workflow.git.commit_at_start.clone();
     let folder = Path::new(&workflow.charter.worktree);
@@ -33,7 +33,7 @@ pub(super) fn delta(workflow: &Workflow) -> GitDelta {
     GitDelta::between(&workflow.git, &now(workflow))
 }
 
-/// How the repository differs from the snapshot, a line each.
+/// How the repository differs from the snapshot, one line each.
 pub(super) fn diverged(snapshot: &GitState, now: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
     let name = |branch: &Option<String>| {
@@ -72,7 +72,7 @@ pub(super) fn diverged(snapshot: &GitState, now: &GitState) -> Vec<String> {
     lines
 }
 
-/// How the tasks differ from the snapshot, a line each; those that are done again are told by themselves.
+/// How the tasks differ from the snapshot, one line each; repeated tasks have lines of their own.
 pub(super) fn tasks_diverged(
     snapshot: &Snapshot,
     workflow: &Workflow,

@@ -1,4 +1,4 @@
-//! A review of a task by another agent, in a session of its own.
+//! Reviews of a task by another agent, in a session of its own.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use super::drive::Report;
 use super::task::{Attempt, Stopped};
 use crate::Result;
 
-/// What of a difference a reviewer is shown.
+/// The longest diff that a reviewer is shown.
 const MOST_DIFF: usize = 60_000;
-/// What a reviewer is told whose answer cannot be understood.
+/// Sent to a reviewer whose answer could not be parsed.
 const AGAIN: &str = "Your answer could not be read. Answer with the JSON object alone: \
     {\"approved\": true or false, \"severity\": \"none\", \"minor\", \"major\" or \"critical\", \"comments\": [\"…\"]}";
 
@@ -28,7 +28,7 @@ impl Attempt {
         let id = session.id;
         let on = self.task.spec.id.clone();
         self.report(Report::Became(workflow::Event::SessionBegan { on, session: id }));
-        // Its session, and how full that is, are not those of the task.
+        // The reviewer's session and its context use are not those of the task.
         let (own, watch) =
             (std::mem::replace(&mut self.session, session), std::mem::take(&mut self.watch));
         let asked = self.ask_reviewer(reviewer).await;

@@ -1,4 +1,4 @@
-//! One attempt at a task: a fresh session of an agent, its check, its review.
+//! One attempt at a task: a fresh session of an agent, its check, and its review.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,36 +16,36 @@ use tokio::sync::{mpsc, watch};
 use super::crew::Crew;
 use super::drive::Report;
 use super::limit::limit_in;
-use super::port::Over;
+use super::port::ExitReason;
 use super::usage::Watch;
 use crate::agents::{Answer, OpenOptions, Talk, USAGE_LIMIT};
 use crate::{Engine, Error, Logged as _};
 
-/// What an agent is told that goes on where another session was full.
+/// Sent to an agent that continues because another session was full.
 const GO_ON: &str = "The context of the session that this was said in was full before the task was done. Look at what \
     is already there, and go on with the task.";
 
-/// Why an attempt did not get to its end.
+/// Why an attempt was not completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stopped {
-    /// We were asked to.
+    /// On request.
     Asked,
-    /// It has to be done again, and the workflow pauses until then.
+    /// It has to be repeated, and the workflow pauses until then.
     Parked {
         trigger: Trigger,
         why: String,
         until: Option<Timestamp>,
     },
-    /// Its context is full, and its turn did not come to its end.
+    /// Its context is full, and its turn did not end.
     Full,
     Failed(String),
 }
 
-/// What comes of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) ended: Ended,
-    /// The workflow is to pause, and why.
+    /// Why the workflow is to pause, if it is.
     pub(super) pause: Option<(Trigger, String, Option<Timestamp>)>,
 }
 
@@ -54,14 +54,14 @@ pub(super) struct Attempt {
     pub(super) crew: Arc<dyn Crew>,
     pub(super) workflow: Workflow,
     pub(super) task: Task,
-    /// The how-manieth attempt it is.
+    /// The number of the attempt.
     pub(super) number: u32,
     pub(super) agent: String,
     pub(super) session: Session,
     pub(super) resumed: Option<Arc<Snapshot>>,
     pub(super) commit_at_start: Option<String>,
     pub(super) reports: mpsc::UnboundedSender<Report>,
-    /// Turns true when it is to stop.
+    /// Becomes true when it is to stop.
     pub(super) stop: watch::Receiver<bool>,
     pub(super) watch: Watch,
     pub(super) deadline: Instant,
@@ -133,7 +133,7 @@ impl Attempt {
             (Trigger::Exhaustion, format!("the context of task {task} was {share:.0} % full"), None)
         });
         let outcome = match outcome {
-            // Nothing but the agent's word says that it is done, and that is not enough where it was refused something.
+            // Only the agent says that it is done, which is not enough if it was refused something.
             Ok(()) if self.is_unproven() => {
                 Outcome::Refused { what: self.watch.refused().to_vec() }
             }
@@ -161,7 +161,7 @@ impl Attempt {
     }
 
     pub(super) fn report(&self, report: Report) {
-        // Whoever drives is gone only when this is dropped, too.
+        // The driver only goes away together with this.
         drop(self.reports.send(report));
     }
 
@@ -182,7 +182,7 @@ impl Attempt {
         self.opened(options).await
     }
 
-    /// Opens a conversation, unless we are asked to stop meanwhile: some agents take long to start.
+    /// Opens a conversation unless asked to stop meanwhile: some agents take long to start.
     pub(super) async fn opened(&self, options: OpenOptions) -> Result<Talk, Stopped> {
         let mut stop = self.stop.clone();
         let is_stopped = async { stop.wait_for(|is_asked| *is_asked).await.is_ok() };
@@ -192,7 +192,7 @@ impl Attempt {
         }
     }
 
-    /// Asks, checks and has reviewed, as often as is allowed.
+    /// Prompts, checks and reviews, as often as is allowed.
     async fn rounds(&mut self, talk: &mut Talk, mut prompt: String) -> Result<(), Stopped> {
         let rounds = self.workflow.charter.limits.rounds;
         let mut open: Vec<Feedback> = Vec::new();
@@ -221,7 +221,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// The review, if there is to be one: what is to be done about it, and what is wrong.
+    /// The review, if there is to be one: the next prompt, and what is wrong.
     async fn reviewed(
         &mut self,
         open: &mut Vec<Feedback>,
@@ -243,7 +243,7 @@ impl Attempt {
         Ok(Some((next, wrong)))
     }
 
-    /// A session that is nearly full is left for a fresh one, where that is wanted: it is told the story so far.
+    /// Leaves a session that is nearly full for a fresh one, which gets a retelling, if the settings want that.
     async fn make_room(&mut self, talk: &mut Talk) -> Result<(), Stopped> {
         let limits = &self.workflow.charter.limits;
         let is_full = self.watch.context_use().is_some_and(|share| share > limits.context);
@@ -253,7 +253,7 @@ impl Attempt {
         self.move_on(talk).await.map_err(|error| self.failed(&error))
     }
 
-    /// Goes on in a fork: no agent holds it in a session of its own, so it is told.
+    /// Continues in a fork: no agent has a native session for it, so it is retold.
     async fn move_on(&mut self, talk: &mut Talk) -> crate::Result<()> {
         let fork = self.engine.fork(self.session.id, None).await?;
         let options = self.crew.options(&self.workflow.charter, &fork, &self.agent).await?;
@@ -270,7 +270,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// One turn: ended by us when we are asked to, or when it takes too long.
+    /// One turn, which ends early on request or on a timeout.
     pub(super) async fn say(&mut self, talk: &mut Talk, prompt: &str) -> Result<Answer, Stopped> {
         let begun = Instant::now();
         let before = self.engine.counted(self.session.id).await;
@@ -278,7 +278,7 @@ impl Attempt {
         let id = self.task.spec.id.clone();
         let mut view = |update: &rethread_domain::turn::Update| {
             watch.see(update);
-            // Whoever drives is gone only when this is dropped, too.
+            // The driver only goes away together with this.
             drop(reports.send(Report::Update { task: id.clone(), update: update.clone() }));
         };
         let mut stop = self.stop.clone();
@@ -324,7 +324,7 @@ impl Attempt {
         }
     }
 
-    /// Runs the check; gives what is wrong.
+    /// Runs the check; returns what is wrong.
     async fn check(&mut self) -> Result<Option<String>, Stopped> {
         let Some(verify) = &self.task.spec.verify else { return Ok(None) };
         let command = match verify {
@@ -338,7 +338,7 @@ impl Attempt {
         let folder = Path::new(&self.workflow.charter.worktree).to_path_buf();
         let limit = self.deadline.saturating_duration_since(Instant::now());
         let ran = self.crew.checker().check(&command, &folder, limit, self.stop.clone()).await;
-        if ran.over == Over::Stopped {
+        if ran.over == ExitReason::Stopped {
             return Err(Stopped::Asked);
         }
         let mut tests = verdict::read(&ran.output, ran.code, &command);
@@ -348,16 +348,18 @@ impl Attempt {
         Ok(wrong)
     }
 
-    fn wrong(&self, over: &Over, code: Option<i32>, tests: &TestState) -> Option<String> {
+    fn wrong(&self, over: &ExitReason, code: Option<i32>, tests: &TestState) -> Option<String> {
         let command = tests.command.as_deref().unwrap_or("the check");
         match over {
-            Over::TimedOut => return Some(format!("`{command}` did not end in time")),
-            Over::CannotStart(why) => return Some(format!("`{command}` cannot be run: {why}")),
-            // As shells say that there is no such program, or that it is none.
-            Over::Finished if matches!(code, Some(126 | 127)) => {
+            ExitReason::TimedOut => return Some(format!("`{command}` did not end in time")),
+            ExitReason::CannotStart(why) => {
+                return Some(format!("`{command}` cannot be run: {why}"));
+            }
+            // Exit codes of shells for a program that is missing or not executable.
+            ExitReason::Finished if matches!(code, Some(126 | 127)) => {
                 return Some(format!("`{command}` cannot be run: {}", tests.output.trim()));
             }
-            Over::Finished | Over::Stopped => (),
+            ExitReason::Finished | ExitReason::Stopped => (),
         }
         match (self.task.spec.expect, tests.phase) {
             (Expect::Green, Phase::Green | Phase::Refactor) | (Expect::Red, Phase::Red) => None,
@@ -370,7 +372,7 @@ impl Attempt {
     }
 }
 
-/// The session that an attempt is made in.
+/// The beginning of the session for an attempt.
 pub(super) fn beginning_of(
     workflow: &Workflow,
     task: &Task,

@@ -1,4 +1,4 @@
-//! What work takes, from what agents report.
+//! Usage of an attempt, from what agents report.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rethread_workflow::{Measure, Used, WINDOW};
 /// Watches one session of an agent.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// What the turn before had cost already.
+    /// The cost up to the previous turn.
     spent_before: f64,
     spent: Option<f64>,
     reported: Option<(u64, u64)>,
@@ -19,7 +19,7 @@ pub(super) struct Watch {
     refused: Vec<String>,
 }
 
-/// How many refused requests of an attempt are told.
+/// How many refused requests of an attempt are listed.
 const MOST_REFUSED: usize = 20;
 
 impl Watch {
@@ -52,7 +52,7 @@ impl Watch {
         &self.refused
     }
 
-    /// How full the context is, as the agent says.
+    /// How full the context is, as the agent reports.
     pub(super) fn context_use(&self) -> Option<f64> {
         Used { context: self.context, ..Used::default() }.context_use()
     }
@@ -62,7 +62,7 @@ impl Watch {
         (self.context, self.spent, self.spent_before) = (None, None, 0.0);
     }
 
-    /// A turn ended; `counted` is what was said in it by our own count.
+    /// A turn has ended; `counted` are its tokens by our own count.
     pub(super) fn turn_ended(&mut self, took: Duration, counted: u64) {
         let cost = self.spent.map(|spent| (spent - self.spent_before).max(0.0));
         let (tokens, measure) = match (self.reported.take(), cost) {
@@ -78,7 +78,7 @@ impl Watch {
             tokens,
             measure,
             context: self.context,
-            // Each result of a tool is read by one more call of the model.
+            // Each result of a tool leads to one more call of the model.
             model_calls: calls.saturating_add(1),
             tool_calls: calls,
             turns: 1,
@@ -87,12 +87,12 @@ impl Watch {
         });
     }
 
-    /// Adds what another session took beside this one, which leaves the context as it is.
+    /// Adds the usage of another session, which does not affect this one's context.
     pub(super) fn take_beside(&mut self, other: &Self) {
         self.total.add(&Used { context: None, ..other.total });
     }
 
-    /// What all of it took. Where no context is known, it is estimated from the cost, which warns and no more.
+    /// The total usage. If the context use is unknown it is estimated from the cost, which only leads to a warning.
     pub(super) fn used(&self) -> Used {
         let mut used = self.total;
         if used.context.is_none()

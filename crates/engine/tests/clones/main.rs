@@ -13,7 +13,7 @@ use futures::executor::block_on;
 use rethread_domain::SessionId;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::session::Move;
-use rethread_engine::folders::{Followed, Workspace};
+use rethread_engine::folders::{FolderReport, Workspace};
 
 use member::{Member, Sessions, clone_of, commit, engine, git, succeeds, two_clones, written};
 
@@ -183,7 +183,7 @@ fn check_all(pairs: &[Pair], started: &[SessionId], a: &Member, b: &Member) {
         }
         assert_eq!(
             member.gather(),
-            Followed { deleted_here: member.gather().deleted_here, ..Followed::default() }
+            FolderReport { deleted_here: member.gather().deleted_here, ..FolderReport::default() }
         );
         let health = block_on(member.engine.check()).unwrap().health;
         assert_eq!((health.damage, health.drift), (vec![], vec![]));
@@ -231,7 +231,7 @@ impl Member {
             assert_eq!(log.lines().count(), words.len(), "{}: {log}", self.name);
         }
         assert_ne!(self.folder_of(ids[0]), self.folder_of(ids[1]), "{}", self.name);
-        assert_eq!(self.gather(), Followed::default(), "{}", self.name);
+        assert_eq!(self.gather(), FolderReport::default(), "{}", self.name);
         let health = block_on(self.engine.check()).unwrap().health;
         assert_eq!((health.damage, health.drift), (vec![], vec![]));
     }
@@ -320,7 +320,7 @@ fn lines_that_were_damaged_and_are_put_back_heal() {
     assert_eq!(followed.healed, [(id, 2)]);
     let sessions = b.sessions();
     assert_eq!((sessions.len(), &sessions[&id].1), (1, &owned(&WORDS[..5])));
-    assert_eq!(b.gather(), Followed::default());
+    assert_eq!(b.gather(), FolderReport::default());
     assert_eq!(succeeds(&git(&b.root, &["status", "--porcelain"])), "");
     let health = block_on(b.engine.check()).unwrap().health;
     assert_eq!((health.damage, health.drift), (vec![], vec![]));
@@ -347,7 +347,7 @@ fn lines_that_are_put_back_after_the_session_went_on_heal_too() {
     let sessions = a.sessions();
     assert_eq!((sessions.len(), &sessions[&id].1), (1, &owned(&WORDS)));
     for member in [&a, &b] {
-        assert_eq!(member.gather(), Followed::default(), "{}", member.name);
+        assert_eq!(member.gather(), FolderReport::default(), "{}", member.name);
         let health = block_on(member.engine.check()).unwrap().health;
         assert_eq!((health.damage, health.drift), (vec![], vec![]));
     }

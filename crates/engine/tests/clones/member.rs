@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use jiff::Timestamp;
 use rethread_domain::session::Beginning;
 use rethread_domain::{Session, SessionId};
-use rethread_engine::folders::{Followed, Workspace};
+use rethread_engine::folders::{FolderReport, Workspace};
 use rethread_engine::{Clock, Engine, ListFilter, Pruning, Recorder, Span, entry};
 use rethread_store::StoreUrl;
 
@@ -88,7 +88,7 @@ impl Member {
         id
     }
 
-    pub(crate) fn gather(&self) -> Followed {
+    pub(crate) fn gather(&self) -> FolderReport {
         block_on(self.engine.gather("anna")).unwrap()
     }
 

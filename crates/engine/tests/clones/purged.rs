@@ -6,7 +6,7 @@ use std::path::Path;
 use futures::executor::block_on;
 use rethread_domain::SessionId;
 use rethread_domain::conversation::TitleFrom;
-use rethread_engine::folders::Followed;
+use rethread_engine::folders::FolderReport;
 
 use super::member::{Member, clone_of, commit, git, succeeds, two_clones, written};
 
@@ -41,7 +41,7 @@ fn expect_gone(member: &Member, id: SessionId, said: &[&str]) {
     }
     assert_eq!(names.len(), 1, "{names:?}");
     assert!(!names[0].contains("leakedword"), "{names:?}");
-    assert_eq!(member.gather(), Followed::default());
+    assert_eq!(member.gather(), FolderReport::default());
     let health = block_on(member.engine.check()).unwrap().health;
     assert_eq!((health.damage, health.drift), (vec![], vec![]));
 }

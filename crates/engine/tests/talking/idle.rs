@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use jiff::SignedDuration;
 use rethread_domain::opening::Underway;
 use rethread_domain::{SessionId, Status};
-use rethread_engine::{Clock, Engine, Tidied};
+use rethread_engine::{Clock, Engine, Housekeeping};
 use rethread_store::{Append, Asked, Store};
 use rethread_testkit::{at, beginning, user};
 
@@ -15,7 +15,7 @@ use crate::world::{Home, MAIN, World, is_interrupted, run};
 
 const QUIET: SignedDuration = SignedDuration::from_mins(5);
 
-fn tidied(store: &std::sync::Arc<dyn Store>, minute: i64) -> Tidied {
+fn tidied(store: &std::sync::Arc<dyn Store>, minute: i64) -> Housekeeping {
     let engine = Engine::new(std::sync::Arc::clone(store), Clock::Fixed(at(minute)));
     block_on(engine.tidy(QUIET)).unwrap()
 }

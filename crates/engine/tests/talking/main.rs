@@ -10,6 +10,7 @@ mod runner;
 mod scripted;
 mod summaries;
 mod telling;
+mod transcripts;
 mod turns;
 mod watched;
 mod watermarks;

@@ -94,7 +94,7 @@ fn where_it_cannot_be_looked_at_the_session_is_taken_up_all_the_same() {
     run(async {
         let home = Home::new();
         let (world, agent) = world(&home, "resume load list").await;
-        let load = Outcome::Trouble(rethread_engine::agents::Trouble::Refused {
+        let load = Outcome::AgentError(rethread_engine::agents::AgentError::Refused {
             what: "session/load".into(),
             code: -32603,
             message: "no".into(),
@@ -103,5 +103,43 @@ fn where_it_cannot_be_looked_at_the_session_is_taken_up_all_the_same() {
         let answer = world.turn(&agent, "go on").await.unwrap();
         assert_eq!(told(&answer.opened), ("resumed", Some("refused")));
         assert_eq!(agent.state().tried, ["load anna-1", "resume anna-1"]);
+    });
+}
+
+/// The agent's answer and what was said natively lie apart, with messages of others between and before them.
+#[test]
+fn nothing_that_it_has_is_told_again_however_much_others_said_in_between() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let anna = world.agent("anna", "resume load list keeps");
+        let bert = world.agent("bert", "resume");
+        anna.plays([Script::saying(&["It is fixed."])]);
+        bert.plays([Script::saying(&["It is swept."])]);
+        // Somebody else says something while the first turn runs.
+        let closed = Append::new(world.session, vec![message(Role::System, "the shop is closed")]);
+        let store = world.store.clone();
+        world.watched.before("append", 1, move || drop(block_on(store.append(closed)).unwrap()));
+        world.turn(&anna, "fix the basket").await.unwrap();
+        world.turn(&bert, "sweep the shop").await.unwrap();
+        anna.told_natively("anna-1", REQUEST, ANSWER);
+        for _ in 0..2 {
+            world.open(&anna).await.unwrap().end().await.unwrap();
+        }
+        world.turn(&anna, "go on").await.unwrap();
+        let prompt = anna.last_prompt();
+        let missed = prompt.document().unwrap();
+        for (text, count) in [
+            ("the shop is closed", 1),
+            ("sweep the shop", 1),
+            ("It is swept.", 1),
+            ("fix the basket", 0),
+            ("It is fixed.", 0),
+            (REQUEST, 0),
+            (ANSWER, 0),
+        ] {
+            assert_eq!(missed.matches(&format!("> {text}")).count(), count, "{text}: {missed}");
+        }
+        assert_eq!(prompt.texts(), ["go on"], "nothing is repeated, so there is no note");
     });
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use rethread_domain::Fact;
 use rethread_domain::opening::{Policy, Settings};
 use rethread_engine::Error;
-use rethread_engine::agents::{OpenOptions, Talk, Trouble};
+use rethread_engine::agents::{AgentError, OpenOptions, Talk};
 
 use crate::scripted::{Doors, End, Outcome, Script};
 use crate::world::{Home, World, run, told};
 
 fn refused() -> Outcome {
-    Outcome::Trouble(Trouble::Refused {
+    Outcome::AgentError(AgentError::Refused {
         what: "session".into(),
         code: -32603,
         message: "no".into(),
@@ -19,12 +19,12 @@ fn refused() -> Outcome {
 }
 
 fn gone() -> Outcome {
-    Outcome::Trouble(Trouble::SessionGone("gone".into()))
+    Outcome::AgentError(AgentError::SessionGone("gone".into()))
 }
 
 fn timed_out() -> Outcome {
     let after = Duration::from_mins(2);
-    Outcome::Trouble(Trouble::TimedOut { what: "session/resume".into(), after })
+    Outcome::AgentError(AgentError::TimedOut { what: "session/resume".into(), after })
 }
 
 /// After one turn, opens again: how, why, the ways that were tried, and how many processes that took.
@@ -111,7 +111,7 @@ fn who_never_held_a_conversation_is_told_it_and_why_is_known() {
 
 #[test]
 fn a_missing_login_and_a_cancelled_open_forget_nothing() {
-    for trouble in [Trouble::NeedsLogin("log in".into()), Trouble::Cancelled] {
+    for trouble in [AgentError::NeedsLogin("log in".into()), AgentError::Cancelled] {
         for at_load in [false, true] {
             run(async {
                 let home = Home::new();
@@ -119,7 +119,7 @@ fn a_missing_login_and_a_cancelled_open_forget_nothing() {
                 let agent = world.agent("anna", "resume load list");
                 world.turn(&agent, "fix the basket").await.unwrap();
                 let before = world.watermark(&agent);
-                let stop = Outcome::Trouble(trouble.clone());
+                let stop = Outcome::AgentError(trouble.clone());
                 // Even where it had not been found a moment ago.
                 let (resume, load) = if at_load { (gone(), stop) } else { (stop, Outcome::Fine) };
                 agent.state().doors = Doors { resume, load, new: Outcome::Fine };
@@ -245,7 +245,7 @@ fn a_session_that_is_gone_at_the_prompt_is_told_anew_once() {
         // A second time in a row is the end of it.
         agent.plays([forgets.clone(), forgets]);
         let again = talk.send("and again", &mut |_| ()).await;
-        assert!(matches!(again, Err(Error::Agent { trouble: Trouble::SessionGone(_), .. })));
+        assert!(matches!(again, Err(Error::Agent { trouble: AgentError::SessionGone(_), .. })));
         assert_eq!(agent.state().prompts.len(), prompts + 2);
         talk.end().await.unwrap();
         let last = world.messages().pop().unwrap();
@@ -370,7 +370,7 @@ fn an_old_setting_that_is_refused_is_no_reason_not_to_talk() {
         let mut talk = Talk::open(&world.engine, options.clone()).await.unwrap();
         talk.send("fix the basket", &mut |_| ()).await.unwrap();
         talk.end().await.unwrap();
-        agent.state().setting = Some(Trouble::Unsupported("model large".into()));
+        agent.state().setting = Some(AgentError::Unsupported("model large".into()));
         world.turn(&agent, "go on").await.unwrap();
         assert!(Talk::open(&world.engine, options).await.is_err(), "a new one is");
         assert_eq!(agent.state().alive, 0);
@@ -383,7 +383,7 @@ fn an_agent_that_cannot_be_started_leaves_the_conversation_free() {
         let home = Home::new();
         let world = World::new(&home);
         let agent = world.agent("anna", "resume");
-        let trouble = Trouble::NotInstalled { program: "anna".into() };
+        let trouble = AgentError::NotInstalled { program: "anna".into() };
         agent.state().launching.push_back(Err(trouble));
         assert!(world.open(&agent).await.is_err());
         let mut talk = world.open(&agent).await.unwrap();
@@ -392,7 +392,7 @@ fn an_agent_that_cannot_be_started_leaves_the_conversation_free() {
         talk.end().await.unwrap();
         let mut talk = world.open(&agent).await.unwrap();
         agent.kill();
-        agent.state().launching.push_back(Err(Trouble::NotInstalled { program: "anna".into() }));
+        agent.state().launching.push_back(Err(AgentError::NotInstalled { program: "anna".into() }));
         assert!(talk.send("go on", &mut |_| ()).await.is_err());
         talk.send("go on", &mut |_| ()).await.unwrap();
         talk.end().await.unwrap();

@@ -1,7 +1,7 @@
 //! Requests that are queued, cancelled, or meet with a conversation that somebody else has open.
 
 use rethread_engine::Error;
-use rethread_engine::agents::{Answer, Progress, Runner, Talk, Trouble, TurnRequest, WhenBusy};
+use rethread_engine::agents::{AgentError, Answer, Progress, Runner, Talk, TurnRequest, WhenBusy};
 use rethread_engine::{Clock, Engine, Result};
 use rethread_testkit::at;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ async fn quietly(
 }
 
 fn is_cancelled(outcome: &Result<Answer>) -> bool {
-    matches!(outcome, Err(Error::Agent { trouble: Trouble::Cancelled, .. }))
+    matches!(outcome, Err(Error::Agent { trouble: AgentError::Cancelled, .. }))
 }
 
 /// What a conversation looks like to another process that has it open.
@@ -144,7 +144,7 @@ fn whoever_has_it_open_sends_it_unless_it_is_taken_back() {
         agent.plays([Script::saying(&["I see"])]);
         let answering = async {
             let (no, prompt) = loop {
-                if let Some(rethread_engine::agents::Asked::Prompt { no, prompt }) =
+                if let Some(rethread_engine::agents::ProcessRequest::Prompt { no, prompt }) =
                     talk.asked().await.unwrap()
                 {
                     break (no, prompt);

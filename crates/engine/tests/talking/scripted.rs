@@ -16,7 +16,8 @@ use rethread_domain::Seq;
 use rethread_domain::replay::Said;
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{
-    Abilities, Agent, Block, Desk, Door, Ended, Launcher, Opened, Replayed, Settings, Trouble,
+    Abilities, Agent, AgentError, Block, Ended, Launcher, OpenRequest, Opened, PermissionHandler,
+    Replayed, Settings,
 };
 use rethread_testkit::at;
 use tokio::sync::Notify;
@@ -48,7 +49,7 @@ pub(crate) enum End {
     /// Waits until it is cancelled.
     Cancelled,
     /// Refuses to go on, and keeps nothing that it had not begun to answer.
-    Trouble(Trouble),
+    AgentError(AgentError),
     /// Forgets its session and says so.
     Forgets,
     /// Says that it forgot its session, and has it.
@@ -85,7 +86,7 @@ pub(crate) fn use_tool(title: &str) -> Update {
 pub(crate) enum Outcome {
     #[default]
     Fine,
-    Trouble(Trouble),
+    AgentError(AgentError),
     /// The process ends.
     Dies,
     /// Nothing is replayed.
@@ -154,14 +155,16 @@ pub(crate) struct State {
     pub(crate) natives: BTreeMap<String, Native>,
     named: u32,
     pub(crate) doors: Doors,
-    pub(crate) launching: VecDeque<Result<(), Trouble>>,
-    pub(crate) setting: Option<Trouble>,
+    pub(crate) launching: VecDeque<Result<(), AgentError>>,
+    pub(crate) setting: Option<AgentError>,
     pub(crate) turns: VecDeque<Script>,
     /// Every way that was tried, in order.
     pub(crate) tried: Vec<String>,
     pub(crate) prompts: Vec<Prompted>,
     pub(crate) sent: Vec<Update>,
     pub(crate) set: Vec<Settings>,
+    /// What it reports of its mode and options by itself, until they are set.
+    pub(crate) reported: Settings,
     pub(crate) launches: u32,
     pub(crate) alive: u32,
     /// Counts what ended the processes before it.
@@ -219,7 +222,11 @@ impl Scripted {
 
 #[async_trait]
 impl Launcher for Scripted {
-    async fn launch(&self, _: &Path, _: Arc<dyn Desk>) -> Result<Box<dyn Agent>, Trouble> {
+    async fn launch(
+        &self,
+        _: &Path,
+        _: Arc<dyn PermissionHandler>,
+    ) -> Result<Box<dyn Agent>, AgentError> {
         self.fate.step().await;
         let mut state = self.state();
         state.launching.pop_front().unwrap_or(Ok(()))?;
@@ -245,16 +252,16 @@ impl Drop for Running {
     }
 }
 
-fn died() -> Trouble {
-    Trouble::Ended { status: "exit status: 3".into(), stderr: String::new() }
+fn died() -> AgentError {
+    AgentError::Ended { status: "exit status: 3".into(), stderr: String::new() }
 }
 
-fn gone(native: &str) -> Trouble {
-    Trouble::SessionGone(native.to_owned())
+fn gone(native: &str) -> AgentError {
+    AgentError::SessionGone(native.to_owned())
 }
 
 impl Running {
-    fn known(&self, native: &str) -> Result<Native, Trouble> {
+    fn known(&self, native: &str) -> Result<Native, AgentError> {
         self.agent.state().natives.get(native).cloned().ok_or_else(|| gone(native))
     }
 
@@ -270,7 +277,7 @@ impl Running {
         native: &str,
         request: &mut Vec<Known>,
         mut updates: mpsc::Sender<Update>,
-    ) -> Result<Vec<Known>, Trouble> {
+    ) -> Result<Vec<Known>, AgentError> {
         let mut said = Vec::new();
         for act in &script.acts {
             self.agent.fate.step().await;
@@ -308,18 +315,18 @@ impl Agent for Running {
         &self.agent.abilities
     }
 
-    async fn open(&mut self, door: Door<'_>) -> Result<Opened, Trouble> {
+    async fn open(&mut self, door: OpenRequest<'_>) -> Result<Opened, AgentError> {
         self.agent.fate.step().await;
         let mut state = self.agent.state();
         let (tried, asked, outcome) = match door {
-            Door::Resume(native) => ("resume", Some(native), state.doors.resume.clone()),
-            Door::Load(native) => ("load", Some(native), state.doors.load.clone()),
-            Door::New => ("new", None, state.doors.new.clone()),
+            OpenRequest::Resume(native) => ("resume", Some(native), state.doors.resume.clone()),
+            OpenRequest::Load(native) => ("load", Some(native), state.doors.load.clone()),
+            OpenRequest::New => ("new", None, state.doors.new.clone()),
         };
         state.tried.push(asked.map_or(tried.to_owned(), |native| format!("{tried} {native}")));
         let Some(native) = asked else {
             match outcome {
-                Outcome::Trouble(trouble) => return Err(trouble),
+                Outcome::AgentError(trouble) => return Err(trouble),
                 Outcome::Dies => {
                     self.is_dead = true;
                     return Err(died());
@@ -334,7 +341,7 @@ impl Agent for Running {
             return Ok(Opened { native, replayed: Replayed::default() });
         };
         match &outcome {
-            Outcome::Trouble(trouble) => return Err(trouble.clone()),
+            Outcome::AgentError(trouble) => return Err(trouble.clone()),
             Outcome::Dies => {
                 self.is_dead = true;
                 return Err(died());
@@ -367,11 +374,17 @@ impl Agent for Running {
         Some(at(i64::from(is_changed)))
     }
 
-    async fn set(&mut self, settings: &Settings) -> Result<(), Trouble> {
+    async fn set(&mut self, settings: &Settings) -> Result<(), AgentError> {
         self.agent.fate.step().await;
         let mut state = self.agent.state();
         state.set.push(settings.clone());
-        state.setting.clone().map_or(Ok(()), Err)
+        state.setting.clone().map_or(Ok(()), Err)?;
+        state.reported = Settings::default();
+        Ok(())
+    }
+
+    async fn reported(&mut self) -> Settings {
+        self.agent.state().reported.clone()
     }
 
     async fn prompt(
@@ -379,7 +392,7 @@ impl Agent for Running {
         blocks: Vec<Block>,
         updates: mpsc::Sender<Update>,
         cancel: CancellationToken,
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<Ended, AgentError> {
         self.agent.fate.step().await;
         let native = self.native.clone().unwrap_or_default();
         let before = self.known(&native)?;
@@ -415,7 +428,7 @@ impl Agent for Running {
                 cancel.cancelled().await;
                 stop("cancelled")
             }
-            End::Trouble(trouble) => return Err(trouble),
+            End::AgentError(trouble) => return Err(trouble),
             End::Forgets | End::Denies => return Err(gone(&native)),
             End::Dies => {
                 self.is_dead = true;

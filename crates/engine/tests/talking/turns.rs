@@ -2,7 +2,8 @@
 
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{
-    Answer, Asked as Asking, OpenOptions, Progress, Runner, Talk, Trouble, TurnRequest, WhenBusy,
+    AgentError, Answer, Holds, OpenOptions, ProcessRequest as Asking, Progress, Runner, Settings,
+    Talk, TurnRequest, WhenBusy,
 };
 use rethread_engine::{Clock, Engine, Error};
 use rethread_store::{Asked, Command};
@@ -50,6 +51,75 @@ fn what_is_shown_was_written_down_before() {
         talk.send("count", &mut view).await.unwrap();
         assert_eq!(kept, [(say("one "), 1), (say("two "), 2), (say("three"), 0)]);
         assert_eq!(world.texts(), ["count", "one two three"]);
+        talk.end().await.unwrap();
+    });
+}
+
+#[test]
+fn an_agent_that_leaves_the_mode_in_which_rules_are_kept_is_stopped() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        let mode = |mode: &str| Act::Send(Update::Mode { mode: mode.into() });
+        let within = Script::saying(&["one"]).then(mode("Plan"));
+        let leaves = Script::saying(&["two"]).then(mode("yolo")).then(Act::Pause);
+        agent.plays([within, leaves, Script::saying(&["three"])]);
+        let modes = vec!["plan".to_owned(), "default".to_owned()];
+        let holds = Holds { modes, ..Holds::default() };
+        let options = OpenOptions { holds, ..world.options(&agent) };
+        let mut talk = Talk::open(&world.engine, options).await.unwrap();
+        talk.send("a", &mut |_| ()).await.unwrap();
+        let error = talk.send("b", &mut |_| ()).await.unwrap_err();
+        assert_eq!(error.code(), "not_taken");
+        let told = error.to_string();
+        assert!(told.contains("mode plan or default") && told.contains("yolo"), "{told}");
+        // It is opened anew, and put into that mode again.
+        talk.send("c", &mut |_| ()).await.unwrap();
+        talk.end().await.unwrap();
+        assert_eq!(world.texts()[..4], ["a", "one", "b", "two"]);
+    });
+}
+
+#[test]
+fn an_agent_that_left_its_mode_between_turns_is_put_back_before_anything_is_sent() {
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        let text = str::to_owned;
+        let options = [(text("allow_all"), text("off"))].into();
+        let holds = Holds { modes: vec![text("default"), text("plan")], options };
+        let defaults = Settings { mode: Some(text("plan")), ..Settings::default() };
+        let options = OpenOptions { holds, defaults, ..world.options(&agent) };
+        let mut talk = Talk::open(&world.engine, options).await.unwrap();
+        talk.send("a", &mut |_| ()).await.unwrap();
+        let reports = |mode: &str, allow_all: &str| Settings {
+            mode: Some(text(mode)),
+            options: [(text("allow_all"), text(allow_all))].into(),
+            ..Settings::default()
+        };
+        // What it may report is no reason to do anything.
+        agent.state().set.clear();
+        agent.state().reported = reports("Default", "off");
+        talk.send("b", &mut |_| ()).await.unwrap();
+        assert_eq!(agent.state().set, []);
+        for left in [reports("yolo", "off"), reports("plan", "on")] {
+            agent.state().set.clear();
+            agent.state().reported = left;
+            talk.send("c", &mut |_| ()).await.unwrap();
+            assert_eq!(agent.state().set, [reports("plan", "off")], "the user's own mode is kept");
+        }
+        // One that does not come back is not asked.
+        let (what, now) = (text("mode plan"), text("yolo"));
+        agent.state().reported = reports("yolo", "off");
+        agent.state().setting = Some(AgentError::NotTaken { what, now });
+        let (prompts, texts) = (agent.state().prompts.len(), world.texts());
+        let error = talk.send("d", &mut |_| ()).await.unwrap_err();
+        assert_eq!(error.code(), "not_taken");
+        assert_eq!((agent.state().prompts.len(), world.texts()), (prompts, texts));
+        agent.state().setting = None;
+        talk.send("e", &mut |_| ()).await.unwrap();
         talk.end().await.unwrap();
     });
 }
@@ -180,7 +250,7 @@ fn an_agent_that_is_gone_is_started_again_before_the_next_request() {
         assert_eq!(agent.last_prompt().document(), None, "nothing was missed");
         agent.plays([Script::saying(&["half an answer"]).ending(End::Dies)]);
         let died = talk.send("three", &mut |_| ()).await;
-        assert!(matches!(died, Err(Error::Agent { trouble: Trouble::Ended { .. }, .. })));
+        assert!(matches!(died, Err(Error::Agent { trouble: AgentError::Ended { .. }, .. })));
         assert!(is_interrupted(world.messages().last().unwrap()));
         talk.send("four", &mut |_| ()).await.unwrap();
         let prompted = agent.last_prompt();

@@ -18,10 +18,10 @@ use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
-    Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, IdempotencyKeys, ListFilter,
-    OpeningCount, Owner, RecallRequest, Recalled, Record, Repaired, ReservedId, Result, Search,
-    Sessions, Span, Store, Talks, Tokens, Upkeep, Usage, UsageDay, UsageFilter, WorkflowClaim,
-    WorkflowFilter, WorkflowRow, Workflows,
+    Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, IdempotencyKeys, Import,
+    Imports, ListFilter, OpeningCount, Owner, RecallRequest, Recalled, Record, Repaired,
+    ReservedId, Result, Search, Sessions, Span, Store, Talks, Tokens, Upkeep, Usage, UsageDay,
+    UsageFilter, WorkflowClaim, WorkflowFilter, WorkflowRow, Workflows,
 };
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use tokio::sync::Notify;
@@ -173,7 +173,7 @@ watched! { Talks {
     fn begun(&self, id: SessionId, conversation: &str) -> Option<Begun>;
     fn underway(&self) -> Vec<(SessionId, String)>;
     fn watermark(&self, id: SessionId, conversation: &str, agent: &str) -> Option<Watermark>;
-    fn last_agent(&self, id: SessionId, conversation: &str) -> Option<String>;
+    fn last_agent(&self, id: SessionId, conversation: Option<&str>) -> Option<String>;
     fn attached(&self, id: SessionId, after: std::ops::Range<Seq>) -> Vec<(u32, FactRecord)>;
     fn openings(&self, user: Option<&str>) -> Vec<OpeningCount>;
     fn quiet_since(&self, before: Timestamp, limit: u32) -> Vec<SessionId>;
@@ -277,4 +277,14 @@ watched! { IdempotencyKeys {
 
 watched! { Accounts {
     fn usage_by_day(&self, filter: &UsageFilter) -> Vec<UsageDay>;
+} }
+
+watched! { Imports {
+    fn imports(&self) -> Vec<Import>;
+    fn import_of(&self, source: &str, native: &str) -> Option<Import>;
+    fn holder_of(&self, agent: &str, native: &str) -> Option<SessionId>;
+    fn set_import(&self, import: Import) -> ();
+    fn imported_from(&self, id: SessionId) -> Option<String>;
+    fn natives(&self) -> Vec<(String, String, SessionId)>;
+    fn projects(&self, most: u32) -> Vec<String>;
 } }

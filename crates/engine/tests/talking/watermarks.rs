@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use rethread_domain::opening::{Policy, Watermark};
 use rethread_domain::{Fact, Role};
-use rethread_engine::agents::{OpenOptions, Talk, Trouble};
+use rethread_engine::agents::{AgentError, OpenOptions, Talk};
 use rethread_store::Append;
 use rethread_testkit::message;
 
@@ -12,7 +12,7 @@ use crate::world::{Home, World, run, told};
 
 fn overloaded() -> End {
     let (what, message) = ("session/prompt".into(), "Overloaded".into());
-    End::Trouble(Trouble::Refused { what, code: -32603, message })
+    End::AgentError(AgentError::Refused { what, code: -32603, message })
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_others_say_while_a_turn_runs_is_told_with_the_next_request_and_the_answe
             let texts = world.texts();
             assert_eq!(texts[1..], ["go on", "MEANWHILE", "done"]);
             let held = world.watermark(&agent).unwrap();
-            assert_eq!((held.upto, held.beyond, held.messages), (2, Some((4, 4)), 3));
+            assert_eq!((held.upto, held.beyond, held.messages), (2, vec![(4, 4)], 3));
             if in_between {
                 // In another process, as in the same one.
                 talk.end().await.unwrap();
@@ -173,7 +173,7 @@ fn what_others_say_while_a_turn_runs_is_told_with_the_next_request_and_the_answe
             assert_eq!(agent.last_prompt().document(), None, "told once");
             talk.end().await.unwrap();
             let held = world.watermark(&agent).unwrap();
-            assert_eq!((held.upto, held.beyond, held.messages), (6, None, 6));
+            assert_eq!((held.upto, held.beyond, held.messages), (6, vec![], 6));
         });
     }
 }

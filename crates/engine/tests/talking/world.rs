@@ -87,6 +87,7 @@ impl World {
             conversation: MAIN.to_owned(),
             agent: agent.name.to_owned(),
             launcher: Arc::new(agent.clone()),
+            own_sessions: None,
             system_prompt: None,
             changed_prompt: None,
             defaults: Settings::default(),

@@ -1,9 +1,10 @@
-//! Invoking agents, and waiting for them.
+//! Invoking agents, and waiting for invocations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_domain::quote::one_line;
+use rethread_engine::views::AgentView;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ProgressNotificationParam};
 use rmcp::service::RequestContext;
@@ -11,26 +12,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::answered;
+use super::result_of;
 use crate::error::Failure;
 use crate::invoke::InvokeArgs;
 use crate::jobs::Job;
-use crate::server::{Office, Server};
-use crate::views::Invoked;
+use crate::server::{Server, ServerState};
+use crate::views::Invocation;
 
-/// How often a client that wants to know is told how far it is.
+/// How often a client is sent progress.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// The longest that one call waits.
+/// The longest that one call may wait.
 const MOST_SECONDS: u64 = 3_600;
-/// How much of an answer is given at once.
+/// How much of an answer is returned at once.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Nothing.
+/// No arguments.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoArgs {}
 
-/// What to wait for.
+/// Which invocation to wait for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WaitArgs {
@@ -42,34 +43,22 @@ pub(crate) struct WaitArgs {
     cancel: Option<bool>,
 }
 
-/// The agents there are.
+/// The known agents.
 #[derive(Debug, Serialize)]
 pub(crate) struct Agents {
     agents: Vec<AgentView>,
 }
 
-/// An agent.
-#[derive(Debug, Serialize)]
-struct AgentView {
-    name: String,
-    is_installed: bool,
-    /// Whether a restriction on its tools can be held
-    is_restrictable: bool,
-    /// How to get it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    install: Option<String>,
-}
-
-/// What an invocation gives: of a long answer the beginning, and how to read on.
+/// The result of an invocation: a long answer is cut, with how to read on.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct InvocationResult {
     #[serde(flatten)]
-    invoked: Invoked,
-    /// The answer is not whole: the turn ended before the agent had finished
+    invoked: Invocation,
+    /// The answer is incomplete: the turn ended early
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_interrupted: bool,
-    /// How many bytes were left out at the end of the answer
+    /// How many bytes of the answer were left out at its end
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_bytes: Option<usize>,
     /// How to read them
@@ -77,8 +66,8 @@ struct Given {
     read_on: Option<String>,
 }
 
-impl Given {
-    fn of(mut invoked: Invoked) -> Self {
+impl InvocationResult {
+    fn of(mut invoked: Invocation) -> Self {
         let omitted_bytes = invoked.answer.as_mut().and_then(|answer| {
             let end = answer.floor_char_boundary(ANSWER_BYTES);
             let omitted = answer.len() - end;
@@ -100,16 +89,13 @@ impl Given {
 }
 
 pub(super) async fn list(
-    office: &Office,
+    state: &ServerState,
     args: Result<NoArgs, Failure>,
 ) -> Result<Agents, Failure> {
     let NoArgs {} = args?;
-    let agents = office.program.agents()?.into_iter().map(|agent| AgentView {
-        name: agent.name,
-        is_installed: agent.is_installed,
-        is_restrictable: agent.unrestrictable.is_none(),
-        install: agent.install.filter(|_| !agent.is_installed),
-    });
+    let agents = state.program.agents()?.into_iter().map(AgentView::from);
+    let agents = agents
+        .map(|view| AgentView { install: view.install.filter(|_| !view.is_installed), ..view });
     Ok(Agents { agents: agents.collect() })
 }
 
@@ -118,8 +104,8 @@ pub(super) async fn invoke(
     args: Result<InvokeArgs, Failure>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, Failure> {
-    let job = server.office.invoke(args?).await?;
-    until_told(server, &job, server.office.limits.wait, context).await
+    let job = server.state.invoke(args?).await?;
+    wait_for_outcome(server, &job, server.state.limits.wait, context).await
 }
 
 pub(super) async fn wait(
@@ -128,7 +114,7 @@ pub(super) async fn wait(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, Failure> {
     let args = args?;
-    let Some(job) = server.office.jobs.find(&args.handle) else {
+    let Some(job) = server.state.jobs.find(&args.handle) else {
         return Err(Failure::new(
             format!("There is no invocation {:?} in this server", one_line(&args.handle, 40)),
             "what was said is kept: get_session shows it, and invoke_agent with continueSessionId goes on",
@@ -138,11 +124,11 @@ pub(super) async fn wait(
         job.cancel();
     }
     let wait = args.seconds.map(|seconds| Duration::from_secs(seconds.min(MOST_SECONDS)));
-    until_told(server, &job, wait.unwrap_or(server.office.limits.wait), context).await
+    wait_for_outcome(server, &job, wait.unwrap_or(server.state.limits.wait), context).await
 }
 
-/// Waits for the outcome, but not for long; tells meanwhile how far it is.
-async fn until_told(
+/// Waits for the outcome, for a limited time, and reports progress meanwhile.
+async fn wait_for_outcome(
     server: &Server,
     job: &Arc<Job>,
     wait: Duration,
@@ -157,7 +143,7 @@ async fn until_told(
     loop {
         if let Some(outcome) = job.outcome() {
             server.waited(&context.id);
-            return answered(&server.office, (*outcome).clone().map(Given::of));
+            return result_of(&server.state, (*outcome).clone().map(InvocationResult::of));
         }
         let (updates, now) = {
             let phase = phase.borrow_and_update();
@@ -167,7 +153,7 @@ async fn until_told(
             told = updates;
             progress += 1.0;
             let news = ProgressNotificationParam::new(token, progress).with_message(now);
-            // A client that is gone does not end the turn.
+            // A disconnected client does not end the turn.
             drop(context.peer.notify_progress(news).await);
         }
         let ended = phase.wait_for(|phase| phase.outcome.is_some());
@@ -176,8 +162,8 @@ async fn until_told(
             () = tokio::time::sleep(TELL_EVERY) => (),
             () = tokio::time::sleep_until(until) => {
                 server.waited(&context.id);
-                let running = Given::of(job.running(&server.office));
-                return answered(&server.office, Ok(running));
+                let running = InvocationResult::of(job.running(&server.state));
+                return result_of(&server.state, Ok(running));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The tools: their names, what they take and give, and who carries them out.
+//! The tools: names, descriptions, arguments, and handlers.
 
 mod agents;
 mod sessions;
@@ -21,36 +21,36 @@ use serde_json::Value;
 
 use crate::error::Failure;
 use crate::invoke::InvokeArgs;
-use crate::server::{Office, Server};
+use crate::server::{Server, ServerState};
 use crate::{bounded, schema};
 
-/// What a tool does to what there is.
+/// The effect of a tool.
 #[derive(Clone, Copy)]
 enum Effect {
     Reads,
     Adds,
-    /// Agents do what they are asked.
+    /// It lets agents act.
     Acts,
 }
 
-/// Carries a tool out.
-type Run = for<'a> fn(
+/// A handler.
+type Handler = for<'a> fn(
     &'a Server,
     JsonObject,
     &'a RequestContext<RoleServer>,
 ) -> BoxFuture<'a, Result<CallToolResult, Failure>>;
 
-/// A tool: what clients see of it, and what is done.
-pub(crate) struct Known {
+/// A tool: what clients see of it, and its handler.
+pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
-    run: Run,
+    run: Handler,
 }
 
-/// What most tools do: read the arguments, ask the engine, give the answer.
+/// The usual handler: parses the arguments, calls a function, and serializes its answer.
 macro_rules! run {
     ($handler:path) => {
         |server, arguments, _| {
-            async move { answered(&server.office, $handler(&server.office, parsed(arguments)).await) }
+            async move { result_of(&server.state, $handler(&server.state, parsed(arguments)).await) }
                 .boxed()
         }
     };
@@ -61,18 +61,18 @@ fn tool<In: JsonSchema + 'static>(
     title: &str,
     description: &'static str,
     effect: Effect,
-    run: Run,
-) -> Known {
+    run: Handler,
+) -> ToolEntry {
     let annotations = ToolAnnotations::with_title(title)
         .read_only(matches!(effect, Effect::Reads))
         .destructive(matches!(effect, Effect::Acts))
         .open_world(matches!(effect, Effect::Acts));
     let tool = Tool::new(name, description, schema::of::<In>());
-    Known { tool: tool.with_title(title).with_annotations(annotations), run }
+    ToolEntry { tool: tool.with_title(title).with_annotations(annotations), run }
 }
 
-/// Every tool there is. The one place where their names stand.
-static TOOLS: LazyLock<Vec<Known>> = LazyLock::new(|| {
+/// All tools: the one place where their names are defined.
+static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
     let all = [about_agents(), about_sessions(), about_writing(), about_workflows()];
     all.into_iter().flatten().chain(about_snapshots()).collect()
 });
@@ -81,11 +81,11 @@ pub(crate) fn list() -> Vec<Tool> {
     TOOLS.iter().map(|known| known.tool.clone()).collect()
 }
 
-pub(crate) fn find(name: &str) -> Option<&'static Known> {
+pub(crate) fn find(name: &str) -> Option<&'static ToolEntry> {
     TOOLS.iter().find(|known| known.tool.name == name)
 }
 
-fn about_agents() -> Vec<Known> {
+fn about_agents() -> Vec<ToolEntry> {
     use Effect::{Acts, Reads};
     vec![
         tool::<InvokeArgs>(
@@ -114,7 +114,7 @@ fn about_agents() -> Vec<Known> {
     ]
 }
 
-fn about_sessions() -> Vec<Known> {
+fn about_sessions() -> Vec<ToolEntry> {
     use Effect::Reads;
     vec![
         tool::<sessions::ListArgs>(
@@ -150,7 +150,7 @@ fn about_sessions() -> Vec<Known> {
     ]
 }
 
-fn about_writing() -> Vec<Known> {
+fn about_writing() -> Vec<ToolEntry> {
     use Effect::Adds;
     vec![
         tool::<writing::RecordArgs>(
@@ -184,7 +184,7 @@ fn about_writing() -> Vec<Known> {
     ]
 }
 
-fn about_workflows() -> Vec<Known> {
+fn about_workflows() -> Vec<ToolEntry> {
     use Effect::{Acts, Adds, Reads};
     vec![
         tool::<workflows::StartArgs>(
@@ -228,7 +228,7 @@ fn about_workflows() -> Vec<Known> {
     ]
 }
 
-fn about_snapshots() -> Vec<Known> {
+fn about_snapshots() -> Vec<ToolEntry> {
     use Effect::Reads;
     vec![
         tool::<snapshots::SnapshotArgs>(
@@ -272,7 +272,7 @@ fn about_snapshots() -> Vec<Known> {
     ]
 }
 
-/// Carries out a tool. Whatever the user did wrong is told in the result.
+/// Calls a tool. Mistakes of the caller are reported in the result.
 pub(crate) async fn call(
     server: &Server,
     name: &str,
@@ -283,10 +283,10 @@ pub(crate) async fn call(
         return Err(ErrorData::invalid_params(format!("there is no tool {name:.60}"), None));
     };
     let outcome = (known.run)(server, arguments, context).await;
-    Ok(outcome.unwrap_or_else(|failure| failure.clean(&server.office).result()))
+    Ok(outcome.unwrap_or_else(|failure| failure.clean(&server.state).result()))
 }
 
-/// Arguments that do not fit are the caller's mistake, and told as such.
+/// Arguments that do not fit are a mistake of the caller, and reported as such.
 fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Failure> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         let what = format!("Invalid arguments: {:.300}", plain(&error.to_string()));
@@ -294,19 +294,19 @@ fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Failure> {
     })
 }
 
-/// What a tool gives, without what looks like a secret.
-pub(crate) fn answered<T: Serialize>(
-    office: &Office,
+/// The result of a tool, masked.
+pub(crate) fn result_of<T: Serialize>(
+    state: &ServerState,
     outcome: Result<T, Failure>,
 ) -> Result<CallToolResult, Failure> {
     let mut value = serde_json::to_value(outcome?).map_err(|error| {
         Failure::new(format!("The answer cannot be written: {error}"), "try again")
     })?;
-    office.engine.redactor().redact_json(&mut value);
+    state.engine.redactor().redact_json(&mut value);
     bounded::result(value)
 }
 
-/// A number that has to be at least 1 and is cut to what may be asked for.
+/// A number of at least 1, cut to the maximum.
 fn within(what: &str, given: Option<u32>, usual: u32, most: u32) -> Result<u32, Failure> {
     match given {
         Some(0) => Err(Failure::new(format!("{what} is 0"), "limits begin at 1")),

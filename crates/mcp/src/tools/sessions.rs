@@ -1,4 +1,4 @@
-//! Finding sessions and reading them.
+//! Finding and reading sessions.
 
 use jiff::Timestamp;
 use rethread_domain::search::Filter;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use super::within;
 use crate::bounded::LONGEST;
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 use crate::views::Excerpt;
 
-/// The most that one answer lists.
+/// The longest list.
 const MOST: u32 = 200;
-/// What is shown of a long message unless all of it is asked for.
+/// How much of a long message is shown unless it is requested in full.
 const SHOWN_BYTES: usize = 4_000;
-/// What all messages of an answer may take, as JSON; the rest of it is for the session itself.
+/// The limit of all messages of a result, as JSON; the rest is for the session itself.
 const MESSAGES_BYTES: usize = LONGEST * 3 / 4;
-/// A message of which less would be shown is left for the next answer.
+/// A message of which less than this would be shown is left for the next call.
 const LEAST_BYTES: usize = 1_000;
 
-/// Which sessions.
+/// Which sessions to list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListArgs {
@@ -40,12 +40,12 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct SessionList {
     /// The most recent first
     sessions: Vec<SessionView>,
 }
 
-/// What to look for, and where.
+/// What to search for, and where.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchArgs {
@@ -88,7 +88,7 @@ pub(crate) struct GetArgs {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Got {
+pub(crate) struct SessionDetail {
     session: SessionView,
     conversations: Vec<ConversationView>,
     /// Sessions that its agent started
@@ -99,7 +99,7 @@ pub(crate) struct Got {
     omitted_messages: u32,
 }
 
-/// Which session is to be gone on with here.
+/// Which session to continue here.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResumeArgs {
@@ -110,10 +110,12 @@ pub(crate) struct ResumeArgs {
     max_tokens: Option<u32>,
     /// The most recent messages; by default 20
     max_messages: Option<u32>,
+    /// Also say why each piece is there, what it costs, and what nearly was
+    explain: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Resumed {
+pub(crate) struct ResumeContext {
     /// The story so far: read it, then go on
     #[serde(flatten)]
     context: Context,
@@ -121,31 +123,31 @@ pub(crate) struct Resumed {
     status: String,
 }
 
-impl Office {
+impl ServerState {
     fn scope(&self, is_everywhere: Option<bool>) -> Option<String> {
-        let project = self.place.project.to_string_lossy().into_owned();
+        let project = self.caller.project.to_string_lossy().into_owned();
         Some(project).filter(|_| is_everywhere != Some(true))
     }
 }
 
 pub(super) async fn list(
-    office: &Office,
+    state: &ServerState,
     args: Result<ListArgs, Failure>,
-) -> Result<Listed, Failure> {
+) -> Result<SessionList, Failure> {
     let args = args?;
     let status = args.status.as_deref().map(parse::<Status>).transpose()?;
     let filter = ListFilter {
-        user: Some(office.place.user.clone()),
-        project: office.scope(args.all_projects),
+        user: Some(state.caller.user.clone()),
+        project: state.scope(args.all_projects),
         kind: args.kind,
         agent: args.agent,
         status,
         limit: within("limit", args.limit, 20, MOST)?,
         ..ListFilter::default()
     };
-    let sessions = office.engine.list(&filter).await?;
-    let views = sessions.iter().map(|session| office.session_view(session));
-    Ok(Listed { sessions: views.collect::<Result<_, _>>()? })
+    let sessions = state.engine.list(&filter).await?;
+    let views = sessions.iter().map(|session| state.session_view(session));
+    Ok(SessionList { sessions: views.collect::<Result<_, _>>()? })
 }
 
 fn parse<T: std::str::FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
@@ -153,12 +155,12 @@ fn parse<T: std::str::FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
 }
 
 pub(super) async fn search(
-    office: &Office,
+    state: &ServerState,
     args: Result<SearchArgs, Failure>,
 ) -> Result<FoundView, Failure> {
     let args = args?;
     let session = match &args.session_id {
-        Some(given) => Some(office.session(given).await?.id),
+        Some(given) => Some(state.session(given).await?.id),
         None => None,
     };
     let moment = |text: &Option<String>| -> Result<Option<Timestamp>, Failure> {
@@ -167,8 +169,8 @@ pub(super) async fn search(
     };
     let filter = Filter {
         session,
-        user: Some(office.place.user.clone()),
-        project: office.scope(args.all_projects).filter(|_| session.is_none()),
+        user: Some(state.caller.user.clone()),
+        project: state.scope(args.all_projects).filter(|_| session.is_none()),
         agent: args.agent,
         role: args.role.as_deref().map(parse::<Role>).transpose()?,
         since: moment(&args.since)?,
@@ -180,13 +182,16 @@ pub(super) async fn search(
         Failure::new("Not a valid cursor", "give `next` of the previous answer, unchanged")
     })?;
     let search = Search { after, ..Engine::sought(&args.query, filter, limit)? };
-    let found = office.engine.search(search).await?;
+    let found = state.engine.search(search).await?;
     Ok(FoundView::from(&found))
 }
 
-pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Result<Got, Failure> {
+pub(super) async fn get(
+    state: &ServerState,
+    args: Result<GetArgs, Failure>,
+) -> Result<SessionDetail, Failure> {
     let args = args?;
-    let session = office.session(&args.session_id).await?;
+    let session = state.session(&args.session_id).await?;
     let limit = within("messages", args.messages, 20, MOST)?;
     if args.offset.is_some() && args.seq.is_none() {
         return Err(Failure::new("offset is given without seq", "give the number of the message"));
@@ -199,19 +204,19 @@ pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Resu
         None => (1, args.before.map_or(session.last_seq, |before| before.saturating_sub(1))),
     };
     let is_full = args.full == Some(true) || args.seq.is_some();
-    let messages = recent(office, session.id, (from, to), limit, |message, room| {
+    let messages = recent(state, session.id, (from, to), limit, |message, room| {
         let most = if is_full { room } else { room.min(SHOWN_BYTES) };
         let offset = args.offset.map_or(0, |offset| usize::try_from(offset).unwrap_or(usize::MAX));
-        Excerpt::of((session.id, message), offset, most, office)
+        Excerpt::of((session.id, message), offset, most, state)
     })
     .await?;
-    let conversations = office.engine.conversations(session.id).await?;
-    let children = office.engine.children(session.id).await?;
-    Ok(Got {
-        session: office.session_view(&session)?,
+    let conversations = state.engine.conversations(session.id).await?;
+    let children = state.engine.children(session.id).await?;
+    Ok(SessionDetail {
+        session: state.session_view(&session)?,
         conversations: conversations
             .iter()
-            .map(|one| office.conversation_view(one))
+            .map(|one| state.conversation_view(one))
             .collect::<Result<_, _>>()?,
         child_session_ids: children.iter().map(|child| child.id.to_string()).collect(),
         omitted_messages: messages.first().map_or(to, |first| first.message.seq - 1),
@@ -219,9 +224,9 @@ pub(super) async fn get(office: &Office, args: Result<GetArgs, Failure>) -> Resu
     })
 }
 
-/// The last messages of a range, oldest first: so many, and as many as fit into one answer.
+/// The last messages of a range, oldest first, as many as fit into one result.
 async fn recent(
-    office: &Office,
+    state: &ServerState,
     session: SessionId,
     (from, to): (u32, u32),
     limit: u32,
@@ -230,10 +235,10 @@ async fn recent(
     let mut room = MESSAGES_BYTES;
     let mut views = Vec::new();
     let mut next = to;
-    // One at a time: a few long ones fill the answer, and nobody reads the others.
+    // Read one at a time: a few long ones may fill the result.
     while next >= from && next > 0 && views.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
         let span = Span { from: next, to: next, order: Order::NewestFirst, limit: 1 };
-        let page = office.engine.messages(session, span).await?;
+        let page = state.engine.messages(session, span).await?;
         let Some(message) = page.first() else { break };
         if !views.is_empty() && room < LEAST_BYTES {
             break;
@@ -241,7 +246,7 @@ async fn recent(
         let mut one = view(message, room);
         let mut size = as_json(&one);
         if size > room {
-            // What is escaped takes more room than it has bytes.
+            // Escaped characters take more space in JSON than in the text.
             one = view(message, one.message.content.len().saturating_mul(room) / size.max(1));
             size = as_json(&one);
         }
@@ -258,26 +263,27 @@ fn as_json(message: &Excerpt) -> usize {
 }
 
 pub(super) async fn resume(
-    office: &Office,
+    state: &ServerState,
     args: Result<ResumeArgs, Failure>,
-) -> Result<Resumed, Failure> {
+) -> Result<ResumeContext, Failure> {
     let args = args?;
-    let session = office.session(&args.session_id).await?;
+    let session = state.session(&args.session_id).await?;
     session.can_resume()?;
-    let mut limits = office.limits.context;
+    let mut limits = state.limits.context;
     limits.tokens = within("max_tokens", args.max_tokens, limits.tokens, 1_000_000)?;
     limits.messages = within("max_messages", args.max_messages, limits.messages, 10_000)?;
     let prompt = args.prompt.filter(|prompt| !prompt.trim().is_empty());
-    let mut options = ContextOptions { limits, prompt, margin: 0.0 };
-    let mut context = office.engine.context(session.id, &options).await?;
-    // A context is never cut: it is made smaller.
+    let explain = args.explain.unwrap_or(false);
+    let mut options = ContextOptions { limits, prompt, margin: 0.0, explain };
+    let mut context = state.engine.context(session.id, &options).await?;
+    // A context is never cut: a smaller one is made.
     while context.context.len() > LONGEST / 2 && options.limits.tokens > 1 {
         options.limits.tokens = context.token_count.min(options.limits.tokens) / 2;
-        context = office.engine.context(session.id, &options).await?;
+        context = state.engine.context(session.id, &options).await?;
     }
-    Ok(Resumed {
+    Ok(ResumeContext {
         context,
-        title: session.title.as_deref().map(|title| office.clean(title)),
+        title: session.title.as_deref().map(|title| state.clean(title)),
         status: session.status().to_string(),
     })
 }

@@ -1,4 +1,4 @@
-//! What was decided, what went wrong, what reviewers said and what changed, at any snapshot of a workflow.
+//! Decisions, errors, review feedback and git changes, at any snapshot of a workflow.
 
 use rethread_engine::Error;
 use rethread_engine::views::{DecisionView, ErrorView, FeedbackView, GitView, SnapshotView};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
-use crate::server::Office;
+use crate::server::ServerState;
 use crate::views::Bounded;
 
-/// How many are given unless more are asked for, and at most.
+/// The default and the maximum number of entries.
 const USUAL: u32 = 50;
 const MOST: u32 = 500;
 
@@ -27,7 +27,7 @@ pub(crate) struct SnapshotArgs {
     snapshot_id: Option<String>,
 }
 
-/// Which snapshot, and what of it.
+/// Which snapshot, and which part of it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PartArgs {
@@ -44,9 +44,9 @@ pub(crate) struct PartArgs {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Decided {
+pub(crate) struct DecisionList {
     #[serde(flatten)]
-    of: Of,
+    of: ReadFrom,
     /// The oldest first
     decisions: Vec<DecisionView>,
     /// How many there are in all
@@ -54,9 +54,9 @@ pub(crate) struct Decided {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Failed {
+pub(crate) struct ErrorList {
     #[serde(flatten)]
-    of: Of,
+    of: ReadFrom,
     /// The oldest first
     errors: Vec<ErrorView>,
     /// How many there are in all
@@ -64,9 +64,9 @@ pub(crate) struct Failed {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Reviews {
+pub(crate) struct FeedbackList {
     #[serde(flatten)]
-    of: Of,
+    of: ReadFrom,
     /// The oldest first
     feedback: Vec<FeedbackView>,
     /// How many there are in all
@@ -76,39 +76,39 @@ pub(crate) struct Reviews {
 #[derive(Debug, Serialize)]
 pub(crate) struct Changes {
     #[serde(flatten)]
-    of: Of,
+    of: ReadFrom,
     git: GitView,
     /// How the repository differs now from what the snapshot says, a line each
     diverged: Vec<String>,
 }
 
-/// What something was read from.
+/// Where the answer was read from.
 #[derive(Debug, Clone, Serialize)]
-struct Of {
+struct ReadFrom {
     workflow_id: String,
     /// Missing while there is no snapshot: then it is what is known so far
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_id: Option<String>,
 }
 
-/// A snapshot or, while there is none, the workflow as it stands.
-enum Read {
+/// A snapshot or, if there is none yet, the current state of the workflow.
+enum SnapshotOrCurrent {
     Snapshot(Box<Snapshot>),
     Now(Box<Workflow>),
 }
 
-impl Read {
+impl SnapshotOrCurrent {
     async fn find(
-        office: &Office,
+        state: &ServerState,
         workflow: Option<&str>,
         snapshot: Option<&str>,
     ) -> Result<Self, Failure> {
-        let workflow = office.workflow(workflow, &[]).await?;
+        let workflow = state.workflow(workflow, &[]).await?;
         if snapshot.is_none() && workflow.status() == Status::InProgress {
-            // Newer than any snapshot.
+            // The current state is newer than any snapshot.
             return Ok(Self::Now(Box::new(workflow)));
         }
-        match office.engine.snapshot(workflow.id, snapshot.map(str::trim)).await {
+        match state.engine.snapshot(workflow.id, snapshot.map(str::trim)).await {
             Ok(found) => Ok(Self::Snapshot(Box::new(found))),
             Err(Error::NoSnapshot { .. }) if snapshot.is_none() => {
                 Ok(Self::Now(Box::new(workflow)))
@@ -117,13 +117,13 @@ impl Read {
         }
     }
 
-    fn of(&self) -> Of {
+    fn of(&self) -> ReadFrom {
         match self {
-            Self::Snapshot(one) => Of {
+            Self::Snapshot(one) => ReadFrom {
                 workflow_id: one.workflow_id.to_string(),
                 snapshot_id: Some(one.id.to_string()),
             },
-            Self::Now(one) => Of { workflow_id: one.id.to_string(), snapshot_id: None },
+            Self::Now(one) => ReadFrom { workflow_id: one.id.to_string(), snapshot_id: None },
         }
     }
 
@@ -156,7 +156,7 @@ impl Read {
     }
 }
 
-/// The last of those that are meant, and how many are.
+/// The last of the matching entries, and how many match.
 fn last<'a, T: 'a, View: From<&'a T>>(
     all: &'a [T],
     limit: Option<u32>,
@@ -169,8 +169,9 @@ fn last<'a, T: 'a, View: From<&'a T>>(
 }
 
 impl PartArgs {
-    async fn read(&self, office: &Office) -> Result<Read, Failure> {
-        Read::find(office, self.workflow_id.as_deref(), self.snapshot_id.as_deref()).await
+    async fn read(&self, state: &ServerState) -> Result<SnapshotOrCurrent, Failure> {
+        SnapshotOrCurrent::find(state, self.workflow_id.as_deref(), self.snapshot_id.as_deref())
+            .await
     }
 
     fn is_of(&self, task: Option<&str>) -> bool {
@@ -183,14 +184,14 @@ impl PartArgs {
 }
 
 pub(super) async fn get(
-    office: &Office,
+    state: &ServerState,
     args: Result<SnapshotArgs, Failure>,
 ) -> Result<Bounded, Failure> {
     let args = args?;
-    let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
+    let workflow = state.workflow(args.workflow_id.as_deref(), &[]).await?;
     let given = args.snapshot_id.as_deref().map(str::trim);
-    let one = office.engine.snapshot(workflow.id, given).await?;
-    // The latest of each: the other tools have more.
+    let one = state.engine.snapshot(workflow.id, given).await?;
+    // Only the latest of each: the other tools have more.
     let mut view = SnapshotView::from(&one);
     latest(&mut view.decisions);
     latest(&mut view.errors);
@@ -204,51 +205,51 @@ fn latest<T>(all: &mut Vec<T>) {
 }
 
 pub(super) async fn decisions(
-    office: &Office,
+    state: &ServerState,
     args: Result<PartArgs, Failure>,
-) -> Result<Decided, Failure> {
+) -> Result<DecisionList, Failure> {
     let args = args?;
-    let read = args.read(office).await?;
+    let read = args.read(state).await?;
     let is_meant = |one: &Decision| args.is_of(one.task.as_deref());
     let (decisions, total) = last(read.decisions(), args.limit, is_meant)?;
-    Ok(Decided { of: read.of(), decisions, total })
+    Ok(DecisionList { of: read.of(), decisions, total })
 }
 
 pub(super) async fn errors(
-    office: &Office,
+    state: &ServerState,
     args: Result<PartArgs, Failure>,
-) -> Result<Failed, Failure> {
+) -> Result<ErrorList, Failure> {
     let args = args?;
-    let read = args.read(office).await?;
+    let read = args.read(state).await?;
     let is_meant = |one: &ErrorRecord| {
         args.is_of(one.task.as_deref()) && args.wants(one.resolution == Resolution::Unresolved)
     };
     let (errors, total) = last(read.errors(), args.limit, is_meant)?;
-    Ok(Failed { of: read.of(), errors, total })
+    Ok(ErrorList { of: read.of(), errors, total })
 }
 
 pub(super) async fn feedback(
-    office: &Office,
+    state: &ServerState,
     args: Result<PartArgs, Failure>,
-) -> Result<Reviews, Failure> {
+) -> Result<FeedbackList, Failure> {
     let args = args?;
-    let read = args.read(office).await?;
+    let read = args.read(state).await?;
     let is_meant =
         |one: &Feedback| args.is_of(Some(&one.task)) && args.wants(!one.approved && !one.addressed);
     let (feedback, total) = last(read.feedback(), args.limit, is_meant)?;
-    Ok(Reviews { of: read.of(), feedback, total })
+    Ok(FeedbackList { of: read.of(), feedback, total })
 }
 
 pub(super) async fn changes(
-    office: &Office,
+    state: &ServerState,
     args: Result<SnapshotArgs, Failure>,
 ) -> Result<Changes, Failure> {
     let args = args?;
     let (workflow, snapshot) = (args.workflow_id.as_deref(), args.snapshot_id.as_deref());
-    let read = Read::find(office, workflow, snapshot).await?;
+    let read = SnapshotOrCurrent::find(state, workflow, snapshot).await?;
     let diverged = match &read {
-        Read::Snapshot(one) => office.engine.diverged(one.workflow_id, one).await?,
-        Read::Now(_) => Vec::new(),
+        SnapshotOrCurrent::Snapshot(one) => state.engine.diverged(one.workflow_id, one).await?,
+        SnapshotOrCurrent::Now(_) => Vec::new(),
     };
     Ok(Changes { of: read.of(), git: GitView::from(read.git()), diverged })
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_engine::views::SnapshotRowView;
-use rethread_engine::workflows::{Order, PLAN, Resuming};
+use rethread_engine::workflows::{PLAN, ResumeOptions, WorkflowOrder};
 use rethread_workflow::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::within;
 use crate::error::Failure;
-use crate::server::Office;
-use crate::views::Standing;
+use crate::server::ServerState;
+use crate::views::WorkflowProgress;
 
-/// What is left of the time for an answer once a pause was waited for.
+/// How much of the time for an answer is kept in reserve while waiting for a pause.
 const LEFT: Duration = Duration::from_secs(5);
-/// Tasks side by side, at most.
+/// The most tasks in parallel.
 const MOST_JOBS: u32 = 64;
 
 /// What to work on.
@@ -54,11 +54,11 @@ pub(crate) struct StatusArgs {
     detail: Option<bool>,
 }
 
-/// How a workflow stands.
+/// The state of a workflow.
 #[derive(Debug, Serialize)]
-pub(crate) struct Stands {
+pub(crate) struct WorkflowStatus {
     #[serde(flatten)]
-    workflow: Standing,
+    workflow: WorkflowProgress,
     snapshot_count: usize,
     /// With detail, the oldest first: `get_snapshot` shows one in full
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub(crate) struct Stands {
     your_task: Option<String>,
 }
 
-/// Which workflow is to pause.
+/// Which workflow to pause.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseArgs {
@@ -80,7 +80,7 @@ pub(crate) struct PauseArgs {
     now: Option<bool>,
 }
 
-/// Which workflow is to go on.
+/// Which workflow to resume.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResumeArgs {
@@ -92,22 +92,22 @@ pub(crate) struct ResumeArgs {
     with: Option<String>,
 }
 
-/// What is resumed.
+/// What is being resumed.
 #[derive(Debug, Serialize)]
-pub(crate) struct Resumes {
+pub(crate) struct Resumption {
     #[serde(flatten)]
-    workflow: Standing,
+    workflow: WorkflowProgress,
     from: Option<SnapshotRowView>,
     /// How the repository differs from what the snapshot says, a line each
     diverged: Vec<String>,
 }
 
 pub(super) async fn start(
-    office: &Office,
+    state: &ServerState,
     args: Result<StartArgs, Failure>,
-) -> Result<Standing, Failure> {
+) -> Result<WorkflowProgress, Failure> {
     let args = args?;
-    office.may_go_deeper()?;
+    state.may_go_deeper()?;
     let filled = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
     let (plan, issue) = (filled(args.plan), filled(args.issue));
     if plan.is_none() && issue.is_none() {
@@ -126,9 +126,9 @@ pub(super) async fn start(
     }
     let some =
         |what, given: Option<u32>, most| given.map(|_| within(what, given, 1, most)).transpose();
-    let worktree = office.project(args.worktree.as_deref())?;
+    let worktree = state.project(args.worktree.as_deref())?;
     let agent = filled(args.agent);
-    if agent.is_none() && office.program.workflows()?.agent.is_none() {
+    if agent.is_none() && state.program.workflows()?.agent.is_none() {
         return Err(Failure::new("No agent is given", "give agent; list_agents shows them"));
     }
     let unwritten = worktree.join(PLAN);
@@ -136,7 +136,7 @@ pub(super) async fn start(
         let what = format!("{} already exists", unwritten.display());
         return Err(Failure::new(what, "give it as plan, or have it moved elsewhere"));
     }
-    let order = Order {
+    let order = WorkflowOrder {
         plan: plan.map(|path| worktree.join(Path::new(path.trim()))),
         worktree,
         issue,
@@ -148,26 +148,26 @@ pub(super) async fn start(
             .map(|most| f64::from(u32::try_from(most).unwrap_or(u32::MAX))),
         max_tokens: args.max_tokens,
         max_cost: args.max_cost,
-        ..Order::default()
+        ..WorkflowOrder::default()
     };
-    let program = office.program.as_ref();
-    let (started, warning) = Box::pin(office.engine.start_workflow(program, order)).await?;
-    let mut standing = Standing::of(office, &started, false).await?;
+    let program = state.program.as_ref();
+    let (started, warning) = Box::pin(state.engine.start_workflow(program, order)).await?;
+    let mut standing = WorkflowProgress::of(state, &started, false).await?;
     standing.warning = warning;
     Ok(standing)
 }
 
 pub(super) async fn status(
-    office: &Office,
+    state: &ServerState,
     args: Result<StatusArgs, Failure>,
-) -> Result<Stands, Failure> {
+) -> Result<WorkflowStatus, Failure> {
     let args = args?;
     let is_detailed = args.detail == Some(true);
-    let workflow = office.workflow(args.workflow_id.as_deref(), &[]).await?;
+    let workflow = state.workflow(args.workflow_id.as_deref(), &[]).await?;
     let snapshots = &workflow.snapshots;
-    let own = office.own_task().await?.filter(|(id, _)| *id == workflow.id);
-    Ok(Stands {
-        workflow: Standing::of(office, &workflow, is_detailed).await?,
+    let own = state.own_task().await?.filter(|(id, _)| *id == workflow.id);
+    Ok(WorkflowStatus {
+        workflow: WorkflowProgress::of(state, &workflow, is_detailed).await?,
         snapshot_count: snapshots.len(),
         snapshots: is_detailed.then(|| snapshots.iter().map(SnapshotRowView::from).collect()),
         your_task: own.map(|(_, task)| task),
@@ -175,32 +175,32 @@ pub(super) async fn status(
 }
 
 pub(super) async fn pause(
-    office: &Office,
+    state: &ServerState,
     args: Result<PauseArgs, Failure>,
-) -> Result<Standing, Failure> {
+) -> Result<WorkflowProgress, Failure> {
     let args = args?;
-    let workflow = office.workflow(args.workflow_id.as_deref(), &[Status::InProgress]).await?;
-    let is_own = office.own_task().await?.is_some_and(|(id, _)| id == workflow.id);
-    // Its boundary is the end of the caller's own turn: that cannot be waited for here.
-    let wait = if is_own { Duration::ZERO } else { office.limits.wait.saturating_sub(LEFT) };
+    let workflow = state.workflow(args.workflow_id.as_deref(), &[Status::InProgress]).await?;
+    let is_own = state.own_task().await?.is_some_and(|(id, _)| id == workflow.id);
+    // The boundary is the end of the caller's own turn, so it cannot be waited for here.
+    let wait = if is_own { Duration::ZERO } else { state.limits.wait.saturating_sub(LEFT) };
     let reason = args.reason.filter(|reason| !reason.trim().is_empty());
     let reason = reason.map_or_else(|| "requested".to_owned(), |text| one_line(&text, 1_000));
     let now = args.now == Some(true);
-    let (engine, program) = (&office.engine, &office.program);
+    let (engine, program) = (&state.engine, &state.program);
     let workflow = engine.pause_workflow(program, workflow.id, reason, now, wait);
     let workflow = Box::pin(workflow).await?;
-    Standing::of(office, &workflow, false).await
+    WorkflowProgress::of(state, &workflow, false).await
 }
 
 pub(super) async fn resume(
-    office: &Office,
+    state: &ServerState,
     args: Result<ResumeArgs, Failure>,
-) -> Result<Resumes, Failure> {
+) -> Result<Resumption, Failure> {
     let args = args?;
-    office.may_go_deeper()?;
+    state.may_go_deeper()?;
     let wanted = [Status::Paused, Status::InProgress];
-    let workflow = office.workflow(args.workflow_id.as_deref(), &wanted).await?;
-    if office.own_task().await?.is_some_and(|(id, _)| id == workflow.id) {
+    let workflow = state.workflow(args.workflow_id.as_deref(), &wanted).await?;
+    if state.own_task().await?.is_some_and(|(id, _)| id == workflow.id) {
         return Err(Failure::new(
             format!(
                 "You work on a task of workflow {}: it cannot be resumed from there",
@@ -209,15 +209,15 @@ pub(super) async fn resume(
             "finish the task; a person, or an agent outside of it, resumes it",
         ));
     }
-    let (engine, program) = (&office.engine, &office.program);
-    // To have work done again, or to spend more, is for a person to decide.
-    let asked = Resuming { from: args.from, agent: args.with, ..Resuming::default() };
+    let (engine, program) = (&state.engine, &state.program);
+    // Repeating work or raising limits is for a person to decide.
+    let asked = ResumeOptions { from: args.from, agent: args.with, ..ResumeOptions::default() };
     let resumed = engine.resume_workflow(program, workflow.id, &asked);
     let resumed = Box::pin(resumed).await?;
     let mut rows = resumed.workflow.snapshots.iter();
     let from = rows.find(|row| row.id == resumed.snapshot.id);
-    Ok(Resumes {
-        workflow: Standing::of(office, &resumed.workflow, false).await?,
+    Ok(Resumption {
+        workflow: WorkflowProgress::of(state, &resumed.workflow, false).await?,
         from: from.map(SnapshotRowView::from),
         diverged: resumed.diverged,
     })
@@ -229,7 +229,7 @@ mod tests {
     use rethread_testkit::{TestProgram, TestStore};
 
     use super::*;
-    use crate::{Limits, Place, Streams};
+    use crate::{CallerContext, Limits, Streams};
 
     #[tokio::test]
     async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
@@ -249,23 +249,23 @@ mod tests {
             idle: jiff::SignedDuration::from_hours(1),
             pruning: Pruning::default(),
         };
-        let place = Place { user: "anna".to_owned(), project, parent: None, depth: 0 };
+        let caller = CallerContext { user: "anna".to_owned(), project, parent: None, depth: 0 };
         let streams = Streams::new(store.beside("streams"));
-        let office = Office::new(engine.clone(), program.clone(), place, limits, streams, "1");
+        let state = ServerState::new(engine.clone(), program.clone(), caller, limits, streams, "1");
 
         let args = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
-        start(&office, Ok(args)).await.unwrap();
-        let begun = office.workflow(None, &[]).await.unwrap().id;
+        start(&state, Ok(args)).await.unwrap();
+        let begun = state.workflow(None, &[]).await.unwrap().id;
         while !engine.workflow(begun).await.unwrap().is_running() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let pausing = pause(&office, Ok(PauseArgs::default()));
+        let pausing = pause(&state, Ok(PauseArgs::default()));
         let (paused, ()) = tokio::join!(pausing, async { program.turns.add_permits(1) });
         paused.unwrap();
-        let workflow = office.workflow(None, &[]).await.unwrap();
+        let workflow = state.workflow(None, &[]).await.unwrap();
         assert_eq!((workflow.status(), workflow.remaining()), (Status::Paused, 1));
 
-        let resumed = resume(&office, Ok(ResumeArgs::default())).await.unwrap();
+        let resumed = resume(&state, Ok(ResumeArgs::default())).await.unwrap();
         assert!(resumed.diverged.is_empty());
         program.turns.add_permits(1);
         while engine.workflow(workflow.id).await.unwrap().status() != Status::Completed {

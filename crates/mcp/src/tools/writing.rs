@@ -1,4 +1,4 @@
-//! Writing down what is said, and saving, completing and forking sessions.
+//! Recording messages, and saving, completing and forking sessions.
 
 use rethread_domain::Session;
 use rethread_domain::conversation::TitleFrom;
@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 
 use crate::error::Failure;
 use crate::prompts::RESUME;
-use crate::server::{LEFT, Office};
+use crate::server::{LEFT, ServerState};
 use crate::streams::BEHIND;
 
-/// The most messages that one call records.
+/// The most messages in one call.
 const MOST: usize = 1_000;
 
 /// What was said, and where it belongs.
@@ -78,7 +78,7 @@ pub(crate) struct SessionArgs {
     session_id: String,
 }
 
-/// Which session to go on from.
+/// Which session to fork.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForkArgs {
@@ -95,36 +95,36 @@ pub(crate) struct Saved {
 }
 
 pub(super) async fn record(
-    office: &Office,
+    state: &ServerState,
     args: Result<RecordArgs, Failure>,
 ) -> Result<Recorded, Failure> {
     let args = args?;
-    let messages = messages(office, &args.messages)?;
+    let messages = messages(state, &args.messages)?;
     let is_new = args.session_id.is_none();
-    let session = open(office, &args).await?;
-    let recorded = write(office, &session, messages).await;
+    let session = open(state, &args).await?;
+    let recorded = write(state, &session, messages).await;
     if recorded.is_err() && is_new {
-        // Nothing was said: nothing stays.
-        office.engine.erase_if_empty(session.id).await.or_log(LEFT);
+        // Nothing was recorded, so the new session is removed.
+        state.engine.erase_if_empty(session.id).await.or_log(LEFT);
     }
     let seqs = recorded?;
     if let Some(title) = args.title.as_ref().filter(|_| !is_new) {
-        office.engine.retitle(session.id, title, TitleFrom::Agent).await?;
+        state.engine.retitle(session.id, title, TitleFrom::Agent).await?;
     }
-    if office.streams.has(session.id) {
-        // A file that lags behind is brought up by the next invocation.
-        office.streams.sync(&office.engine, session.id).await.or_log(BEHIND);
+    if state.streams.has(session.id) {
+        // A file that lags behind is updated by the next invocation.
+        state.streams.sync(&state.engine, session.id).await.or_log(BEHIND);
     }
-    let message_count = office.engine.session(session.id).await?.last_seq;
+    let message_count = state.engine.session(session.id).await?.last_seq;
     Ok(Recorded { session_id: session.id.to_string(), seqs, message_count })
 }
 
-fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, Failure> {
+fn messages(state: &ServerState, given: &[MessageArgs]) -> Result<Vec<NewMessage>, Failure> {
     if given.is_empty() || given.len() > MOST {
         let what = format!("{} given", counted(given.len(), "message"));
         return Err(Failure::new(what, format!("give 1 to {MOST}")));
     }
-    let now = office.engine.clock().now();
+    let now = state.engine.clock().now();
     (1..)
         .zip(given)
         .map(|(number, message)| {
@@ -136,7 +136,7 @@ fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, F
             let all = [("role", role), ("content", content)].into_iter().chain(present);
             line.extend(all.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
             let line = Value::Object(line).to_string();
-            entry::parse(line.as_bytes(), now, office.limits.message_bytes).map_err(|why| {
+            entry::parse(line.as_bytes(), now, state.limits.message_bytes).map_err(|why| {
                 let what = format!("Message {number}: {}", safe(&why.to_string()));
                 Failure::new(what, format!("{}. Nothing was recorded", crate::error::MESSAGE))
             })
@@ -144,64 +144,64 @@ fn messages(office: &Office, given: &[MessageArgs]) -> Result<Vec<NewMessage>, F
         .collect()
 }
 
-async fn open(office: &Office, args: &RecordArgs) -> Result<Session, Failure> {
+async fn open(state: &ServerState, args: &RecordArgs) -> Result<Session, Failure> {
     if let Some(given) = &args.session_id {
-        let session = office.session(given).await?;
+        let session = state.session(given).await?;
         session.accepts_messages()?;
         return Ok(session);
     }
-    may_record(office.program.as_ref(), &office.place.project)?;
-    let mut beginning = office.beginning(office.place.project.to_string_lossy().into_owned());
+    may_record(state.program.as_ref(), &state.caller.project)?;
+    let mut beginning = state.beginning(state.caller.project.to_string_lossy().into_owned());
     beginning.title.clone_from(&args.title);
     beginning.agent.clone_from(&args.agent);
     if let Some(kind) = &args.kind {
         beginning.kind.clone_from(kind);
     }
-    Ok(office.engine.start(beginning).await?)
+    Ok(state.engine.start(beginning).await?)
 }
 
 async fn write(
-    office: &Office,
+    state: &ServerState,
     session: &Session,
     messages: Vec<NewMessage>,
 ) -> Result<Vec<u32>, Failure> {
-    let mut recorder = Recorder::open(&office.engine, session.id, office.limits.pruning).await?;
+    let mut recorder = Recorder::open(&state.engine, session.id, state.limits.pruning).await?;
     let written = recorder.record(messages).await;
-    // They are durable; summaries and index can follow later.
+    // The messages are durable; summaries and the index may follow later.
     recorder.finish().await.or_log("summaries and index of a session are behind");
     Ok(written?.iter().map(|one| one.seq).collect())
 }
 
 pub(super) async fn save(
-    office: &Office,
+    state: &ServerState,
     args: Result<SaveArgs, Failure>,
 ) -> Result<Saved, Failure> {
     let args = args?;
-    let session = office.session(&args.session_id).await?;
+    let session = state.session(&args.session_id).await?;
     if let Some(title) = &args.title {
-        office.engine.retitle(session.id, title, TitleFrom::Agent).await?;
+        state.engine.retitle(session.id, title, TitleFrom::Agent).await?;
     }
-    shifted(office, &session, Move::Pause).await
+    shifted(state, &session, Move::Pause).await
 }
 
 pub(super) async fn complete(
-    office: &Office,
+    state: &ServerState,
     args: Result<SessionArgs, Failure>,
 ) -> Result<Saved, Failure> {
-    let session = office.session(&args?.session_id).await?;
-    shifted(office, &session, Move::Complete).await
+    let session = state.session(&args?.session_id).await?;
+    shifted(state, &session, Move::Complete).await
 }
 
-/// What is so already is no mistake.
-async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Saved, Failure> {
-    let session = match office.engine.shift(session.id, asked).await {
-        Err(Error::Refused(Refusal::Already(id, _))) => office.engine.session(id).await?,
+/// A session that has the status already is not an error.
+async fn shifted(state: &ServerState, session: &Session, asked: Move) -> Result<Saved, Failure> {
+    let session = match state.engine.shift(session.id, asked).await {
+        Err(Error::Refused(Refusal::Already(id, _))) => state.engine.session(id).await?,
         outcome => outcome?,
     };
     let title = session
         .title
         .as_deref()
-        .map_or_else(String::new, |title| format!(" ({})", one_line(&office.clean(title), 60)));
+        .map_or_else(String::new, |title| format!(" ({})", one_line(&state.clean(title), 60)));
     let mut text = format!("Session {}{title} is {}.", session.id, session.status());
     if asked == Move::Pause {
         let short = session.id.short();
@@ -209,24 +209,24 @@ async fn shifted(office: &Office, session: &Session, asked: Move) -> Result<Save
             " To go on: `rethread resume {short}`, or the prompt `{RESUME}` with the session {short}."
         ));
     }
-    let last = office.engine.messages(session.id, Span::newest(1)).await?;
+    let last = state.engine.messages(session.id, Span::newest(1)).await?;
     if let Some(message) = last.first() {
-        let last = one_line(&office.clean(message.body.head()), 120);
+        let last = one_line(&state.clean(message.body.head()), 120);
         text.push_str(&format!(" It stopped at message {}, {}: {last}", message.seq, message.role));
     }
-    Ok(Saved { session: office.session_view(&session)?, text })
+    Ok(Saved { session: state.session_view(&session)?, text })
 }
 
 pub(super) async fn fork(
-    office: &Office,
+    state: &ServerState,
     args: Result<ForkArgs, Failure>,
 ) -> Result<Saved, Failure> {
     let args = args?;
-    let source = office.session(&args.session_id).await?;
-    let fork = office.engine.fork(source.id, args.at).await?;
+    let source = state.session(&args.session_id).await?;
+    let fork = state.engine.fork(source.id, args.at).await?;
     let text = format!(
         "Session {} goes on from message {} of {}: continueSessionId takes it.",
         fork.id, fork.last_seq, source.id
     );
-    Ok(Saved { session: office.session_view(&fork)?, text })
+    Ok(Saved { session: state.session_view(&fork)?, text })
 }

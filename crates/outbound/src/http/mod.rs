@@ -1,8 +1,8 @@
-//! What every HTTP client of ours shares: keys that nobody gets to see, waits between attempts, and what lies beneath
-//! an error.
+//! What all of our HTTP clients share: keys that are never shown, retries with backoff, and the causes of errors.
 
 mod backoff;
 mod key;
+mod retry;
 
 use std::iter;
 use std::sync::Once;
@@ -13,6 +13,7 @@ use reqwest::{Client, ClientBuilder};
 
 pub use backoff::{Backoff, retry_after};
 pub use key::Key;
+pub(crate) use retry::{Failure, Refusal, Retries};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::http::retry_after;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
+use crate::http::{Failure, Refusal, Retries};
 use crate::model::presentable::presentable;
 use crate::model::{Answer, Error, Request, Settings};
 
@@ -22,18 +22,6 @@ pub struct Endpoint {
     url: Url,
     headers: HeaderMap,
     client: Client,
-}
-
-/// Why one attempt failed, and how long the server asks to wait.
-struct Failure {
-    error: Error,
-    retry_after: Option<Duration>,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self { error, retry_after: None }
-    }
 }
 
 impl fmt::Debug for Endpoint {
@@ -55,25 +43,20 @@ impl Endpoint {
         Ok(Self { settings, url, headers, client })
     }
 
-    /// Asks, and waits for the answer. Trouble that may pass is met by asking again, as often as the settings allow;
-    /// the last trouble is returned.
+    /// Asks, and waits for the answer. A transient error is retried, as often as the settings allow;
+    /// the last error is returned.
     pub async fn complete(&self, request: &Request) -> Result<Answer, Error> {
         let body = self.settings.dialect.body(&self.url, &self.settings, request);
-        let mut failed = 0;
+        let mut retries = Retries::new(self.settings.attempts, self.settings.backoff);
         loop {
-            let failure = match self.attempt(&body, request).await {
+            match self.attempt(&body, request).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            failed += 1;
-            if failed >= self.settings.attempts || !failure.error.is_for_now() {
-                return Err(failure.error);
+                Err(failure) => retries.wait(failure, Error::is_for_now).await?,
             }
-            tokio::time::sleep(self.settings.backoff.wait(failed, failure.retry_after)).await;
         }
     }
 
-    async fn attempt(&self, body: &Value, request: &Request) -> Result<Answer, Failure> {
+    async fn attempt(&self, body: &Value, request: &Request) -> Result<Answer, Failure<Error>> {
         let sent =
             self.client.post(self.url.clone()).headers(self.headers.clone()).json(body).send();
         let mut response = sent.await.map_err(|error| self.broken(&error))?;
@@ -97,23 +80,11 @@ impl Endpoint {
         Ok(body)
     }
 
-    /// Reads what the server has to say for itself; its status counts even if the rest does not arrive.
-    async fn refusal(&self, mut response: Response) -> Failure {
-        let status = response.status();
-        let retry_after = retry_after(response.headers());
-        let mut body = Vec::new();
-        while let Ok(Some(chunk)) = response.chunk().await {
-            let room = LARGEST_REFUSAL - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == LARGEST_REFUSAL {
-                break;
-            }
-        }
-        let mut message = self.presentable(&message(&body));
-        if message.is_empty() {
-            status.canonical_reason().unwrap_or("no reason given").clone_into(&mut message);
-        }
-        Failure { error: Error::Refused { status: status.as_u16(), message }, retry_after }
+    async fn refusal(&self, response: Response) -> Failure<Error> {
+        let refusal = Refusal::read(response, LARGEST_REFUSAL).await;
+        let message = refusal.message(|body| self.presentable(&message(body)));
+        let error = Error::Refused { status: refusal.status, message };
+        Failure { error, retry_after: refusal.retry_after }
     }
 
     /// Names what broke between us and the server.

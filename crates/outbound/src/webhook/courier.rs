@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::http::retry_after;
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 
+use crate::http::{Failure, Refusal, Retries};
 use crate::webhook::signature::signature;
 use crate::webhook::text::cut;
 use crate::webhook::{Backoff, Error, Format, Hook, Notice, discord, slack};
@@ -48,18 +48,6 @@ pub struct Courier {
     clock: fn() -> Timestamp,
 }
 
-/// Why one try failed, and how long the receiver asks to wait.
-struct Failure {
-    error: Error,
-    retry_after: Option<Duration>,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self { error, retry_after: None }
-    }
-}
-
 impl fmt::Debug for Courier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Courier").field("patience", &self.patience).finish_non_exhaustive()
@@ -76,28 +64,28 @@ impl Courier {
         Ok(Self { client, patience, clock })
     }
 
-    /// Sends, and waits until it was taken. Trouble that may pass is met by sending again, as often as there is
-    /// patience; the last trouble is returned. What the receiver did not ask for is not sent.
+    /// Sends, and waits until it was taken. A transient error is retried, as often as there is
+    /// patience; the last error is returned. What the receiver did not ask for is not sent.
     pub async fn deliver(&self, hook: &Hook, notice: &Notice) -> Result<(), Error> {
         if !hook.wants(notice.event) {
             return Ok(());
         }
         let body = body(hook.format, notice);
-        let mut failed = 0;
+        let mut retries = Retries::new(self.patience.attempts, self.patience.backoff);
         loop {
-            let failure = match self.attempt(hook, notice, &body).await {
+            match self.attempt(hook, notice, &body).await {
                 Ok(()) => return Ok(()),
-                Err(failure) => failure,
-            };
-            failed += 1;
-            if failed >= self.patience.attempts || !failure.error.is_for_now() {
-                return Err(failure.error);
+                Err(failure) => retries.wait(failure, Error::is_for_now).await?,
             }
-            tokio::time::sleep(self.patience.backoff.wait(failed, failure.retry_after)).await;
         }
     }
 
-    async fn attempt(&self, hook: &Hook, notice: &Notice, body: &str) -> Result<(), Failure> {
+    async fn attempt(
+        &self,
+        hook: &Hook,
+        notice: &Notice,
+        body: &str,
+    ) -> Result<(), Failure<Error>> {
         let headers = self.headers(hook, notice, body)?;
         let sent = self.client.post(hook.url()).headers(headers).body(body.to_owned()).send();
         let response = sent.await.map_err(|error| self.broken(hook, &error))?;
@@ -169,27 +157,11 @@ fn client(timeout: Duration) -> reqwest::Result<Client> {
     builder().build().or_else(|_| builder().tls_certs_only([]).build())
 }
 
-/// Reads what the receiver has to say for itself; its status counts even if the rest does not arrive.
-async fn refusal(hook: &Hook, mut response: Response) -> Failure {
-    let status = response.status();
-    let retry_after = retry_after(response.headers());
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        let room = LARGEST_REFUSAL - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == LARGEST_REFUSAL {
-            // The last word may be half of a secret.
-            let end = body.iter().rposition(u8::is_ascii_whitespace);
-            body.truncate(end.unwrap_or(body.len()));
-            break;
-        }
-    }
-    let mut message = hook.presentable(&String::from_utf8_lossy(&body));
-    if message.is_empty() {
-        status.canonical_reason().unwrap_or("no reason given").clone_into(&mut message);
-    }
-    let error = Error::Refused { at: hook.shown(), status: status.as_u16(), message };
-    Failure { error, retry_after }
+async fn refusal(hook: &Hook, response: Response) -> Failure<Error> {
+    let refusal = Refusal::read(response, LARGEST_REFUSAL).await;
+    let message = refusal.message(|body| hook.presentable(&String::from_utf8_lossy(body)));
+    let error = Error::Refused { at: hook.shown(), status: refusal.status, message };
+    Failure { error, retry_after: refusal.retry_after }
 }
 
 fn reason(error: &reqwest::Error) -> String {

@@ -7,20 +7,15 @@ const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const DIGITS: &str = "0123456789";
 
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(fastrand::Rng);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % u64::try_from(sides).unwrap()).unwrap()
+        self.0.usize(..sides)
     }
 
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {

@@ -1,11 +1,12 @@
-//! The cookie of a browser that was logged in.
+//! The login cookie of a browser.
 
 use axum::http::{HeaderMap, header};
 use jiff::SignedDuration;
 
 use crate::settings::Settings;
 
-/// Behind HTTPS the name itself keeps others from setting it. Browsers do not tell ports apart: the name does.
+/// Over HTTPS the `__Host-` prefix keeps other hosts from setting the cookie. Cookies are shared between ports, so the
+/// name contains the port.
 fn name(settings: &Settings) -> String {
     let prefix = if settings.is_secure { "__Host-" } else { "" };
     format!("{prefix}rethread-{}", settings.port)
@@ -18,14 +19,14 @@ pub(super) fn read(headers: &HeaderMap, settings: &Settings) -> Option<String> {
         let (key, value) = pair.trim().split_once('=')?;
         (key == name).then(|| value.to_owned())
     });
-    // Two of them: somebody else has set one.
+    // With two cookies of this name, somebody else has set one: neither is trusted.
     match (found.next(), found.next()) {
         (Some(secret), None) => Some(secret),
         _ => None,
     }
 }
 
-/// What the browser is to keep: out of reach of scripts, sent to nobody else's pages.
+/// The `Set-Cookie` value: out of reach of scripts (`HttpOnly`), and never sent from pages of other sites (`SameSite`).
 pub(super) fn set(secret: &str, lasts: SignedDuration, settings: &Settings) -> String {
     let (name, secure) = (name(settings), if settings.is_secure { "; Secure" } else { "" });
     let seconds = lasts.as_secs();

@@ -1,4 +1,4 @@
-//! Logging a browser in with a link that works once, and out again.
+//! Logging a browser in with a single-use link, and out again.
 
 use std::net::SocketAddr;
 
@@ -9,20 +9,21 @@ use axum::response::{IntoResponse, Response};
 use rethread_domain::access::Pass;
 use serde::Deserialize;
 
-use super::{Caller, address, cookie};
+use super::{Caller, client_address, cookie};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// The longest body of a login: strangers send it.
+/// The longest body of a login request. Anybody may send one.
 pub(crate) const LONGEST: usize = 4 << 10;
 
-/// What the login page sends. The code stands behind the `#` of the link, so that it is in no log and no referrer.
+/// The form of the login page. The code stands in the fragment of the link (after the `#`), so that it reaches no log and
+/// no referrer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Login {
     code: String,
 }
 
-fn to(place: &'static str, cookie: Option<&str>) -> Response {
+fn redirect(place: &'static str, cookie: Option<&str>) -> Response {
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response();
     if let Some(Ok(value)) = cookie.map(HeaderValue::from_str) {
         response.headers_mut().insert(header::SET_COOKIE, value);
@@ -30,25 +31,25 @@ fn to(place: &'static str, cookie: Option<&str>) -> Response {
     response
 }
 
-/// Turns a code into a cookie, once.
+/// Exchanges a single-use code for a cookie.
 pub(crate) async fn log_in(
     State(app): State<App>,
     ConnectInfo(connected): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     form: Result<Form<Login>, FormRejection>,
 ) -> Result<Response, Problem> {
-    let address = address(&app, &headers, Some(connected.ip()));
-    let Form(login) = form.map_err(|rejection| unfit(&rejection))?;
+    let address = client_address(&app, &headers, Some(connected.ip()));
+    let Form(login) = form.map_err(|rejection| form_problem(&rejection))?;
     let lasts = app.settings.bounds.login;
     let Some((token, secret)) = app.engine.redeem(login.code.trim(), lasts).await? else {
         tracing::warn!(address, "login_refused");
-        return Ok(to("/login?refused", None));
+        return Ok(redirect("/login?refused", None));
     };
     tracing::info!(user = token.user, token = %token.id, "login");
-    Ok(to("/", Some(&cookie::set(&secret, lasts, &app.settings))))
+    Ok(redirect("/", Some(&cookie::set(&secret, lasts, &app.settings))))
 }
 
-fn unfit(rejection: &FormRejection) -> Problem {
+fn form_problem(rejection: &FormRejection) -> Problem {
     let code = match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
@@ -58,7 +59,7 @@ fn unfit(rejection: &FormRejection) -> Problem {
     Problem::new(code, "this is not what the login page sends")
 }
 
-/// The cookie is worth nothing afterwards, wherever it may have got to.
+/// Revokes the cookie's token, so that copies of the cookie are worthless too.
 pub(crate) async fn log_out(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
     if caller.token.pass != Pass::Browser {
         return Err(Problem::new(
@@ -68,5 +69,5 @@ pub(crate) async fn log_out(State(app): State<App>, caller: Caller) -> Result<Re
     }
     app.engine.revoke(&caller.token.id).await?;
     tracing::info!(user = caller.user(), "logout");
-    Ok(to("/login?out", Some(&cookie::forget(&app.settings))))
+    Ok(redirect("/login?out", Some(&cookie::forget(&app.settings))))
 }

@@ -1,4 +1,4 @@
-//! Who may: a credential for every request, from a program or a browser, and what its role allows.
+//! Authentication and authorization: every request needs a credential, of a program or a browser, whose role allows it.
 
 mod cookie;
 pub(crate) mod login;
@@ -23,11 +23,11 @@ use crate::state::App;
 pub(crate) use origin_guard::{guard_origin, security_headers};
 pub(crate) use routes::{ADMIN, OPEN, READ, Routes, STREAM, Table, WRITE};
 
-/// Whoever asks.
+/// The authenticated caller of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) token: Token,
-    /// By which the token is looked up again, while a stream is open.
+    /// The secret itself: open streams use it to check that the token is still valid.
     pub(crate) secret: Arc<str>,
 }
 
@@ -36,7 +36,7 @@ impl Caller {
         self.token.role == Role::Admin || self.token.user == user
     }
 
-    /// The user whose things are listed; everybody's where the role says so.
+    /// The user whose sessions and workflows are listed; `None` means those of every user.
     pub(crate) fn scope(&self) -> Option<String> {
         (self.token.role != Role::Admin).then(|| self.token.user.clone())
     }
@@ -53,7 +53,7 @@ impl Caller {
         self.token.role == Role::Admin
     }
 
-    /// Whether it may still be answered.
+    /// Whether the token is still valid: it may have expired or been revoked while a response is being sent.
     pub(crate) async fn is_valid(&self, app: &App) -> bool {
         matches!(app.engine.admit(&self.secret).await, Ok(Some(_)))
     }
@@ -68,35 +68,26 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// Lets in whoever has a valid credential whose role allows it, at a bounded pace.
-pub(crate) async fn admitted(
+/// Middleware: authenticates the caller, checks the role that the route requires, and applies the rate limits.
+pub(crate) async fn authorize(
     State((app, table)): State<(App, Arc<Table>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    let address = address(&app, request.headers(), connected(&request));
+    let address = client_address(&app, request.headers(), peer_address(&request));
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // Of what is not there nobody without a credential learns so.
-    let needs = routes::needed(&table, request.method(), route).unwrap_or(READ);
+    // Without a credential nobody learns which paths exist.
+    let needs = routes::requirements_of(&table, request.method(), route).unwrap_or(READ);
     let Some(role) = needs.role else {
-        // Whoever watches over the server is not told to come again.
-        let is_health = path == "/healthz" || path == "/readyz";
-        // Before anything of the body is read.
-        let is_login = path == "/login" && request.method() == Method::POST;
-        let may = match (is_health, is_login) {
-            (true, _) => Ok(()),
-            (_, true) => app.limiter.login(&address),
-            _ => app.limiter.stranger(&address),
-        };
-        return match may {
+        return match limit_anonymous(&app, &path, request.method(), &address) {
             Err(problem) => problem.into_response(),
             Ok(()) => next.run(request).await,
         };
     };
     let caller = match identify(&app, request.headers()).await {
         Ok(Some(caller)) => caller,
-        Ok(None) => return stranger(&app, &request, &address, &path),
+        Ok(None) => return unauthenticated(&app, &request, &address, &path),
         Err(problem) => return problem.into_response(),
     };
     if let Err(problem) = app.limiter.caller(&caller.token.id) {
@@ -110,7 +101,7 @@ pub(crate) async fn admitted(
         );
         return Problem::new("forbidden", what).into_response();
     }
-    // Other servers on this machine are sent the cookie too: what it opens ends with it.
+    // Browsers send the cookie to any server on this host: once stolen, it must not create a token that outlives it.
     let is_lasting = path.starts_with("/api/v1/tokens") && !is_read(request.method());
     if is_lasting && caller.token.pass == Pass::Browser {
         return Problem::new("forbidden", "a browser's login makes and ends no tokens")
@@ -126,11 +117,12 @@ pub(crate) async fn admitted(
     } else {
         app.workers.run(&caller.token.user, &stop, work).await
     };
-    response
-        .extensions_mut()
-        .insert(Who { user: caller.token.user.clone(), token: caller.token.id.to_string() });
+    response.extensions_mut().insert(AnsweredUser {
+        user: caller.token.user.clone(),
+        token: caller.token.id.to_string(),
+    });
     if app.engine.is_use_new(&caller.token) {
-        // Nobody waits for the note.
+        // The response does not wait for this.
         let (engine, id) = (app.engine.clone(), caller.token.id);
         tokio::spawn(async move {
             engine.note_use(&id).await.or_log("the use of a token could not be noted");
@@ -139,31 +131,42 @@ pub(crate) async fn admitted(
     response
 }
 
-/// Who was answered, for the log.
+/// The rate limit of routes that need no credential.
+fn limit_anonymous(app: &App, path: &str, method: &Method, address: &str) -> Result<(), Problem> {
+    match path {
+        // Monitoring must always get an answer.
+        "/healthz" | "/readyz" => Ok(()),
+        // Before anything of the body is read.
+        "/login" if method == Method::POST => app.limiter.login(address),
+        _ => app.limiter.stranger(address),
+    }
+}
+
+/// Whose request was answered: for the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Who {
+pub(crate) struct AnsweredUser {
     pub(crate) user: String,
     pub(crate) token: String,
 }
 
-fn connected(request: &Request) -> Option<IpAddr> {
+fn peer_address(request: &Request) -> Option<IpAddr> {
     let info = request.extensions().get::<ConnectInfo<SocketAddr>>();
     info.map(|ConnectInfo(address)| address.ip())
 }
 
-/// Who asks. Something that stands before us says it last.
-fn address(app: &App, headers: &HeaderMap, connected: Option<IpAddr>) -> String {
+/// The address of the client. Behind a proxy it is the last entry of `X-Forwarded-For`: the one that the proxy itself added.
+fn client_address(app: &App, headers: &HeaderMap, connected: Option<IpAddr>) -> String {
     let passed = headers.get_all("x-forwarded-for").iter().next_back();
     let passed = passed.filter(|_| app.settings.is_behind_proxy).and_then(|all| all.to_str().ok());
     match passed.and_then(|all| all.rsplit(',').next()) {
-        // No address is longer: what is remembered of it is bounded.
+        // No valid address is longer; the limit bounds what is remembered for each client.
         Some(last) => last.trim().chars().take(64).collect(),
         None => connected.map_or_else(|| "?".to_owned(), |address| address.to_string()),
     }
 }
 
-/// A person is shown the way in; a program is told.
-fn stranger(app: &App, request: &Request, address: &str, path: &str) -> Response {
+/// The answer to a request without a valid credential: browsers are redirected to the login page, programs get a problem.
+fn unauthenticated(app: &App, request: &Request, address: &str, path: &str) -> Response {
     if let Err(problem) = app.limiter.stranger(address) {
         return problem.into_response();
     }
@@ -177,38 +180,38 @@ fn stranger(app: &App, request: &Request, address: &str, path: &str) -> Response
         .into_response()
 }
 
-/// Whose credential comes with a request: a bearer token, or the cookie of a browser that was logged in.
+/// Finds the caller by the credential in the request: a bearer token, or the cookie of a logged-in browser.
 async fn identify(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
     let (secret, by_cookie) = match bearer(headers) {
-        Given::One(secret) => (secret.to_owned(), false),
-        Given::Nonsense => return Ok(None),
-        Given::Nothing => match cookie::read(headers, &app.settings) {
+        Bearer::Token(secret) => (secret.to_owned(), false),
+        Bearer::Malformed => return Ok(None),
+        Bearer::Missing => match cookie::read(headers, &app.settings) {
             Some(secret) => (secret, true),
             None => return Ok(None),
         },
     };
     let Some(token) = app.engine.admit(&secret).await? else { return Ok(None) };
-    // A cookie is no bearer token, and the other way round: what leaks from one place does not open another.
+    // A cookie is not accepted as a bearer token, nor the reverse: a credential that leaks in one place does not work in another.
     if (token.pass == Pass::Browser) != by_cookie {
         return Ok(None);
     }
     Ok(Some(Caller { token, secret: secret.into() }))
 }
 
-enum Given<'a> {
-    Nothing,
-    One(&'a str),
-    Nonsense,
+enum Bearer<'a> {
+    Missing,
+    Token(&'a str),
+    Malformed,
 }
 
-fn bearer(headers: &HeaderMap) -> Given<'_> {
+fn bearer(headers: &HeaderMap) -> Bearer<'_> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(first) = given.next() else { return Given::Nothing };
+    let Some(first) = given.next() else { return Bearer::Missing };
     let parts = first.to_str().ok().and_then(|text| text.split_once(' '));
     match (parts, given.next()) {
         (Some((scheme, secret)), None) if scheme.eq_ignore_ascii_case("bearer") => {
-            Given::One(secret.trim())
+            Bearer::Token(secret.trim())
         }
-        _ => Given::Nonsense,
+        _ => Bearer::Malformed,
     }
 }

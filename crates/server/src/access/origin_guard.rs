@@ -1,5 +1,5 @@
-//! The origin guard against CSRF and DNS rebinding: no credential helps with a wrong name for this host, or a page of
-//! another site. And the headers that every answer carries.
+//! The origin guard against CSRF and DNS rebinding: a request with a foreign `Host`, or from a page of another site, is refused
+//! even with a valid credential. Also sets the security headers of every response.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -10,7 +10,7 @@ use crate::extract::is_read;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Refuses whoever calls us by another name, and browsers that pages of other sites led here.
+/// Middleware: refuses requests with a foreign `Host` header, and those that pages of other sites made a browser send.
 pub(crate) async fn guard_origin(State(app): State<App>, request: Request, next: Next) -> Response {
     let settings = &app.settings;
     let refusal = wrong_host(&request, &settings.hosts)
@@ -28,7 +28,7 @@ fn wrong_host(request: &Request, hosts: &[String]) -> Option<Problem> {
         (Some(host), None) => host.to_str().is_ok_and(is_known),
         _ => false,
     };
-    // A name in the address itself may differ from the header: neither may be another's.
+    // The host in the request target may differ from the `Host` header: both are checked.
     let is_addressed = request.uri().authority().is_none_or(|own| is_known(own.as_str()));
     let is_ours = is_named && is_addressed;
     (!is_ours).then(|| {
@@ -37,8 +37,8 @@ fn wrong_host(request: &Request, hosts: &[String]) -> Option<Problem> {
     })
 }
 
-/// A browser tells which page asks. Reading a page may come from anywhere, as a link does; whatever changes something,
-/// or opens a stream, comes from our own pages.
+/// Browsers say which page a request comes from. Plain navigation (a link) may come from anywhere; requests that change
+/// something or open a stream must come from our own pages.
 fn wrong_origin(method: &Method, headers: &HeaderMap, origins: &[String]) -> Option<Problem> {
     let is_strict = !is_read(method) || headers.contains_key(header::UPGRADE);
     let text = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
@@ -58,8 +58,8 @@ fn wrong_origin(method: &Method, headers: &HeaderMap, origins: &[String]) -> Opt
         .then(|| Problem::new("wrong_origin", "pages of other sites get no answer"))
 }
 
-/// What browsers are told about every answer: no script but ours, no frame, no guessing, nothing kept.
-const SEALS: &[(&str, &str)] = &[
+/// Security headers: no scripts but our own, no framing, no content sniffing, no caching.
+const SECURITY_HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -77,7 +77,7 @@ const SEALS: &[(&str, &str)] = &[
 pub(crate) async fn security_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    for (name, value) in SEALS {
+    for (name, value) in SECURITY_HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if !headers.contains_key(header::CACHE_CONTROL) {

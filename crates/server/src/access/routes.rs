@@ -1,4 +1,4 @@
-//! What is answered, and who may ask for it: a route is added with what it needs, and there is no other way to add one.
+//! The route table: each route is registered together with the role that it requires; there is no other way to add one.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::state::App;
 
-/// What a route needs of whoever asks.
+/// What a route requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Needs {
-    /// At least this role; `None` where no credential is needed.
+pub(crate) struct Requirements {
+    /// The least role; `None` where no credential is needed.
     pub(crate) role: Option<Role>,
-    /// Whether it waits for what happens and takes no time: it needs none of the threads for requests.
+    /// Whether it is a stream, which mostly waits: streams do not occupy a worker thread.
     pub(crate) is_stream: bool,
 }
 
-/// Anybody: whether the server lives, the way in, and what pages are made of.
-pub(crate) const OPEN: Needs = Needs { role: None, is_stream: false };
-pub(crate) const READ: Needs = Needs { role: Some(Role::Read), is_stream: false };
-pub(crate) const STREAM: Needs = Needs { is_stream: true, ..READ };
-pub(crate) const WRITE: Needs = Needs { role: Some(Role::Write), is_stream: false };
-pub(crate) const ADMIN: Needs = Needs { role: Some(Role::Admin), is_stream: false };
+/// No credential needed: health checks, the login page, and assets.
+pub(crate) const OPEN: Requirements = Requirements { role: None, is_stream: false };
+pub(crate) const READ: Requirements = Requirements { role: Some(Role::Read), is_stream: false };
+pub(crate) const STREAM: Requirements = Requirements { is_stream: true, ..READ };
+pub(crate) const WRITE: Requirements = Requirements { role: Some(Role::Write), is_stream: false };
+pub(crate) const ADMIN: Requirements = Requirements { role: Some(Role::Admin), is_stream: false };
 
-/// What each route needs, by its path and method.
-pub(crate) type Table = BTreeMap<String, Vec<(Method, Needs)>>;
+/// The requirements of each route, by path and method.
+pub(crate) type Table = BTreeMap<String, Vec<(Method, Requirements)>>;
 
-/// Routes of the API, which have a document, and pages, which have none.
+/// Routes of the API, which appear in the `OpenAPI` document, and pages, which do not.
 #[derive(Default)]
 pub(crate) struct Routes {
     api: OpenApiRouter<App>,
@@ -42,8 +42,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Operations of the API that need the same; their paths are those of their documents.
-    pub(crate) fn api(mut self, needs: Needs, mut routes: UtoipaMethodRouter<App>) -> Self {
+    /// Adds API operations with the same requirements; their paths come from their `utoipa::path` attributes.
+    pub(crate) fn api(mut self, needs: Requirements, mut routes: UtoipaMethodRouter<App>) -> Self {
         for (path, item) in &mut routes.1.paths {
             for (method, operation) in operations(item) {
                 let role = needs.role.map(Role::as_str);
@@ -56,7 +56,7 @@ impl Routes {
 
     pub(crate) fn get<T: 'static>(
         self,
-        needs: Needs,
+        needs: Requirements,
         path: &str,
         page: impl Handler<T, App>,
     ) -> Self {
@@ -65,7 +65,7 @@ impl Routes {
 
     pub(crate) fn post<T: 'static>(
         self,
-        needs: Needs,
+        needs: Requirements,
         path: &str,
         page: impl Handler<T, App>,
     ) -> Self {
@@ -74,7 +74,7 @@ impl Routes {
 
     fn page<T: 'static>(
         mut self,
-        needs: Needs,
+        needs: Requirements,
         path: &str,
         filter: MethodFilter,
         method: Method,
@@ -92,21 +92,21 @@ impl Routes {
         Self { api, pages, table: self.table }
     }
 
-    /// The same, with the API below a path.
+    /// Nests the API routes below a path.
     pub(crate) fn below(self, path: &str, document: OpenApi) -> Self {
         let table = self.table.into_iter().map(|(of, needs)| (format!("{path}{of}"), needs));
         let api = OpenApiRouter::with_openapi(document).nest(path, self.api);
         Self { api, table: table.collect(), ..self }
     }
 
-    /// The routes, the document of the API, and what each needs.
+    /// The router, the `OpenAPI` document, and the table of requirements.
     pub(crate) fn split(self) -> (Router<App>, OpenApi, Table) {
         let (api, document) = self.api.split_for_parts();
         (api.merge(self.pages), document, self.table)
     }
 }
 
-/// What there is at a path.
+/// The operations at a path.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
         (Method::GET, &mut item.get),
@@ -118,9 +118,13 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// What a request needs; `None` where there is no such route: whoever may come in at all is told so.
-pub(crate) fn needed(table: &Table, method: &Method, path: Option<&str>) -> Option<Needs> {
-    // Whatever can be read has a head.
+/// The requirements of a request; `None` if there is no such route, which only an authenticated caller is told.
+pub(crate) fn requirements_of(
+    table: &Table,
+    method: &Method,
+    path: Option<&str>,
+) -> Option<Requirements> {
+    // Whatever answers GET also answers HEAD.
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let known = table.get(path?)?.iter().find(|(known, _)| known == method);
     known.map(|(_, needs)| *needs)
@@ -139,7 +143,7 @@ mod tests {
         let (_, document, table) = router::api().split();
         for (path, mut item) in document.paths.paths {
             for (method, operation) in operations(&mut item) {
-                let needs = needed(&table, &method, Some(&path));
+                let needs = requirements_of(&table, &method, Some(&path));
                 assert!(needs.is_some_and(|needs| needs.role.is_some()), "{method} {path}");
                 assert!(operation.security.is_some(), "{method} {path}");
             }

@@ -1,21 +1,23 @@
-//! The page about agents: which there are, and how conversations were opened in them.
+//! The page about agents: which are known, and how conversations were opened in them.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
 use super::frame::{self, Frame, Nav};
-use super::words;
+use super::humanize;
+use rethread_engine::views::AgentView;
+
 use crate::access::{Caller, READ, Routes};
 use crate::problem::Problem;
-use crate::routes::agents::{AgentView, OpeningCount, counted, known};
+use crate::routes::agents::{OpeningCount, counted, known};
 use crate::state::App;
 
 pub(super) fn router() -> Routes {
     Routes::default().get(READ, "/agents", page).get(READ, "/agents/part", part)
 }
 
-/// The ways into a conversation, the best first, with the colour of each and what it means.
+/// The ways to open a conversation, best first, with the colour and the meaning of each.
 const WAYS: &[(&str, usize, &str)] = &[
     ("resumed", 3, "The agent took up its own session."),
     ("loaded", 1, "The agent read its own session back."),
@@ -25,7 +27,7 @@ const WAYS: &[(&str, usize, &str)] = &[
     ("failed", 6, "The agent could not be opened."),
 ];
 
-/// One way, as a piece of a bar.
+/// A segment of a stacked bar: the share of one way of opening.
 struct Piece {
     colour: usize,
     from: String,
@@ -41,7 +43,7 @@ struct Count {
     most: String,
 }
 
-/// How conversations were opened in one agent.
+/// The openings in one agent.
 struct Opened {
     agent: String,
     total: String,
@@ -56,7 +58,7 @@ struct Agents {
     part: Part,
 }
 
-/// What changes when something is opened.
+/// The part of the page that is updated live.
 #[derive(Template)]
 #[template(path = "agents_part.html")]
 struct Part {
@@ -70,7 +72,7 @@ fn rank(how: &str) -> usize {
     WAYS.iter().position(|(known, ..)| *known == how).unwrap_or(WAYS.len())
 }
 
-/// Groups what was counted by agent; those that were opened most often come first.
+/// Groups the counts by agent; the agents with the most openings come first.
 fn grouped(mut counts: Vec<OpeningCount>) -> Vec<Opened> {
     counts
         .sort_by(|a, b| (&a.agent, rank(&a.how), b.count).cmp(&(&b.agent, rank(&b.how), a.count)));
@@ -80,7 +82,7 @@ fn grouped(mut counts: Vec<OpeningCount>) -> Vec<Opened> {
         .map(|(total, first, own)| {
             let opened = Opened {
                 agent: first.agent.clone(),
-                total: words::grouped(total),
+                total: humanize::grouped(total),
                 pieces: pieces(own, total),
                 counts: own.iter().map(count).collect(),
             };
@@ -95,9 +97,9 @@ fn count(one: &OpeningCount) -> Count {
     Count {
         how: one.how.clone(),
         why: one.why.as_deref().unwrap_or("–").replace('_', " "),
-        times: words::grouped(one.count),
-        median: words::grouped(one.median_ms),
-        most: words::grouped(one.most_ms),
+        times: humanize::grouped(one.count),
+        median: humanize::grouped(one.median_ms),
+        most: humanize::grouped(one.most_ms),
     }
 }
 
@@ -115,7 +117,7 @@ fn pieces(own: &[OpeningCount], total: u64) -> Vec<Piece> {
             colour: *colour,
             from: format!("{from:.2}"),
             width: format!("{share:.2}"),
-            words: format!("{how}: {} ({share:.0} %)", words::grouped(count)),
+            words: format!("{how}: {} ({share:.0} %)", humanize::grouped(count)),
         });
         from += share;
     }
@@ -136,7 +138,7 @@ async fn page(State(app): State<App>, caller: Caller) -> Result<Response, Proble
     frame::page(&Agents { frame, part: Part::of(&app, &caller).await? })
 }
 
-/// What changes alone, for the script.
+/// The live part alone, for the script.
 async fn part(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
     frame::page(&Part::of(&app, &caller).await?)
 }

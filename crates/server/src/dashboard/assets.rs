@@ -1,4 +1,4 @@
-//! The style sheet, the scripts and the icon: part of the program, served under names that change with their content.
+//! The style sheet, scripts and icon: compiled into the program, and served under names that contain a hash of their content.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::{OPEN, Routes};
-use crate::extract::At;
+use crate::extract::PathParams;
 use crate::problem::Problem;
 
 struct Asset {
@@ -54,13 +54,13 @@ pub(super) fn router() -> Routes {
     Routes::default().get(OPEN, "/assets/{name}", serve)
 }
 
-async fn serve(At(name): At<String>) -> Result<Response, Problem> {
+async fn serve(PathParams(name): PathParams<String>) -> Result<Response, Problem> {
     let all = [&*STYLE, &*SCRIPT, &*WORKER, &*ICON];
     let found = all.into_iter().find(|asset| asset.path.strip_prefix("/assets/") == Some(&*name));
     let found = found.ok_or_else(|| Problem::new("not_found", "there is nothing of this name"))?;
     let headers = [
         (header::CONTENT_TYPE, found.kind),
-        // Another content has another name.
+        // A changed asset has another name, so this one may be cached for ever.
         (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
     ];
     Ok((headers, found.text).into_response())

@@ -1,4 +1,4 @@
-//! What every page has around it: its title, the way to the others, who is logged in, and what was just done.
+//! The frame around every page: title, navigation, who is logged in, and a notice of what was just done.
 
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -20,31 +20,31 @@ pub(crate) enum Nav {
     None,
 }
 
-/// An entry with where it leads.
+/// A link of the navigation.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) path: &'static str,
     pub(crate) is_active: bool,
 }
 
-/// Who is logged in.
+/// The user who is logged in.
 pub(crate) struct Visitor {
     pub(crate) user: String,
     pub(crate) role: Option<&'static str>,
 }
 
-/// What surrounds a page. Pages have it as their field `frame`; `base.html` reads it.
+/// The frame of a page. Each page template has it in its field `frame`; `base.html` renders it.
 pub(crate) struct Frame {
     pub(crate) title: String,
     pub(crate) nav: Nav,
     pub(crate) who: Option<Visitor>,
-    /// Whether forms that change something are shown.
+    /// Whether to show the forms that change something.
     pub(crate) may_write: bool,
-    /// What was just done, in words: see [`notice_text`].
+    /// A notice of what was just done: see [`notice_text`].
     pub(crate) notice: Option<&'static str>,
-    /// The newest event when the page was made: the script goes on from there. See [`Frame::live`].
+    /// The newest event when the page was rendered: the script follows events from there. See [`Frame::live`].
     pub(crate) after: Option<u64>,
-    /// What the tabs of one login share: they follow events together.
+    /// Identifies the login: its tabs share one event stream.
     pub(crate) login: String,
 }
 
@@ -63,7 +63,7 @@ impl Frame {
         }
     }
 
-    /// For somebody who is not logged in, or of whom only the name is known.
+    /// For a page without a login, or where only the user's name is known.
     pub(crate) fn bare(title: impl Into<String>, user: Option<String>) -> Self {
         let who = user.map(|user| Visitor { user, role: None });
         Self {
@@ -77,20 +77,20 @@ impl Frame {
         }
     }
 
-    /// The same, with a notice of what was just done.
+    /// Adds a notice of what was just done.
     #[must_use]
     pub(crate) fn notice(self, code: Option<&str>) -> Self {
         Self { notice: code.and_then(notice_text), ..self }
     }
 
-    /// The same, kept up to date by the script. Ask for the newest event before anything is read, so that nothing falls
-    /// between the two.
+    /// Marks the page as kept up to date by the script. Read the newest event before reading anything else, so that no change is
+    /// missed in between.
     #[must_use]
     pub(crate) fn live(self, after: u64) -> Self {
         Self { after: Some(after), ..self }
     }
 
-    /// What the script listens for.
+    /// The kinds of events that the script listens for.
     #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
     pub(crate) fn kinds(&self) -> String {
         let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
@@ -128,8 +128,8 @@ impl Frame {
     }
 }
 
-/// What a redirect says was done, in words. Only these are shown: nobody else's link puts words on our pages.
-const TOLD: &[(&str, &str)] = &[
+/// The notices that a redirect may name. Only these are shown, so that a foreign link cannot put words on our pages.
+const NOTICES: &[(&str, &str)] = &[
     ("paused", "Paused."),
     ("pausing", "Pause requested; it takes effect when the running task is done."),
     ("resumed", "It goes on."),
@@ -153,17 +153,17 @@ const TOLD: &[(&str, &str)] = &[
 ];
 
 fn notice_text(code: &str) -> Option<&'static str> {
-    TOLD.iter().find(|(known, _)| *known == code).map(|(_, words)| *words)
+    NOTICES.iter().find(|(known, _)| *known == code).map(|(_, words)| *words)
 }
 
-/// A page, or a part of one, as an answer.
+/// Renders a page, or a part of one.
 pub(crate) fn page(template: &impl Template) -> Result<Response, Problem> {
     let text = template.render();
     let text = text.map_err(|_| Problem::new("internal", "the page cannot be written"))?;
     Ok(Html(text).into_response())
 }
 
-/// Back to a page of ours after something was done.
+/// Redirects to a page after a form was processed.
 pub(crate) fn back(place: &str) -> Result<Response, Problem> {
     let place = HeaderValue::from_str(place)
         .map_err(|_| Problem::new("internal", "an address is not one"))?;

@@ -1,4 +1,4 @@
-//! The way in: a code that works once.
+//! The login page, which takes a single-use code.
 
 use askama::Template;
 use axum::extract::RawQuery;

@@ -1,21 +1,21 @@
-//! The pages: HTML made here, readable without a script; a small script of our own keeps them live.
+//! The dashboard: pages rendered on the server that work without JavaScript; a small script keeps them live.
 
 mod agents;
 mod assets;
+mod error_page;
+mod form;
 mod frame;
+mod humanize;
 mod login;
 mod markdown;
-mod posted;
 mod reference;
 mod sessions;
-mod trouble;
 mod usage;
-mod words;
 mod workflows;
 
 use crate::access::Routes;
 
-pub(crate) use trouble::shown;
+pub(crate) use error_page::shown;
 
 pub(crate) fn router() -> Routes {
     Routes::default()

@@ -1,4 +1,4 @@
-//! The API for readers: a page made from the same document that programs get.
+//! The API reference for people, rendered from the `OpenAPI` document.
 
 use askama::Template;
 use axum::response::Response;
@@ -14,7 +14,7 @@ pub(super) fn router() -> Routes {
     Routes::default().get(READ, "/api/docs", reference)
 }
 
-/// One thing that can be asked.
+/// An operation of the API.
 struct Operation {
     method: String,
     path: String,
@@ -51,7 +51,7 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// What a schema is, in a word or two.
+/// The type of a schema, in a word or two.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return name.to_owned();
@@ -93,7 +93,7 @@ fn parameters(operation: &Value) -> Vec<Field> {
     fields.collect()
 }
 
-/// The fields of the body, where it is an object of ours.
+/// The fields of the request body, if it is one of our objects.
 fn body(document: &Value, operation: &Value) -> Vec<Field> {
     let mut schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
@@ -112,7 +112,7 @@ fn body(document: &Value, operation: &Value) -> Vec<Field> {
     fields.collect()
 }
 
-/// What is answered when it went well.
+/// The successful responses.
 fn answers(operation: &Value) -> Vec<String> {
     let all = operation["responses"].as_object().into_iter().flatten();
     let good = all.filter(|(status, _)| status.starts_with(['1', '2', '3']));

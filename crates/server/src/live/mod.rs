@@ -1,5 +1,5 @@
-//! Events as they happen: one reader of the log for all clients, who take what it read from a ring of bounded length.
-//! Whoever falls behind reads the log by themselves until they are there again; nothing is kept for them.
+//! Live events: one task reads the feed for all clients, who take from a ring of bounded length. A client that falls behind
+//! (backpressure) reads the feed by itself until it has caught up; nothing is queued for it.
 
 mod sse;
 mod turn;
@@ -14,8 +14,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::access::Caller;
-use crate::limit::Seat;
 use crate::problem::Problem;
+use crate::rate_limit::ConcurrencyPermit;
 use crate::state::{App, Shared};
 use crate::views::EventView;
 
@@ -23,27 +23,27 @@ pub(crate) use sse::stream as sse;
 pub(crate) use turn::follow as turn;
 pub(crate) use ws::upgrade as ws;
 
-/// How long to wait after the log could not be read.
-const AGAIN: Duration = Duration::from_millis(100);
+/// How long to wait after the feed could not be read.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// How many events the ring holds.
 const RING: usize = 1_024;
-/// How many events are read from the log at once.
+/// How many events are read from the feed at once.
 const PAGE: u32 = 256;
-/// How often an open stream is told that it lives, and its credential looked at.
-const BEAT: Duration = Duration::from_millis(500);
+/// How often an open stream gets a heartbeat and its credential is checked again.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// The beat of one stream, which begins after the first pause.
-fn beat() -> Interval {
-    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat
+/// The heartbeat of a stream; the first one comes after a full interval.
+fn heartbeat() -> Interval {
+    let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat
 }
 
-/// An event with the text that every client is sent.
+/// An event, serialized once for all clients.
 #[derive(Debug)]
 pub(crate) struct Broadcast {
     pub(crate) no: u64,
-    /// Whose it is; nobody knows that of a line that is damaged.
+    /// Its user; unknown if its row in the feed is damaged.
     user: Option<String>,
     pub(crate) kind: String,
     pub(crate) text: String,
@@ -61,28 +61,28 @@ impl Broadcast {
     }
 }
 
-/// The ring.
+/// The ring of recent events.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct EventRing {
     ring: broadcast::Sender<Arc<Broadcast>>,
 }
 
-impl Live {
+impl EventRing {
     pub(crate) fn new() -> Self {
         Self { ring: broadcast::Sender::new(RING) }
     }
 }
 
 impl Shared {
-    /// Reads the log as it grows, until the server ends.
+    /// Follows the feed until the server stops.
     pub(crate) async fn follow_log(self: App, mut upto: u64) {
         let mut changes = self.engine.changes();
         let mut is_behind = false;
         loop {
             tokio::select! {
                 () = changes.next() => (),
-                // A store that could not be read is looked at again.
-                () = tokio::time::sleep(AGAIN), if is_behind => (),
+                // If the feed could not be read, it is tried again.
+                () = tokio::time::sleep(RETRY_AFTER), if is_behind => (),
                 () = self.stop.cancelled() => return,
             }
             let read = self.read_on(upto).await;
@@ -94,54 +94,54 @@ impl Shared {
         }
     }
 
-    /// Puts what is new into the ring; gives up to where. `None` where it could not be read.
+    /// Puts new events into the ring and returns the number of the last; `None` if they could not be read.
     async fn read_on(&self, mut upto: u64) -> Option<u64> {
         loop {
             let page = self.engine.feed(upto, None, PAGE).await.ok()?;
             for event in &page.events {
-                // Nobody may be there.
+                // There may be no client.
                 drop(self.live.ring.send(Broadcast::of(event)));
             }
             if page.upto == upto {
                 return Some(upto);
             }
             upto = page.upto;
-            // Reading does not wait by itself: others come in between.
+            // Reading never yields by itself: let other tasks run.
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// One client's place in the log.
-pub(crate) struct Follower {
+/// A client of the event stream, with its position.
+pub(crate) struct Subscriber {
     app: App,
     caller: Caller,
     ring: broadcast::Receiver<Arc<Broadcast>>,
-    /// Everything up to here was given.
+    /// The number of the last event that was delivered or skipped.
     after: u64,
-    /// What was read from the log, to be given next.
+    /// Events that were read from the feed, to be delivered next.
     read: std::vec::IntoIter<FeedEvent>,
-    /// Whether the ring goes on where the log was read up to.
+    /// Whether the client has caught up, so that the ring continues at its position.
     is_live: bool,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
-/// A place among those who follow something: there are so many, and so many for one user.
-struct Place {
+/// A permit for an open stream, which is counted in the metrics too.
+struct StreamPermit {
     app: App,
-    _seat: Seat,
+    _permit: ConcurrencyPermit,
 }
 
-impl Place {
+impl StreamPermit {
     fn take(app: &App, caller: &Caller) -> Result<Self, Problem> {
-        let seats = &app.limiter.streams;
-        let seat = seats.take(caller.user()).ok_or_else(|| too_many("streams", seats.each()))?;
+        let limit = &app.limiter.streams;
+        let permit = limit.take(caller.user()).ok_or_else(|| too_many("streams", limit.each()))?;
         app.metrics.streams.inc();
-        Ok(Self { app: Arc::clone(app), _seat: seat })
+        Ok(Self { app: Arc::clone(app), _permit: permit })
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.app.metrics.streams.dec();
     }
@@ -152,14 +152,14 @@ pub(crate) fn too_many(what: &str, each: usize) -> Problem {
     Problem::new("too_many_streams", what).hint("close one of them, or wait").after(5)
 }
 
-impl Follower {
-    /// Begins after event `after`; without it, with what happens from now on.
+impl Subscriber {
+    /// Starts after event `after`; without it, at the present.
     pub(crate) async fn new(
         app: &App,
         caller: &Caller,
         after: Option<u64>,
     ) -> Result<Self, Problem> {
-        let place = Place::take(app, caller)?;
+        let permit = StreamPermit::take(app, caller)?;
         let newest = app.engine.feed_head().await?;
         let after = after.unwrap_or(newest);
         if after > newest {
@@ -168,7 +168,7 @@ impl Follower {
                 .hint("the number is of another store, or of a newer one: read everything again, and begin without it"));
         }
         Ok(Self {
-            _place: place,
+            _permit: permit,
             ring: app.live.ring.subscribe(),
             app: Arc::clone(app),
             caller: caller.clone(),
@@ -189,14 +189,14 @@ impl Follower {
                 continue;
             }
             match self.ring.recv().await {
-                Ok(told) if told.no <= self.after => (),
-                Ok(told) => {
-                    self.after = told.no;
-                    if told.user.as_deref().is_none_or(|user| self.caller.may_see(user)) {
-                        return Ok(told);
+                Ok(event) if event.no <= self.after => (),
+                Ok(event) => {
+                    self.after = event.no;
+                    if event.user.as_deref().is_none_or(|user| self.caller.may_see(user)) {
+                        return Ok(event);
                     }
                 }
-                // The ring has gone on without us: the log has everything.
+                // The client has fallen out of the ring: the feed has everything.
                 Err(RecvError::Lagged(_)) => self.is_live = false,
                 Err(RecvError::Closed) => return Err(stopping()),
             }
@@ -205,9 +205,9 @@ impl Follower {
 
     async fn read_log(&mut self) -> Result<(), Problem> {
         let user = self.caller.scope();
-        // What comes from here on is in the ring, so that nothing falls between the two.
+        // Subscribe before reading, so that no event is missed in between.
         self.ring = self.app.live.ring.subscribe();
-        // Reading does not wait by itself: others come in between.
+        // Reading never yields by itself: let other tasks run.
         tokio::task::yield_now().await;
         let page = self.app.engine.feed(self.after, user.as_deref(), PAGE).await?;
         self.is_live = page.upto == self.after;

@@ -1,4 +1,4 @@
-//! Events as server-sent events.
+//! The event stream as server-sent events.
 
 use std::sync::Arc;
 
@@ -8,49 +8,49 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::time::Interval;
 
-use super::{Broadcast, Follower, beat};
+use super::{Broadcast, Subscriber, heartbeat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
 struct State {
-    follower: Follower,
+    subscriber: Subscriber,
     app: App,
     caller: Caller,
     is_over: bool,
-    /// Goes on however much there is to send: a credential is looked at in time.
-    beat: Interval,
+    /// A timer of its own: however many events are sent, the credential is checked in time.
+    heartbeat: Interval,
 }
 
-fn frame(told: &Arc<Broadcast>) -> Bytes {
-    format!("id: {}\nevent: {}\ndata: {}\n\n", told.no, told.kind, told.text).into()
+fn frame(event: &Arc<Broadcast>) -> Bytes {
+    format!("id: {}\nevent: {}\ndata: {}\n\n", event.no, event.kind, event.text).into()
 }
 
-/// Sends events until the client goes, its credential ends or the server stops. A client that does not read is cut off
-/// by the connection itself, which gives up on writing.
+/// Sends events until the client disconnects, its credential ends or the server stops. A client that does not read is
+/// disconnected by the write timeout of its connection.
 pub(crate) async fn stream(
     app: &App,
     caller: &Caller,
     after: Option<u64>,
 ) -> Result<Response, Problem> {
-    let follower = Follower::new(app, caller, after).await?;
-    // The client learns at once that it is connected, and from where to go on.
-    let hello = format!("retry: 1000\n: connected, after {}\n\n", follower.after());
+    let subscriber = Subscriber::new(app, caller, after).await?;
+    // Tells the client at once that it is connected, and at which event the stream starts.
+    let hello = format!("retry: 1000\n: connected, after {}\n\n", subscriber.after());
     let state = State {
-        follower,
+        subscriber,
         app: Arc::clone(app),
         caller: caller.clone(),
         is_over: false,
-        beat: beat(),
+        heartbeat: heartbeat(),
     };
     let events = stream::unfold(state, |mut state| async move {
         if state.is_over {
             return None;
         }
         let chunk = tokio::select! {
-            told = state.follower.next() => told.ok().map(|told| frame(&told)),
+            event = state.subscriber.next() => event.ok().map(|event| frame(&event)),
             () = state.app.stop.cancelled() => None,
-            _ = state.beat.tick() => {
+            _ = state.heartbeat.tick() => {
                 let is_valid = state.caller.is_valid(&state.app).await;
                 is_valid.then(|| Bytes::from_static(b": alive\n\n"))
             }

@@ -1,4 +1,4 @@
-//! A turn with an agent as it goes on, as server-sent events.
+//! A turn with an agent as server-sent events.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::time::Interval;
 
-use super::{Place, beat};
+use super::{StreamPermit, heartbeat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -19,21 +19,21 @@ struct State {
     app: App,
     caller: Caller,
     turn: Arc<Turn>,
-    /// How many steps were sent.
+    /// How many steps have been sent.
     sent: usize,
     is_over: bool,
-    /// Goes on however much there is to send: a credential is looked at in time.
-    beat: Interval,
-    _place: Place,
+    /// A timer of its own: however much is sent, the credential is checked in time.
+    heartbeat: Interval,
+    _permit: StreamPermit,
 }
 
 impl State {
-    /// What is sent next: steps, the end of the turn, or only that it goes on.
+    /// What to send next: steps, the end of the turn, or a heartbeat.
     async fn next(&mut self) -> Bytes {
         let (texts, is_over) = tokio::select! {
             steps = self.turn.steps(self.sent) => steps,
             () = self.app.stop.cancelled() => (Vec::new(), true),
-            _ = self.beat.tick() => {
+            _ = self.heartbeat.tick() => {
                 if self.caller.is_valid(&self.app).await {
                     return Bytes::from_static(b": alive\n\n");
                 }
@@ -56,11 +56,19 @@ impl State {
     }
 }
 
-/// Sends what an agent says and does until the turn is over, the credential ends or the server stops.
+/// Sends what an agent says and does until the turn ends, the credential ends or the server stops.
 pub(crate) fn follow(app: &App, caller: &Caller, turn: Arc<Turn>) -> Result<Response, Problem> {
-    let place = Place::take(app, caller)?;
+    let permit = StreamPermit::take(app, caller)?;
     let (app, caller) = (Arc::clone(app), caller.clone());
-    let state = State { app, caller, turn, sent: 0, is_over: false, beat: beat(), _place: place };
+    let state = State {
+        app,
+        caller,
+        turn,
+        sent: 0,
+        is_over: false,
+        heartbeat: heartbeat(),
+        _permit: permit,
+    };
     let events = stream::unfold(state, |mut state| async move {
         if state.is_over {
             return None;

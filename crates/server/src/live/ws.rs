@@ -1,24 +1,24 @@
-//! Events over WebSocket: each is a text frame. What the client sends is only read so that it can close.
+//! The event stream over WebSocket: each event is a text frame. Client frames are only read to notice a close.
 
 use std::sync::Arc;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 
-use super::{Broadcast, Follower, beat};
+use super::{Broadcast, Subscriber, heartbeat};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
 /// The longest frame that a client may send.
 const LONGEST: usize = 4 << 10;
-/// How many bytes wait for a slow client before it is cut off.
+/// How many bytes may wait for a slow client before it is disconnected.
 const MOST_WAITING: usize = 256 << 10;
 
-/// Why a stream ends, as WebSocket numbers it.
+/// Close codes of WebSocket.
 const GOING_AWAY: u16 = 1001;
-const REFUSED: u16 = 1008;
-const AGAIN: u16 = 1013;
+const POLICY_VIOLATION: u16 = 1008;
+const TRY_AGAIN_LATER: u16 = 1013;
 
 pub(crate) async fn upgrade(
     app: &App,
@@ -26,41 +26,41 @@ pub(crate) async fn upgrade(
     after: Option<u64>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
-    let follower = Follower::new(app, caller, after).await?;
+    let subscriber = Subscriber::new(app, caller, after).await?;
     let (app, caller) = (Arc::clone(app), caller.clone());
     let upgrade = upgrade
         .max_message_size(LONGEST)
         .max_frame_size(LONGEST)
-        // It is filled with zeros for each look at what came.
+        // The buffer is zeroed before each read, so it is kept small.
         .read_buffer_size(LONGEST)
         .max_write_buffer_size(MOST_WAITING);
-    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, follower, socket)))
+    Ok(upgrade.on_upgrade(move |socket| serve(app, caller, subscriber, socket)))
 }
 
-async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: WebSocket) {
-    let mut beat = beat();
+async fn serve(app: App, caller: Caller, mut subscriber: Subscriber, mut socket: WebSocket) {
+    let mut heartbeat = heartbeat();
     let mut silent = 0_u32;
     let end = loop {
         tokio::select! {
-            told = follower.next() => match told {
-                Ok(told) if send(&app, &mut socket, &told).await => (),
+            event = subscriber.next() => match event {
+                Ok(event) if send(&app, &mut socket, &event).await => (),
                 Ok(_) => {
                     app.metrics.cut_off.inc();
                     return;
                 }
-                Err(_) => break (AGAIN, "the store cannot be read now"),
+                Err(_) => break (TRY_AGAIN_LATER, "the store cannot be read now"),
             },
             heard = socket.recv() => match heard {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => silent = 0,
             },
             () = app.stop.cancelled() => break (GOING_AWAY, "the server is stopping"),
-            _ = beat.tick() => {
+            _ = heartbeat.tick() => {
                 if !caller.is_valid(&app).await {
-                    break (REFUSED, "the credential is no longer valid");
+                    break (POLICY_VIOLATION, "the credential is no longer valid");
                 }
                 silent += 1;
-                // A client that answers no ping for a minute is gone.
+                // A client that answers no ping for a minute is disconnected.
                 if silent > 120 {
                     return;
                 }
@@ -74,11 +74,11 @@ async fn serve(app: App, caller: Caller, mut follower: Follower, mut socket: Web
     write(&app, &mut socket, Message::Close(Some(frame))).await;
 }
 
-async fn send(app: &App, socket: &mut WebSocket, told: &Broadcast) -> bool {
-    write(app, socket, Message::Text(told.text.as_str().into())).await
+async fn send(app: &App, socket: &mut WebSocket, event: &Broadcast) -> bool {
+    write(app, socket, Message::Text(event.text.as_str().into())).await
 }
 
-/// Whether the client took it in time.
+/// Whether the client took the frame in time.
 async fn write(app: &App, socket: &mut WebSocket, message: Message) -> bool {
     let sent = tokio::time::timeout(app.settings.bounds.slowness, socket.send(message)).await;
     matches!(sent, Ok(Ok(())))

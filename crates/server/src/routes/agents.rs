@@ -1,4 +1,4 @@
-//! Agents, how conversations were opened in them, and what was used over time.
+//! Agents, how conversations were opened in them, and usage over time.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -6,18 +6,19 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rethread_engine::UsageFilter;
+use rethread_engine::views::AgentView;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::ok;
 use crate::access::{Caller, READ, Routes};
-use crate::extract::Params;
+use crate::extract::QueryParams;
 use crate::problem::Problem;
 use crate::state::App;
 
 const TAG: &str = "agents";
-/// The longest time that usage is given for.
+/// The longest period of a usage report.
 const MOST_DAYS: i32 = 3_660;
 
 pub(crate) fn router() -> Routes {
@@ -28,30 +29,15 @@ pub(crate) fn router() -> Routes {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AgentView {
-    pub(crate) name: String,
-    pub(crate) is_installed: bool,
-    /// The command that installs it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) install: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Agents {
     agents: Vec<AgentView>,
 }
 
 pub(crate) fn known(app: &App) -> Result<Vec<AgentView>, Problem> {
-    let known = app.program.agents()?.into_iter();
-    let views = known.map(|agent| AgentView {
-        name: agent.name,
-        is_installed: agent.is_installed,
-        install: agent.install,
-    });
-    Ok(views.collect())
+    Ok(app.program.agents()?.into_iter().map(AgentView::from).collect())
 }
 
-/// The agents that are known here
+/// The known agents
 #[utoipa::path(get, path = "/agents", tag = TAG, responses((status = 200, body = Agents)))]
 async fn list(State(app): State<App>, _caller: Caller) -> Result<Response, Problem> {
     ok(&Agents { agents: known(&app)? })
@@ -62,7 +48,7 @@ pub(crate) struct OpeningsView {
     openings: Vec<OpeningCount>,
 }
 
-/// How often conversations were opened in an agent in one way, for one reason
+/// How often conversations were opened in an agent in one way for one reason
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OpeningCount {
     pub(crate) agent: String,
@@ -87,17 +73,17 @@ pub(crate) async fn counted(app: &App, caller: &Caller) -> Result<Vec<OpeningCou
     Ok(views.collect())
 }
 
-/// How conversations were opened so far, by agent, way and reason
+/// How conversations have been opened so far, by agent, way and reason
 #[utoipa::path(get, path = "/agents/openings", tag = TAG, responses((status = 200, body = OpeningsView)))]
 async fn openings(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
     ok(&OpeningsView { openings: counted(&app, &caller).await? })
 }
 
-/// Which days, and of what
+/// The period and the filters of a usage report
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct UsageParams {
     /// The first day (UTC), by default 29 days ago
     #[param(value_type = Option<String>, format = Date)]
     pub(crate) from: Option<String>,
@@ -108,7 +94,7 @@ pub(crate) struct Asked {
     pub(crate) project: Option<String>,
 }
 
-/// What was used on one day, in one project, by one agent
+/// Usage on one day, in one project, by one agent
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct UsageDay {
     #[schema(format = Date)]
@@ -121,7 +107,7 @@ pub(crate) struct UsageDay {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     pub(crate) cost_usd: f64,
-    /// The fullest context, from 0 to 1, where an agent told
+    /// The fullest context, from 0 to 1, if an agent reported it
     pub(crate) context_use: Option<f64>,
 }
 
@@ -140,17 +126,26 @@ fn day(text: &str) -> Result<Date, Problem> {
     parsed.ok_or_else(|| Problem::new("bad_input", "not a day: give it as 2026-11-15"))
 }
 
-pub(crate) async fn used(app: &App, caller: &Caller, asked: Asked) -> Result<UsageView, Problem> {
+pub(crate) async fn used(
+    app: &App,
+    caller: &Caller,
+    params: UsageParams,
+) -> Result<UsageView, Problem> {
     let today = app.engine.clock().now().to_zoned(TimeZone::UTC).date();
-    let to = asked.to.as_deref().map(day).transpose()?.unwrap_or(today);
+    let to = params.to.as_deref().map(day).transpose()?.unwrap_or(today);
     let usual = to.checked_sub(29.days()).unwrap_or(to);
-    let from = asked.from.as_deref().map(day).transpose()?.unwrap_or(usual);
+    let from = params.from.as_deref().map(day).transpose()?.unwrap_or(usual);
     let length = (to - from).get_days();
     if from > to || length > MOST_DAYS {
         return Err(Problem::new("bad_input", "the days are in the wrong order, or too many"));
     }
-    let filter =
-        UsageFilter { user: caller.scope(), project: asked.project, agent: asked.agent, from, to };
+    let filter = UsageFilter {
+        user: caller.scope(),
+        project: params.project,
+        agent: params.agent,
+        from,
+        to,
+    };
     let days = app.engine.usage_by_day(&filter).await?.into_iter().map(|day| UsageDay {
         day: day.day.to_string(),
         project: day.project,
@@ -167,11 +162,11 @@ pub(crate) async fn used(app: &App, caller: &Caller, asked: Asked) -> Result<Usa
 }
 
 /// Tokens, cost and context use by day, project and agent
-#[utoipa::path(get, path = "/usage", tag = TAG, params(Asked), responses((status = 200, body = UsageView)))]
+#[utoipa::path(get, path = "/usage", tag = TAG, params(UsageParams), responses((status = 200, body = UsageView)))]
 async fn usage(
     State(app): State<App>,
     caller: Caller,
-    Params(asked): Params<Asked>,
+    QueryParams(params): QueryParams<UsageParams>,
 ) -> Result<Response, Problem> {
-    ok(&used(&app, &caller, asked).await?)
+    ok(&used(&app, &caller, params).await?)
 }

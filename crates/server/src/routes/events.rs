@@ -1,4 +1,4 @@
-//! Events, over WebSocket and as server-sent events.
+//! The event stream, over WebSocket and as server-sent events.
 
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use utoipa_axum::routes;
 
 use crate::access::{Caller, Routes, STREAM};
-use crate::extract::Params;
+use crate::extract::QueryParams;
 use crate::live;
 use crate::problem::Problem;
 use crate::state::App;
@@ -19,26 +19,26 @@ pub(crate) fn router() -> Routes {
     Routes::default().api(STREAM, routes!(events))
 }
 
-/// From where
+/// Where the event stream starts
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct From {
-    /// The number of the last event that was seen; without it, what happens from now on
+pub(crate) struct EventParams {
+    /// The number of the last event that was seen; without it, the stream starts at the present
     after: Option<u64>,
 }
 
-/// What changes, as it changes: no gap and no repetition over reconnects and restarts
+/// Live events, without gaps or repetitions across reconnects and restarts
 ///
-/// A WebSocket where the request asks for one: each event is a text frame. Otherwise server-sent events, whose
-/// `Last-Event-ID` counts like `after`. A client that does not keep up is cut off and goes on where it was.
-#[utoipa::path(get, path = "/events", tag = "events", params(From),
+/// A WebSocket if the request asks for one: each event is a text frame. Otherwise server-sent events, for which
+/// `Last-Event-ID` counts like `after`. A client that does not keep up is disconnected, and can continue where it was.
+#[utoipa::path(get, path = "/events", tag = "events", params(EventParams),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 101)))]
 async fn events(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
-    Params(from): Params<From>,
+    QueryParams(from): QueryParams<EventParams>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|last| {

@@ -1,4 +1,4 @@
-//! Messages: read in parts, recorded, purged; whole sessions out and in.
+//! Messages: list, append, purge; import and export of whole sessions.
 
 use std::io::{BufReader, Write};
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use utoipa_axum::routes;
 use super::{json, ok, tagged};
 use crate::access::{ADMIN, Caller, READ, Routes, WRITE};
 use crate::cursor;
-use crate::extract::{At, Json, Key, Params, body};
-use crate::limit::Seat;
+use crate::extract::{IdempotencyKey, Json, PathParams, QueryParams, body};
 use crate::live::too_many;
 use crate::problem::Problem;
+use crate::rate_limit::ConcurrencyPermit;
 use crate::state::App;
 use crate::views::{Appended, Page};
 
 const TAG: &str = "messages";
-/// How many messages one request may bring.
+/// How many messages one request may append.
 const MOST: usize = 1_000;
 /// The longest import, in bytes.
 const LONGEST_IMPORT: usize = 64 << 20;
-/// How often the credential of whoever is sent an export is looked at.
+/// How often the credential is checked while an export is sent.
 const LOOKED_AT: Duration = Duration::from_millis(500);
-/// How many bytes of an export wait to be sent.
+/// How many bytes of an export may wait to be sent.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) fn router() -> Routes {
@@ -45,32 +45,32 @@ pub(crate) fn router() -> Routes {
         .api(READ, routes!(list))
         .api(WRITE, routes!(append))
         .api(WRITE, routes!(purge))
-        // What is imported says whose it is.
+        // An import names its users itself, so it needs the role admin.
         .api(ADMIN, routes!(import).layer(DefaultBodyLimit::max(LONGEST_IMPORT)))
 }
 
-/// Which messages
+/// Which messages to list
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listed {
-    /// Only those after this number
+pub(crate) struct ListParams {
+    /// Only messages after this number
     after: Option<u32>,
-    /// Only those before this number; with it, or without `after`, the newest come first
+    /// Only messages before this number; with it, or without `after`, the newest come first
     before: Option<u32>,
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// Messages of a session in parts: `after` leads on from the oldest, `before` back from the newest
-#[utoipa::path(get, path = "/sessions/{id}/messages", tag = TAG, params(("id" = String, Path), Listed),
+/// Messages of a session in pages: `after` continues from the oldest, `before` backwards from the newest
+#[utoipa::path(get, path = "/sessions/{id}/messages", tag = TAG, params(("id" = String, Path), ListParams),
     responses((status = 200, body = Page<MessageView>), (status = 304)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
-    At(id): At<String>,
-    Params(asked): Params<Listed>,
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<ListParams>,
 ) -> Result<Response, Problem> {
     let limit = cursor::limit(asked.limit)?;
     let session = app.session(&caller, &id).await?;
@@ -97,34 +97,34 @@ async fn list(
     })
 }
 
-/// Messages to record. A message has a `role` (user, assistant, system or tool) and a `content`; it may have an `id`, a
-/// `timestamp`, a `conversation`, an `agent`, a `model`, `tool_calls` and a `usage`. Other fields are kept as they come.
+/// Messages to append. A message has a `role` (user, assistant, system or tool) and a `content`; it may have an `id`, a
+/// `timestamp`, a `conversation`, an `agent`, a `model`, `tool_calls` and a `usage`. Other fields are kept as they are.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Said {
+pub(crate) struct AppendMessages {
     #[schema(value_type = Vec<NewMessage>, min_items = 1, max_items = 1000)]
     messages: Vec<Map<String, Value>>,
 }
 
-/// What a message is recorded from
+/// A message to append
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "it describes the form; the engine reads it")]
 pub(crate) struct NewMessage {
-    role: super::search::Role_,
+    role: super::search::MessageRole,
     content: String,
-    /// The id that its writer knows it by: the same id twice is one message
+    /// The sender's own id: a message with the same id is only recorded once
     id: Option<String>,
     #[schema(format = DateTime)]
     timestamp: Option<String>,
     conversation: Option<String>,
     agent: Option<String>,
     model: Option<String>,
-    /// What the agent did with tools, in its own form
+    /// Tool calls, in the agent's own form
     tool_calls: Option<Value>,
     usage: Option<NewUsage>,
 }
 
-/// What a message took
+/// The usage of a message
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "it describes the form; the engine reads it")]
 pub(crate) struct NewUsage {
@@ -141,18 +141,18 @@ pub(crate) struct Recorded {
     messages: Vec<Appended>,
 }
 
-/// Records messages at the end of a session, all or none
+/// Appends messages to a session, all or none
 ///
-/// They are durable when it answers. With an `Idempotency-Key`, a request that is repeated adds nothing.
+/// They are durable once it answers. With an `Idempotency-Key`, a repeated request adds nothing.
 #[utoipa::path(post, path = "/sessions/{id}/messages", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
-    request_body = Said, responses((status = 201, body = Recorded)))]
+    request_body = AppendMessages, responses((status = 201, body = Recorded)))]
 async fn append(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Key(key): Key,
-    Json(said): Json<Said>,
+    PathParams(id): PathParams<String>,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(said): Json<AppendMessages>,
 ) -> Result<Response, Problem> {
     if said.messages.is_empty() || said.messages.len() > MOST {
         let given = counted(said.messages.len(), "message");
@@ -175,7 +175,7 @@ async fn append(
         })?);
     }
     if let Some(key) = &key {
-        // What cannot be recorded does not use it up.
+        // A request that cannot be recorded does not use up its idempotency key.
         let reserved = super::sessions::reserved(&app, &caller, "messages", key, &request).await?;
         for (index, message) in messages.iter_mut().enumerate() {
             message.id.get_or_insert_with(|| format!("key:{reserved}:{index}"));
@@ -194,20 +194,20 @@ pub(crate) struct Purge {
     seq: u32,
     /// When it was purged before, if it was
     purged_before: Option<Timestamp>,
-    /// False while somebody reads an older state of the store: then it leaves the files when they have ended
+    /// False while another process reads an older state of the store: the text leaves the files when that has ended
     has_left_files: bool,
-    /// What still has the text because it is not ours (git's history, the agents' own sessions, backups), and how it is
-    /// removed there
+    /// Where the text still is because it is not ours to remove (git's history, the agents' own sessions, backups), and how to
+    /// remove it there
     remarks: Vec<String>,
 }
 
-/// Removes the text of one message everywhere, for good
+/// Erases the text of one message everywhere, for good
 #[utoipa::path(post, path = "/sessions/{id}/messages/{seq}/purge", tag = TAG,
     params(("id" = String, Path), ("seq" = u32, Path)), responses((status = 200, body = Purge)))]
 async fn purge(
     State(app): State<App>,
     caller: Caller,
-    At((id, seq)): At<(String, u32)>,
+    PathParams((id, seq)): PathParams<(String, u32)>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let purge = app.engine.purge(session.id, seq).await?;
@@ -219,18 +219,18 @@ async fn purge(
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Imported {
     sessions: Vec<SessionView>,
-    /// Ids of sessions in the file that were there before: they stay as they are
+    /// Ids of sessions in the file that existed already: they are left unchanged
     already_there: Vec<String>,
 }
 
-/// Takes in sessions that were exported, each whole or not at all; those that are there already stay as they are
+/// Imports exported sessions, each whole or not at all; existing sessions are left unchanged
 #[utoipa::path(post, path = "/import", tag = TAG, request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, body = Imported)))]
 async fn import(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let bytes = body(request, &app, LONGEST_IMPORT).await?;
     let (engine, most) = (app.engine.clone(), app.settings.message_bytes);
     let handle = tokio::runtime::Handle::current();
-    // Reading and pricing it takes as long as it is: others are not held up by it.
+    // Reading and pricing takes time in proportion to the file: it runs on a thread of its own.
     let taken = tokio::task::spawn_blocking(move || {
         let mut input = BufReader::new(&*bytes);
         handle.block_on(engine.import(&mut input, most))
@@ -247,7 +247,7 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
     json(StatusCode::CREATED, &Imported { sessions, already_there })
 }
 
-/// Sends what is written to it, and waits while nobody reads.
+/// A writer that sends what is written to it, and blocks while the client does not read.
 struct Pipe {
     chunk: Vec<u8>,
     to: tokio::sync::mpsc::Sender<Result<Bytes, rethread_engine::Error>>,
@@ -269,18 +269,18 @@ impl Write for Pipe {
     }
 }
 
-/// Whoever an export is sent to.
+/// The client that an export is sent to.
 struct Reader {
     app: App,
     caller: Caller,
-    /// When the credential was last looked at.
+    /// When the credential was last checked.
     looked: Instant,
     from: tokio::sync::mpsc::Receiver<Result<Bytes, rethread_engine::Error>>,
-    _seat: Seat,
+    _permit: ConcurrencyPermit,
 }
 
 impl Reader {
-    /// The next part, as long as the credential is good.
+    /// The next part, as long as the credential is valid.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         let chunk = self.from.recv().await?;
         if self.looked.elapsed() >= LOOKED_AT {
@@ -293,7 +293,7 @@ impl Reader {
     }
 }
 
-/// A session, written out while it is sent.
+/// Exports a session while it is being sent.
 pub(super) async fn written(
     app: &App,
     caller: &Caller,
@@ -301,25 +301,25 @@ pub(super) async fn written(
     format: Format,
     secrets: Secrets,
 ) -> Result<Body, Problem> {
-    let seats = &app.limiter.exports;
-    let seat = seats.take(caller.user()).ok_or_else(|| too_many("exports", seats.each()))?;
+    let limit = &app.limiter.exports;
+    let permit = limit.take(caller.user()).ok_or_else(|| too_many("exports", limit.each()))?;
     let (to, mut from) = tokio::sync::mpsc::channel(4);
     let (engine, span) = (app.engine.clone(), tracing::Span::current());
     tokio::task::spawn_blocking(move || {
         let mut pipe = Pipe { chunk: Vec::new(), to: to.clone() };
-        // Not on tokio: there nobody may wait for a reader.
+        // On a thread of its own: tokio's threads must not block on a slow client.
         match futures::executor::block_on(engine.export(id, format, secrets, &mut pipe)) {
-            // The last part is shorter than the others; whoever is gone needs no end.
+            // The last part is shorter; a client that has disconnected needs no end.
             Ok(_) => drop(pipe.flush()),
             Err(error) => {
                 let told: &dyn std::error::Error = &error;
                 span.in_scope(|| tracing::error!(error = told, "an export broke off"));
-                // A reader who is gone needs no end.
+                // A client that has disconnected needs no end.
                 drop(to.blocking_send(Err(error)));
             }
         }
     });
-    // What goes wrong at once is told as a problem.
+    // An error at the very beginning becomes a problem response.
     let first = match from.recv().await {
         Some(Ok(first)) => first,
         Some(Err(error)) => return Err(error.into()),
@@ -330,12 +330,12 @@ pub(super) async fn written(
         caller: caller.clone(),
         looked: Instant::now(),
         from,
-        _seat: seat,
+        _permit: permit,
     };
     let rest = futures::stream::unfold(Some(reader), |reader| async {
         let mut reader = reader?;
         let chunk = reader.next().await?;
-        // What came is not taken for the whole: the connection is cut.
+        // Cuts the connection, so that the client does not take a part for the whole.
         let goes_on = chunk.is_ok().then_some(reader);
         Some((chunk, goes_on))
     });

@@ -1,4 +1,4 @@
-//! The API: one file for each subject.
+//! The REST API: one file for each subject.
 
 pub(crate) mod agents;
 pub(crate) mod answers;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// An answer in JSON.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Response, Problem> {
     let text = serde_json::to_string(value)
         .map_err(|_| Problem::new("internal", "the answer cannot be written"))?;
@@ -33,7 +33,7 @@ pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Problem> {
     json(StatusCode::OK, value)
 }
 
-/// The same, unless the caller has it already.
+/// A JSON response with an `ETag`, or 304 if the caller has it already.
 pub(crate) fn tagged(
     headers: &HeaderMap,
     tag: &str,

@@ -1,16 +1,16 @@
-//! For whoever keeps the server: does it live, can it serve, what does it count, how is the store.
+//! For operators: liveness, readiness, metrics, and the state of the store.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rethread_engine::views::StoreView;
 use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use super::{json, ok};
 use crate::access::{ADMIN, Caller, Routes};
 use crate::problem::Problem;
-use crate::ready;
+use crate::readiness;
 use crate::state::App;
 
 pub(crate) fn router() -> Routes {
@@ -18,7 +18,7 @@ pub(crate) fn router() -> Routes {
 }
 
 #[derive(Debug, Serialize)]
-struct Lives {
+struct Liveness {
     status: &'static str,
 }
 
@@ -29,14 +29,14 @@ struct Readiness {
     reason: Option<String>,
 }
 
-/// The process answers.
+/// Liveness: the process answers.
 pub(crate) async fn healthz() -> Result<Response, Problem> {
-    ok(&Lives { status: "ok" })
+    ok(&Liveness { status: "ok" })
 }
 
-/// It can serve: the store can be read and written, and it is not about to end.
+/// Readiness: the store can be read and written, and the server is not stopping.
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
-    match ready::trouble(&app).await {
+    match readiness::why_not_ready(&app).await {
         None => json(StatusCode::OK, &Readiness { status: "ok", reason: None }),
         Some(reason) => {
             let told = Readiness { status: "not ready", reason: Some(reason) };
@@ -54,46 +54,12 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem>
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// How the store stands
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StoreView {
-    /// What is damaged in the file itself
-    damage: Vec<String>,
-    /// Records that do not match their checksums
-    records: Vec<String>,
-    /// What differs from the log and can be rebuilt
-    drift: Vec<String>,
-    unindexed: u64,
-    sessions: u64,
-    deleted_sessions: u64,
-    messages: u64,
-    file_bytes: u64,
-    wal_bytes: u64,
-    free_bytes: u64,
-    blob_bytes: u64,
-    schema: i64,
-}
-
-/// Looks through the whole store, which takes as long as it is large
+/// Checks the whole store, which takes time in proportion to its size
 #[utoipa::path(get, path = "/store", tag = "operations", responses((status = 200, body = StoreView)))]
 async fn store(State(app): State<App>, _caller: Caller) -> Result<Response, Problem> {
     let engine = app.engine.clone();
     let handle = tokio::runtime::Handle::current();
     let looked = tokio::task::spawn_blocking(move || handle.block_on(engine.check()));
     let checked = looked.await.map_err(|_| Problem::new("internal", "the look broke off"))??;
-    let (health, usage) = (checked.health, checked.usage);
-    ok(&StoreView {
-        damage: health.damage,
-        records: health.records.iter().map(ToString::to_string).collect(),
-        drift: health.drift,
-        unindexed: health.unindexed,
-        sessions: usage.sessions,
-        deleted_sessions: usage.deleted_sessions,
-        messages: usage.messages,
-        file_bytes: usage.file_bytes,
-        wal_bytes: usage.wal_bytes,
-        free_bytes: usage.free_bytes,
-        blob_bytes: usage.blob_bytes,
-        schema: usage.schema,
-    })
+    ok(&StoreView::from(&checked))
 }

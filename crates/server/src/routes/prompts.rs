@@ -1,4 +1,4 @@
-//! Talking to agents: send a prompt, follow what comes of it, answer what the agent asks, cancel it.
+//! Turns with agents: send a prompt, follow the turn, answer the agent's questions, cancel it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{json, ok};
 use crate::access::{Caller, READ, Routes, STREAM, WRITE};
-use crate::extract::{At, Json, Key};
+use crate::extract::{IdempotencyKey, Json, PathParams};
 use crate::live::{self, stopping};
 use crate::problem::Problem;
 use crate::state::App;
@@ -34,51 +34,50 @@ pub(crate) fn router() -> Routes {
         .api(WRITE, routes!(cancel))
 }
 
-/// What to say to whom
+/// A prompt, and the agent it is for
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Prompt {
-    #[expect(clippy::struct_field_names, reason = "it is called so by those who send it")]
+pub(crate) struct SendPrompt {
     #[schema(min_length = 1)]
     prompt: String,
-    /// The agent; by default the one that was last talked to
+    /// The agent; by default the one that answered last
     agent: Option<String>,
-    /// The conversation of the session, or `new`; by default the one that was last spoken in
+    /// The conversation of the session, or `new`; by default the most recent one
     conversation: Option<String>,
     model: Option<String>,
 }
 
-/// Sends a prompt to an agent, which is opened with all it has missed
+/// Sends a prompt to an agent, which first gets everything it has missed
 ///
-/// Answers at once; the turn goes on whether or not anybody follows it. With an `Idempotency-Key` it is sent once. An agent that is not
+/// Answers at once; the turn continues whether or not anybody follows it. With an `Idempotency-Key` it is sent once. An agent that is not
 /// installed is refused at once (`not_installed`), and the key can be used again.
 #[utoipa::path(post, path = "/sessions/{id}/prompts", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
-    request_body = Prompt, responses((status = 202, body = TurnView)))]
+    request_body = SendPrompt, responses((status = 202, body = TurnView)))]
 async fn send(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Key(key): Key,
-    Json(prompt): Json<Prompt>,
+    PathParams(id): PathParams<String>,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(prompt): Json<SendPrompt>,
 ) -> Result<Response, Problem> {
     let turn = begin(&app, &caller, &id, key, prompt).await?;
     json(StatusCode::ACCEPTED, &TurnView::of(&app, &turn))
 }
 
-impl Prompt {
+impl SendPrompt {
     pub(crate) fn new(prompt: String, agent: Option<String>) -> Self {
         Self { prompt, agent, conversation: None, model: None }
     }
 }
 
-/// Begins a turn.
+/// Starts a turn.
 pub(crate) async fn begin(
     app: &App,
     caller: &Caller,
     id: &str,
     key: Option<String>,
-    prompt: Prompt,
+    prompt: SendPrompt,
 ) -> Result<Arc<Turn>, Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
@@ -98,7 +97,7 @@ pub(crate) async fn begin(
         model: prompt.model,
         ..Choice::default()
     };
-    // What cannot be sent is told before a key is used up.
+    // Checked before the idempotency key is used up.
     let questions = Questions::new(app.engine.clone());
     let (program, asker) = (app.program.as_ref(), Arc::<Questions>::clone(&questions));
     let (mut options, _) = app.engine.open_options(program, &session, &choice, asker).await?;
@@ -128,7 +127,7 @@ pub(crate) async fn begin(
     })
 }
 
-/// Refuses an agent that cannot be started here, with how to get it.
+/// Refuses an agent that is not installed here, with how to install it.
 fn check_installed(app: &App, agent: &str) -> Result<(), Problem> {
     let mut known = app.program.agents()?.into_iter();
     let Some(missing) = known.find(|known| known.name == agent && !known.is_installed) else {
@@ -153,21 +152,21 @@ fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {
     })
 }
 
-/// How a turn stands
+/// The state of a turn
 #[utoipa::path(get, path = "/turns/{id}", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = TurnView)))]
 async fn read(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     ok(&TurnView::of(&app, &*find(&app, &caller, &id)?))
 }
 
-/// What is answered to a question of a turn
+/// The answer to a question of a turn
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Chosen {
+pub(crate) struct AnswerQuestion {
     #[schema(minimum = 1)]
     question_id: u32,
     #[schema(minimum = 1)]
@@ -176,15 +175,15 @@ pub(crate) struct Chosen {
 
 /// Answers a question that the agent asks in a turn
 ///
-/// Once: a second answer is refused. An answer for good (`allow_always`, `reject_always`) is remembered for the agent, the
-/// project and exactly this title.
+/// Once: a second answer is refused. A lasting answer (`allow_always`, `reject_always`) is remembered for the agent, the
+/// project and exactly this command, these files or this change.
 #[utoipa::path(post, path = "/turns/{id}/answers", tag = TAG, params(("id" = String, Path)),
-    request_body = Chosen, responses((status = 200, body = TurnView)))]
+    request_body = AnswerQuestion, responses((status = 200, body = TurnView)))]
 async fn answer(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Json(chosen): Json<Chosen>,
+    PathParams(id): PathParams<String>,
+    Json(chosen): Json<AnswerQuestion>,
 ) -> Result<Response, Problem> {
     let turn = find(&app, &caller, &id)?;
     turn.questions.answer(chosen.question_id, chosen.option_id)?;
@@ -197,20 +196,20 @@ async fn answer(
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let turn = find(&app, &caller, &id)?;
     turn.cancel();
     ok(&TurnView::of(&app, &turn))
 }
 
-/// What an agent says, does and asks, as it happens: server-sent events, from the first one on, until the turn is over
+/// Follows a turn: server-sent events with what the agent says, does and asks, from the beginning until the turn is over
 #[utoipa::path(get, path = "/turns/{id}/events", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn follow(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let turn = find(&app, &caller, &id)?;
     live::turn(&app, &caller, turn)

@@ -1,4 +1,4 @@
-//! Finding what was said.
+//! Full-text search.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,10 +11,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::ok;
-use super::sessions::{Status_, scope};
+use super::sessions::{StatusParam, scope};
 use crate::access::{Caller, READ, Routes};
 use crate::cursor;
-use crate::extract::{Leaving, Params};
+use crate::extract::{Disconnect, QueryParams};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -24,12 +24,12 @@ pub(crate) fn router() -> Routes {
     Routes::default().api(READ, routes!(search))
 }
 
-/// What to look for, and where
+/// What to search for, and where
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Sought {
-    /// Words in any form, names whole and by their parts, "quoted" as they stand, `begin*`; the last word may be a beginning too
+pub(crate) struct SearchParams {
+    /// Words in any form, names whole or in parts, "quoted" phrases, `prefix*`; the last word may be a prefix too
     #[param(min_length = 1)]
     q: String,
     session: Option<String>,
@@ -38,37 +38,37 @@ pub(crate) struct Sought {
     agent: Option<String>,
     kind: Option<String>,
     #[param(inline)]
-    status: Option<Status_>,
+    status: Option<StatusParam>,
     /// `user`, `assistant`, `system` or `tool`
     #[param(inline)]
-    role: Option<Role_>,
-    /// Only since then, such as 2026-11-15T21:38:00Z
+    role: Option<MessageRole>,
+    /// Only since this time, such as 2026-11-15T21:38:00Z
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<String>,
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<String>,
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
-    /// `next` of the answer before
+    /// `next` of the previous answer
     cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role_ {
+pub(crate) enum MessageRole {
     User,
     Assistant,
     System,
     Tool,
 }
 
-impl From<Role_> for Role {
-    fn from(role: Role_) -> Self {
+impl From<MessageRole> for Role {
+    fn from(role: MessageRole) -> Self {
         match role {
-            Role_::User => Self::User,
-            Role_::Assistant => Self::Assistant,
-            Role_::System => Self::System,
-            Role_::Tool => Self::Tool,
+            MessageRole::User => Self::User,
+            MessageRole::Assistant => Self::Assistant,
+            MessageRole::System => Self::System,
+            MessageRole::Tool => Self::Tool,
         }
     }
 }
@@ -78,16 +78,16 @@ fn moment(text: Option<&str>) -> Result<Option<jiff::Timestamp>, Problem> {
     parsed.map_err(|bad| rethread_engine::Error::from(bad).into())
 }
 
-/// Finds what was said, in messages, titles and summaries
+/// Searches messages, titles and summaries
 ///
-/// Secrets are masked, and cannot be found. The work of one search is bounded: `partial` says that it was cut short, and
-/// `next` goes on with the rest.
-#[utoipa::path(get, path = "/search", tag = TAG, params(Sought), responses((status = 200, body = FoundView)))]
+/// Secrets are masked and cannot be found. The work of one search is bounded: `partial` says that it was cut short, and
+/// `next` continues it.
+#[utoipa::path(get, path = "/search", tag = TAG, params(SearchParams), responses((status = 200, body = FoundView)))]
 async fn search(
     State(app): State<App>,
     caller: Caller,
-    Leaving(stop): Leaving,
-    Params(sought): Params<Sought>,
+    Disconnect(stop): Disconnect,
+    QueryParams(sought): QueryParams<SearchParams>,
 ) -> Result<Response, Problem> {
     let limit = cursor::limit(sought.limit)?;
     let session = match &sought.session {
@@ -110,9 +110,9 @@ async fn search(
     ok(&view(&app, &app.engine.search(search).await?)?)
 }
 
-/// Where a search goes on.
+/// Parses the cursor of a search.
 pub(crate) fn place(cursor: &str) -> Result<Cursor, Problem> {
-    cursor.parse().map_err(|_| cursor::bad())
+    cursor.parse().map_err(|_| cursor::invalid())
 }
 
 pub(crate) fn view(app: &App, found: &Found) -> Result<FoundView, Problem> {

@@ -1,4 +1,4 @@
-//! Sessions: list, find, begin, read, change, fork, export, delete.
+//! Sessions: list, create, read, change, fork, export, delete.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -16,10 +16,10 @@ use utoipa_axum::routes;
 use super::{json, ok, tagged};
 use crate::access::{Caller, READ, Routes, WRITE};
 use crate::cursor;
-use crate::extract::{At, Json, Key, Params};
+use crate::extract::{IdempotencyKey, Json, PathParams, QueryParams};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::views::{Page, Whole};
+use crate::views::{Page, SessionDetailView};
 
 const TAG: &str = "sessions";
 
@@ -40,25 +40,25 @@ pub(crate) fn router() -> Routes {
         .api(READ, routes!(export))
 }
 
-/// Which sessions
+/// Which sessions to list
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listed {
-    /// Only those of this user; others need the role admin
+pub(crate) struct ListParams {
+    /// Only sessions of this user; those of others need the role admin
     user: Option<String>,
-    /// Only those about this folder
+    /// Only sessions about this folder
     project: Option<String>,
     kind: Option<String>,
     agent: Option<String>,
-    /// `active`, `paused`, `completed` or `archived`; without it, all that can be resumed
+    /// `active`, `paused`, `completed` or `archived`; by default all that can be resumed
     #[param(inline)]
-    status: Option<Status_>,
-    /// Archived ones too
+    status: Option<StatusParam>,
+    /// Include archived sessions
     archived: Option<bool>,
-    /// Only deleted ones
+    /// Only deleted sessions
     deleted: Option<bool>,
-    /// Where to go on: `next` of the answer before
+    /// Where to continue: `next` of the previous answer
     cursor: Option<String>,
     /// 1 to 200
     #[param(minimum = 1, maximum = 200)]
@@ -67,40 +67,40 @@ pub(crate) struct Listed {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Status_ {
+pub(crate) enum StatusParam {
     Active,
     Paused,
     Completed,
     Archived,
 }
 
-impl From<Status_> for Status {
-    fn from(status: Status_) -> Self {
+impl From<StatusParam> for Status {
+    fn from(status: StatusParam) -> Self {
         match status {
-            Status_::Active => Self::Active,
-            Status_::Paused => Self::Paused,
-            Status_::Completed => Self::Completed,
-            Status_::Archived => Self::Archived,
+            StatusParam::Active => Self::Active,
+            StatusParam::Paused => Self::Paused,
+            StatusParam::Completed => Self::Completed,
+            StatusParam::Archived => Self::Archived,
         }
     }
 }
 
-/// A user that is asked for, if the caller may see theirs; otherwise the caller's own scope.
+/// The requested user, if the caller may see their sessions; by default the caller's own scope.
 pub(crate) fn scope(caller: &Caller, user: Option<String>) -> Option<String> {
     match user {
         Some(user) if caller.may_see(&user) => Some(user),
-        // Nobody's: nothing is found, as if they had none.
+        // A user whom the caller may not see looks like one without sessions.
         Some(_) => Some(String::new()),
         None => caller.scope(),
     }
 }
 
-/// Sessions, the most recent first
-#[utoipa::path(get, path = "/sessions", tag = TAG, params(Listed), responses((status = 200, body = Page<SessionView>)))]
+/// Sessions, most recent first
+#[utoipa::path(get, path = "/sessions", tag = TAG, params(ListParams), responses((status = 200, body = Page<SessionView>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(asked): Params<Listed>,
+    QueryParams(asked): QueryParams<ListParams>,
 ) -> Result<Response, Problem> {
     app.keep_up().await;
     let limit = cursor::limit(asked.limit)?;
@@ -121,16 +121,16 @@ async fn list(
     let is_more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let last = found.last().filter(|_| is_more);
-    let next = last.map(cursor::after);
+    let next = last.map(cursor::of_session);
     let items = found.iter().map(|session| app.session_view(session)).collect::<Result<_, _>>()?;
     ok(&Page { items, next })
 }
 
-/// What a session is begun with
+/// A session to create
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Begun {
-    /// The folder that it is about; by default that of the server
+pub(crate) struct CreateSession {
+    /// The folder that it is about; by default the server's
     project: Option<String>,
     /// Such as `chat`, `debug` or `plan`
     kind: Option<String>,
@@ -139,16 +139,16 @@ pub(crate) struct Begun {
     model: Option<String>,
 }
 
-/// Begins a session
+/// Creates a session
 ///
-/// With an `Idempotency-Key` a repeated request gives the session that the first one began.
+/// With an `Idempotency-Key` a repeated request returns the session that the first one created.
 #[utoipa::path(post, path = "/sessions", tag = TAG, params(("Idempotency-Key" = Option<String>, Header, max_length = 200)),
-    request_body = Begun, responses((status = 201, body = SessionView)))]
+    request_body = CreateSession, responses((status = 201, body = SessionView)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Key(key): Key,
-    Json(begun): Json<Begun>,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(begun): Json<CreateSession>,
 ) -> Result<Response, Problem> {
     let folder = app.folder(begun.project.as_deref())?;
     let beginning = Beginning {
@@ -177,7 +177,7 @@ async fn create(
     json(StatusCode::CREATED, &app.session_view(&session)?)
 }
 
-/// The id that stands for a key: the same request with the same key gets the same one.
+/// The id that is reserved for an idempotency key: the same request with the same key gets the same id.
 pub(super) async fn reserved(
     app: &App,
     caller: &Caller,
@@ -190,14 +190,14 @@ pub(super) async fn reserved(
     Ok(reserved.id.to_string().parse()?)
 }
 
-/// A session with its conversations, and how each run was opened
+/// A session with its conversations, and how each was opened
 #[utoipa::path(get, path = "/sessions/{id}", tag = TAG, params(("id" = String, Path)),
-    responses((status = 200, body = Whole), (status = 304)))]
+    responses((status = 200, body = SessionDetailView), (status = 304)))]
 async fn read(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let running = app.turns.running_in(session.id);
@@ -206,7 +206,7 @@ async fn read(
     let conversations: Vec<_> = conversations.iter().map(ConversationView::from).collect();
     let openings = openings(&app.engine.facts(session.id).await?);
     tagged(&headers, &tag, || {
-        ok(&Whole {
+        ok(&SessionDetailView {
             session: app.session_view(&session)?,
             conversations: app.engine.masked(&conversations)?,
             openings,
@@ -217,44 +217,44 @@ async fn read(
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Renamed {
+pub(crate) struct RenameSession {
     title: String,
 }
 
-/// Gives a session another title
-#[utoipa::path(patch, path = "/sessions/{id}", tag = TAG, params(("id" = String, Path)), request_body = Renamed,
+/// Renames a session
+#[utoipa::path(patch, path = "/sessions/{id}", tag = TAG, params(("id" = String, Path)), request_body = RenameSession,
     responses((status = 200, body = SessionView)))]
 async fn rename(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Json(renamed): Json<Renamed>,
+    PathParams(id): PathParams<String>,
+    Json(renamed): Json<RenameSession>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.retitle(session.id, &renamed.title, TitleFrom::Person).await?;
     ok(&app.session_view(&session)?)
 }
 
-/// Deletes a session; it can be brought back for 30 days
+/// Deletes a session; it can be restored for 30 days
 #[utoipa::path(delete, path = "/sessions/{id}", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = SessionView)))]
 async fn delete(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.delete(session.id).await?;
     ok(&app.session_view(&session)?)
 }
 
-/// Brings a deleted session back
+/// Restores a deleted session
 #[utoipa::path(post, path = "/sessions/{id}/undelete", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = SessionView)))]
 async fn undelete(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let session = app.engine.undelete(session.id).await?;
@@ -276,7 +276,7 @@ macro_rules! moves {
             async fn $name(
                 State(app): State<App>,
                 caller: Caller,
-                At(id): At<String>,
+                PathParams(id): PathParams<String>,
             ) -> Result<Response, Problem> {
                 shifted(&app, &caller, &id, $asked).await
             }
@@ -285,35 +285,35 @@ macro_rules! moves {
 }
 
 moves! {
-    /// Pauses a session; whoever drives it saves it first
+    /// Pauses a session; a process that has it open saves it first
     pause "/sessions/{id}/pause" Move::Pause;
     /// Completes a session
     complete "/sessions/{id}/complete" Move::Complete;
-    /// Takes a session up again, a completed one too
+    /// Reopens a session, also a completed one
     activate "/sessions/{id}/activate" Move::Reopen;
     /// Archives a session: it cannot be resumed until it is unarchived
     archive "/sessions/{id}/archive" Move::Archive;
-    /// Brings an archived session back
+    /// Takes a session out of the archive
     unarchive "/sessions/{id}/unarchive" Move::Unarchive;
 }
 
 #[derive(Debug, Default, Deserialize, serde::Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Forked {
-    /// The last message that both have; by default the newest
+pub(crate) struct ForkSession {
+    /// The last shared message; by default the newest
     at: Option<u32>,
 }
 
-/// Begins a session that shares the messages of another up to one of them
+/// Creates a session that shares the messages of another one up to a given message
 #[utoipa::path(post, path = "/sessions/{id}/fork", tag = TAG,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, max_length = 200)),
-    request_body = Forked, responses((status = 201, body = SessionView)))]
+    request_body = ForkSession, responses((status = 201, body = SessionView)))]
 async fn fork(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Key(key): Key,
-    Json(forked): Json<Forked>,
+    PathParams(id): PathParams<String>,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(forked): Json<ForkSession>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let new = match key {
@@ -327,32 +327,34 @@ async fn fork(
     json(StatusCode::CREATED, &app.session_view(&session)?)
 }
 
-/// How much of a session
+/// The size of a context
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ContextParams {
-    /// The finished text never has more
+    /// The limit that the text never exceeds
     #[param(minimum = 1, maximum = 1_000_000)]
     tokens: Option<u32>,
-    /// The last ones that are shown
+    /// How many recent messages are shown
     #[param(minimum = 1, maximum = 10_000)]
     messages: Option<u32>,
-    /// The last ones that are listed
+    /// How many recent conversations are listed
     #[param(minimum = 1, maximum = 1_000)]
     conversations: Option<u32>,
-    /// The next prompt: what matters to it is brought in from anywhere in the session
+    /// The next prompt: messages from anywhere in the session that are relevant to it are included
     prompt: Option<String>,
+    /// Whether to say why each piece is there, what it costs, and what nearly was (`explanation`)
+    explain: Option<bool>,
 }
 
-/// The context that goes back in
+/// The context with which the session is resumed
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = TAG, params(("id" = String, Path), ContextParams),
     responses((status = 200, body = Context)))]
 async fn context(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(told): Params<ContextParams>,
+    PathParams(id): PathParams<String>,
+    QueryParams(told): QueryParams<ContextParams>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let mut limits = app.settings.context;
@@ -362,38 +364,43 @@ async fn context(
     if limits.tokens > 1_000_000 || limits.messages > 10_000 || limits.conversations > 1_000 {
         return Err(Problem::new("bad_input", "a limit is larger than any context"));
     }
-    let options = ContextOptions { limits, prompt: told.prompt, margin: 0.0 };
+    let options = ContextOptions {
+        limits,
+        prompt: told.prompt,
+        margin: 0.0,
+        explain: told.explain.unwrap_or(false),
+    };
     ok(&app.engine.context(session.id, &options).await?)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Exported {
+pub(crate) struct ExportParams {
     /// `jsonl` or `json`
     #[param(inline)]
-    format: Option<Format_>,
+    format: Option<FormatParam>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Format_ {
+pub(crate) enum FormatParam {
     Jsonl,
     Json,
 }
 
-/// The whole log of a session, with secrets masked; `POST /import` takes it in again
-#[utoipa::path(get, path = "/sessions/{id}/export", tag = TAG, params(("id" = String, Path), Exported),
+/// Exports the whole log of a session, with secrets masked; `POST /import` imports it
+#[utoipa::path(get, path = "/sessions/{id}/export", tag = TAG, params(("id" = String, Path), ExportParams),
     responses((status = 200, content((String = "application/x-ndjson"), (Object = "application/json")))))]
 async fn export(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(exported): Params<Exported>,
+    PathParams(id): PathParams<String>,
+    QueryParams(exported): QueryParams<ExportParams>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let (format, kind, suffix) = match exported.format {
-        Some(Format_::Json) => (Format::Json, "application/json", "json"),
+        Some(FormatParam::Json) => (Format::Json, "application/json", "json"),
         _ => (Format::Jsonl, "application/x-ndjson", "jsonl"),
     };
     super::messages::written(&app, &caller, session.id, format, Secrets::Masked).await.map(|body| {

@@ -1,4 +1,4 @@
-//! Snapshots of workflows: listed, in full, by their parts, compared.
+//! Snapshots of workflows: list, read whole or in parts, compare.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::ok;
 use crate::access::{Caller, READ, Routes};
-use crate::extract::{At, Params};
+use crate::extract::{PathParams, QueryParams};
 use crate::problem::Problem;
 use crate::state::App;
 use crate::views::Page;
@@ -30,29 +30,29 @@ pub(crate) fn router() -> Routes {
         .api(READ, routes!(compare))
 }
 
-/// Snapshots of a workflow, the oldest first
+/// Snapshots of a workflow, oldest first
 #[utoipa::path(get, path = "/workflows/{id}/snapshots", tag = TAG, params(("id" = String, Path)),
     responses((status = 200, body = Page<SnapshotRowView>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
     ok(&Page { items: rows(&app, &workflow)?, next: None })
 }
 
-/// All snapshots of a workflow, the oldest first.
+/// All snapshots of a workflow, oldest first.
 pub(crate) fn rows(app: &App, workflow: &Workflow) -> Result<Vec<SnapshotRowView>, Problem> {
     workflow.snapshots.iter().map(|snapshot| row(app, snapshot)).collect()
 }
 
-/// A snapshot in a list, as clients see it.
+/// The view of a snapshot in a list.
 pub(crate) fn row(app: &App, snapshot: &SnapshotSum) -> Result<SnapshotRowView, Problem> {
     Ok(app.engine.masked(&SnapshotRowView::from(snapshot))?)
 }
 
-/// The snapshot that a text means, of a workflow that the caller may see.
+/// Finds a snapshot by its id or a prefix, in a workflow that the caller may see.
 pub(crate) async fn found(
     app: &App,
     caller: &Caller,
@@ -63,7 +63,7 @@ pub(crate) async fn found(
     Ok(app.engine.snapshot(workflow.id, Some(given).filter(|given| *given != "latest")).await?)
 }
 
-/// A snapshot as clients see it.
+/// The view of a snapshot.
 pub(crate) fn view(app: &App, snapshot: &Snapshot) -> Result<SnapshotView, Problem> {
     Ok(app.engine.masked(&SnapshotView::from(snapshot))?)
 }
@@ -78,7 +78,7 @@ macro_rules! parts {
             async fn $name(
                 State(app): State<App>,
                 caller: Caller,
-                At((id, snapshot)): At<(String, String)>,
+                PathParams((id, snapshot)): PathParams<(String, String)>,
             ) -> Result<Response, Problem> {
                 let part: fn(SnapshotView) -> $body = $part;
                 let snapshot = found(&app, &caller, &id, &snapshot).await?;
@@ -91,38 +91,38 @@ macro_rules! parts {
 parts! {
     /// A snapshot in full
     read "/workflows/{id}/snapshots/{snapshot}" SnapshotView, |whole| whole;
-    /// What was decided until then, and why
+    /// Decisions so far, and their reasons
     decisions "/workflows/{id}/snapshots/{snapshot}/decisions" Page<DecisionView>,
         |whole| Page { items: whole.decisions, next: None };
-    /// What went wrong until then, and what became of it
+    /// Errors so far, and how they were resolved
     errors "/workflows/{id}/snapshots/{snapshot}/errors" Page<ErrorView>,
         |whole| Page { items: whole.errors, next: None };
-    /// What reviewers said until then
+    /// Review feedback so far
     feedback "/workflows/{id}/snapshots/{snapshot}/reviewer-feedback" Page<FeedbackView>,
         |whole| Page { items: whole.feedback, next: None };
-    /// Where the repository stood then
+    /// The state of the repository at that time
     changes "/workflows/{id}/snapshots/{snapshot}/git-changes" GitView, |whole| whole.git;
 }
 
-/// Which two
+/// Which two snapshots
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Both {
-    /// The id of a snapshot, the beginning of it, or `latest`
+pub(crate) struct CompareParams {
+    /// The id of a snapshot, a prefix of it, or `latest`
     pub(crate) from: String,
     /// The same
     pub(crate) to: String,
 }
 
-/// How two snapshots of a workflow differ
-#[utoipa::path(get, path = "/workflows/{id}/compare", tag = TAG, params(("id" = String, Path), Both),
+/// Compares two snapshots of a workflow
+#[utoipa::path(get, path = "/workflows/{id}/compare", tag = TAG, params(("id" = String, Path), CompareParams),
     responses((status = 200, body = Comparison)))]
 async fn compare(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(both): Params<Both>,
+    PathParams(id): PathParams<String>,
+    QueryParams(both): QueryParams<CompareParams>,
 ) -> Result<Response, Problem> {
     let from = found(&app, &caller, &id, &both.from).await?;
     let to = found(&app, &caller, &id, &both.to).await?;

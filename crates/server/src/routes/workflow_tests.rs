@@ -7,7 +7,7 @@ use rethread_engine::{Clock, Engine, NewToken, Pruning};
 use rethread_testkit::{TestProgram, TestStore};
 use rethread_workflow::Status;
 
-use super::workflows::{Paused, Resume, Started, ask_pause, begin, go_on};
+use super::workflows::{PauseWorkflow, ResumeWorkflow, StartWorkflow, ask_pause, begin, go_on};
 use crate::access::Caller;
 use crate::settings::{Bounds, Settings};
 use crate::state::Shared;
@@ -43,7 +43,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
     let (token, secret) = engine.issue(new).await.unwrap();
     let caller = Caller { token, secret: secret.into() };
 
-    let started: Started = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
+    let started: StartWorkflow = serde_json::from_str(r#"{ "plan": "plan.md" }"#).unwrap();
     let (begun, warning) = begin(&app, &caller, None, started).await.unwrap();
     let id = begun.id;
     let warning = warning.expect("nobody can be asked what calm asks");
@@ -52,7 +52,8 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let given = id.to_string();
-    let mut status = ask_pause(&app, &caller, &given, Paused::default()).await.unwrap().status();
+    let mut status =
+        ask_pause(&app, &caller, &given, PauseWorkflow::default()).await.unwrap().status();
     program.turns.add_permits(1);
     while status == Status::InProgress {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -61,7 +62,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
     assert_eq!(status, Status::Paused);
     assert_eq!(engine.workflow(id).await.unwrap().remaining(), 1);
 
-    let moved = go_on(&app, &caller, &given, Resume::default()).await.unwrap();
+    let moved = go_on(&app, &caller, &given, ResumeWorkflow::default()).await.unwrap();
     assert_eq!(moved.status, "resumed");
     program.turns.add_permits(1);
     while engine.workflow(id).await.unwrap().status() != Status::Completed {

@@ -1,4 +1,4 @@
-//! Workflows: start, list, read, and what people say to them.
+//! Workflows: start, list, read, pause, resume, and the answers of people.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,27 +10,27 @@ use rethread_domain::quote::one_line;
 use rethread_engine::program::Fault;
 use rethread_engine::views::{MoveView, WorkflowEventView, WorkflowRowView, WorkflowView};
 use rethread_engine::workflows::WorkflowFilter;
-use rethread_engine::workflows::{Order, Resuming, budgets};
+use rethread_engine::workflows::{ResumeOptions, WorkflowOrder, budgets};
 use rethread_engine::{Order as Direction, Span};
 use rethread_workflow::{Status, Workflow, WorkflowId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::answers::{Said, say};
+use super::answers::{Answer, answer};
 use super::{json, ok, sessions, tagged};
 use crate::access::{Caller, READ, Routes, WRITE};
 use crate::cursor;
-use crate::extract::{At, Json, Key, Params};
+use crate::extract::{IdempotencyKey, Json, PathParams, QueryParams};
 use crate::live::stopping;
 use crate::problem::Problem;
 use crate::state::App;
 use crate::views::Page;
 
 const TAG: &str = "workflows";
-/// How long is waited for the boundary before it is told that it is waited for.
+/// How long to wait for the task boundary before answering that the pause is pending.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Tasks side by side, at most.
+/// The most tasks in parallel.
 const MOST_JOBS: u32 = 64;
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 1_000;
@@ -50,39 +50,39 @@ pub(crate) fn router() -> Routes {
         .api(WRITE, routes!(skip))
 }
 
-/// Which workflows
+/// Which workflows to list
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listed {
-    /// Only those of this user; others need the role admin
+pub(crate) struct ListParams {
+    /// Only workflows of this user; those of others need the role admin
     pub(crate) user: Option<String>,
-    /// Several with commas between them: `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed`, `cancelled`
+    /// Separated by commas: `pending`, `in_progress`, `blocked`, `paused`, `completed`, `failed`, `cancelled`
     pub(crate) status: Option<String>,
-    /// Only those that work in this folder
+    /// Only workflows that work in this folder
     pub(crate) worktree: Option<String>,
-    /// Where to go on: `next` of the answer before
+    /// Where to continue: `next` of the previous answer
     pub(crate) cursor: Option<String>,
     /// 1 to 200
     #[param(minimum = 1, maximum = 200)]
     pub(crate) limit: Option<u32>,
 }
 
-/// Workflows, the newest first
-#[utoipa::path(get, path = "/workflows", tag = TAG, params(Listed), responses((status = 200, body = Page<WorkflowRowView>)))]
+/// Workflows, newest first
+#[utoipa::path(get, path = "/workflows", tag = TAG, params(ListParams), responses((status = 200, body = Page<WorkflowRowView>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(asked): Params<Listed>,
+    QueryParams(asked): QueryParams<ListParams>,
 ) -> Result<Response, Problem> {
     ok(&listed(&app, &caller, asked).await?)
 }
 
-/// A part of the list that was asked for.
+/// A page of the list.
 pub(crate) async fn listed(
     app: &App,
     caller: &Caller,
-    asked: Listed,
+    asked: ListParams,
 ) -> Result<Page<WorkflowRowView>, Problem> {
     let limit = cursor::limit(asked.limit)?;
     let filter = WorkflowFilter {
@@ -113,19 +113,19 @@ fn statuses(given: &str) -> Result<Vec<Status>, Problem> {
     given.split(',').map(|word| known(word.trim())).collect()
 }
 
-/// What to work on
+/// What to work on, and within which limits
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Started {
-    /// The folder to work in; by default that of the server
+pub(crate) struct StartWorkflow {
+    /// The folder to work in; by default the server's
     pub(crate) worktree: Option<String>,
-    /// The path of a plan, a markdown file with tasks; relative to the worktree
+    /// The path of a plan, a Markdown file with tasks; relative to the worktree
     pub(crate) plan: Option<String>,
-    /// What it is about; without a plan the agent writes one first, which a person has to approve
+    /// What the work is about; without a plan the agent writes one first, which a person has to approve
     pub(crate) issue: Option<String>,
-    /// The agent that works; by default the one of the settings
+    /// The agent that works; by default the one in the settings
     pub(crate) agent: Option<String>,
-    /// How many tasks may run side by side
+    /// How many tasks may run in parallel
     #[schema(minimum = 1, maximum = 64)]
     pub(crate) jobs: Option<u32>,
     /// Pause after this many tasks
@@ -134,10 +134,10 @@ pub(crate) struct Started {
     /// Pause when it has run for this many minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
-    /// Pause before a task that would take more tokens than this in all
+    /// Pause before a task that would exceed this many tokens in total
     #[schema(minimum = 1)]
     pub(crate) max_tokens: Option<u64>,
-    /// Pause before a task that would cost more than this in all
+    /// Pause before a task that would exceed this cost in total
     #[schema(exclusive_minimum = 0)]
     pub(crate) max_cost_usd: Option<f64>,
 }
@@ -146,24 +146,24 @@ pub(crate) struct Started {
 ///
 /// Commands in its plan wait until a person approves them. With an `Idempotency-Key` it is started once.
 #[utoipa::path(post, path = "/workflows", tag = TAG, params(("Idempotency-Key" = Option<String>, Header, max_length = 200)),
-    request_body = Started, responses((status = 201, body = WorkflowView)))]
+    request_body = StartWorkflow, responses((status = 201, body = WorkflowView)))]
 async fn start(
     State(app): State<App>,
     caller: Caller,
-    Key(key): Key,
-    Json(started): Json<Started>,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(started): Json<StartWorkflow>,
 ) -> Result<Response, Problem> {
     let (workflow, warning) = begin(&app, &caller, key, started).await?;
     let view = app.engine.masked_workflow_view(&workflow).await?;
     json(StatusCode::CREATED, &WorkflowView { warning, ..view })
 }
 
-/// Starts a workflow, unless the same key did before.
+/// Starts a workflow, unless a request with the same idempotency key has done so.
 pub(crate) async fn begin(
     app: &App,
     caller: &Caller,
     key: Option<String>,
-    started: Started,
+    started: StartWorkflow,
 ) -> Result<(Workflow, Option<String>), Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
@@ -175,7 +175,7 @@ pub(crate) async fn begin(
         let reserved = app.engine.reserve(&scoped, &request).await?;
         let id = WorkflowId::from_uuid(reserved.id);
         order.id = Some(id);
-        // One that is still pending may have been left by a server that is no more: it is begun.
+        // One that is still pending may have been left by a server that crashed: it is started.
         match app.engine.workflow(id).await {
             Ok(there) if there.status() != Status::Pending => return Ok((there, None)),
             Ok(_) => (),
@@ -191,7 +191,7 @@ pub(crate) async fn begin(
     }
 }
 
-/// Another workflow works in the folder. Which one is told only to those who may see it.
+/// Another workflow works in the folder. It is only named to callers who may see it.
 async fn taken(app: &App, caller: &Caller, by: WorkflowId) -> Problem {
     let problem = Problem::worktree_taken();
     if app.workflow(caller, &by.to_string()).await.is_err() {
@@ -200,7 +200,7 @@ async fn taken(app: &App, caller: &Caller, by: WorkflowId) -> Problem {
     problem.hint(format!("resume or cancel workflow {by}, or give another folder"))
 }
 
-fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Problem> {
+fn ordered(app: &App, caller: &Caller, started: &StartWorkflow) -> Result<WorkflowOrder, Problem> {
     let (plan, issue) = (filled(started.plan.as_deref()), filled(started.issue.as_deref()));
     if plan.is_none() && issue.is_none() {
         return Err(Problem::new("bad_input", "nothing to work on is given")
@@ -215,7 +215,7 @@ fn ordered(app: &App, caller: &Caller, started: &Started) -> Result<Order, Probl
         return Err(Problem::new("limit_not_positive", "a limit must be above 0"));
     }
     let worktree = app.folder(filled(started.worktree.as_deref()))?;
-    Ok(Order {
+    Ok(WorkflowOrder {
         id: None,
         user: Some(caller.user().to_owned()),
         plan: plan.map(|path| within(&worktree, path)).transpose()?,
@@ -249,7 +249,7 @@ async fn read(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
     let view = app.engine.masked_workflow_view(&workflow).await?;
@@ -259,30 +259,30 @@ async fn read(
     tagged(&headers, &tag, || ok(&view))
 }
 
-/// Which part of the log
+/// Which events of the log
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Lines {
-    /// Only what came after this number; by default 0, which is from the beginning on
+pub(crate) struct EventLogParams {
+    /// Only events after this number; by default 0, from the beginning
     after: Option<u32>,
-    /// Only what came before this number; with it, the newest come first
+    /// Only events before this number; with it, the newest come first
     before: Option<u32>,
     /// 1 to 200
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// What happened in a workflow, in parts: `after` leads on from the oldest, `before` back from the newest
+/// The log of a workflow in pages: `after` continues from the oldest, `before` backwards from the newest
 ///
-/// `next` is what to give next, as `before` where that was given, else as `after`.
-#[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), Lines),
+/// Give `next` as `before` if that was given, otherwise as `after`.
+#[utoipa::path(get, path = "/workflows/{id}/events", tag = TAG, params(("id" = String, Path), EventLogParams),
     responses((status = 200, body = Page<WorkflowEventView>)))]
 async fn log(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Lines>,
+    PathParams(id): PathParams<String>,
+    QueryParams(asked): QueryParams<EventLogParams>,
 ) -> Result<Response, Problem> {
     let limit = cursor::limit(asked.limit)?;
     let workflow = app.workflow(&caller, &id).await?;
@@ -301,25 +301,25 @@ async fn log(
     ok(&Page { items, next })
 }
 
-/// Why, and how soon
+/// Why and how to pause
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Paused {
-    /// Why; shown to whoever resumes it
+pub(crate) struct PauseWorkflow {
+    /// The reason; shown to whoever resumes it
     pub(crate) reason: Option<String>,
-    /// Interrupt the running task instead of waiting for its end; it is the next one then
+    /// Interrupt the running task instead of waiting for its end; the task is repeated on resume
     pub(crate) now: Option<bool>,
 }
 
 /// Pauses a workflow when its running task is done
-#[utoipa::path(post, path = "/workflows/{id}/pause", tag = TAG, params(("id" = String, Path)), request_body = Paused,
+#[utoipa::path(post, path = "/workflows/{id}/pause", tag = TAG, params(("id" = String, Path)), request_body = PauseWorkflow,
     responses((status = 200, description = "It is paused", body = MoveView),
         (status = 202, description = "It pauses at the boundary", body = MoveView)))]
 async fn pause(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Json(paused): Json<Paused>,
+    PathParams(id): PathParams<String>,
+    Json(paused): Json<PauseWorkflow>,
 ) -> Result<Response, Problem> {
     let workflow = ask_pause(&app, &caller, &id, paused).await?;
     let is_waiting = workflow.status() == Status::InProgress;
@@ -327,12 +327,12 @@ async fn pause(
     json(status, &MoveView::of(&workflow))
 }
 
-/// Asks for a pause and waits a little for the boundary.
+/// Requests a pause, and waits briefly for the task boundary.
 pub(crate) async fn ask_pause(
     app: &App,
     caller: &Caller,
     id: &str,
-    paused: Paused,
+    paused: PauseWorkflow,
 ) -> Result<Workflow, Problem> {
     let workflow = app.workflow(caller, id).await?;
     let reason = reason(paused.reason).unwrap_or_else(|| "requested".to_owned());
@@ -344,33 +344,33 @@ pub(super) fn reason(given: Option<String>) -> Option<String> {
     filled(given.as_deref()).map(|text| one_line(text, LONGEST_REASON))
 }
 
-/// From where, and by whom
+/// From which snapshot and with which agent to resume
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Resume {
-    /// The id of a snapshot, or its beginning; by default the latest
+pub(crate) struct ResumeWorkflow {
+    /// The id of a snapshot, or a prefix; by default the latest
     pub(crate) from: Option<String>,
-    /// Another agent goes on with it
+    /// Another agent to continue with
     pub(crate) with: Option<String>,
-    /// Whether tasks may be done again that were not done at that snapshot; files and commits stay as they are
+    /// Whether tasks may be repeated that were not done at that snapshot; files and commits stay as they are
     pub(crate) rewind: Option<bool>,
-    /// What the workflow may take in total from now on
+    /// A new limit of tokens in total
     pub(crate) max_tokens: Option<u64>,
-    /// What it may cost in total from now on
+    /// A new limit of cost in total
     pub(crate) max_cost_usd: Option<f64>,
-    /// For how many minutes it may run in total from now on
+    /// A new limit of minutes in total
     #[schema(minimum = 1)]
     pub(crate) max_minutes: Option<u32>,
 }
 
-/// Goes on with a paused workflow, in the background
-#[utoipa::path(post, path = "/workflows/{id}/resume", tag = TAG, params(("id" = String, Path)), request_body = Resume,
+/// Resumes a paused workflow in the background
+#[utoipa::path(post, path = "/workflows/{id}/resume", tag = TAG, params(("id" = String, Path)), request_body = ResumeWorkflow,
     responses((status = 200, body = MoveView)))]
 async fn resume(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Json(resume): Json<Resume>,
+    PathParams(id): PathParams<String>,
+    Json(resume): Json<ResumeWorkflow>,
 ) -> Result<Response, Problem> {
     ok(&go_on(&app, &caller, &id, resume).await?)
 }
@@ -380,7 +380,7 @@ pub(crate) async fn go_on(
     app: &App,
     caller: &Caller,
     id: &str,
-    resume: Resume,
+    resume: ResumeWorkflow,
 ) -> Result<MoveView, Problem> {
     if app.stop.is_cancelled() {
         return Err(stopping());
@@ -390,7 +390,7 @@ pub(crate) async fn go_on(
     let minutes = resume.max_minutes.map(f64::from);
     let budgets = budgets(minutes, resume.max_tokens, resume.max_cost_usd)
         .map_err(|fault| Problem::new("limit_not_positive", fault.to_string()))?;
-    let asked = Resuming {
+    let asked = ResumeOptions {
         from: from.map(str::to_owned),
         agent: filled(resume.with.as_deref()).map(str::to_owned),
         budgets,
@@ -406,25 +406,25 @@ pub(crate) async fn go_on(
     Ok(app.engine.masked(&moved)?)
 }
 
-/// Why, if there is something to say
+/// An optional reason
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Why {
+pub(crate) struct ReasonBody {
     reason: Option<String>,
 }
 
-/// Yes, to what
+/// An approval
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approved {
-    /// The question, as it was read: another one is not answered
+pub(crate) struct ApproveWorkflow {
+    /// The question as it was read: if another one is asked by now, nothing is approved
     question: Option<String>,
 }
 
-/// Which task
+/// The task
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Which {
+pub(crate) struct TaskBody {
     task: String,
 }
 
@@ -437,11 +437,11 @@ macro_rules! sayings {
             async fn $name(
                 State(app): State<App>,
                 caller: Caller,
-                At(id): At<String>,
+                PathParams(id): PathParams<String>,
                 Json(body): Json<$body>,
             ) -> Result<Response, Problem> {
-                let said: fn($body) -> Said = $said;
-                let workflow = say(&app, &caller, &id, said(body)).await?;
+                let said: fn($body) -> Answer = $said;
+                let workflow = answer(&app, &caller, &id, said(body)).await?;
                 ok(&app.engine.masked_workflow_view(&workflow).await?)
             }
         )*
@@ -449,16 +449,16 @@ macro_rules! sayings {
 }
 
 sayings! {
-    /// Ends a workflow for good; what was done stays
-    cancel "/workflows/{id}/cancel" Why, |body| Said::Cancel(body.reason);
-    /// Says yes to what a workflow waits for: its plan, or a command, which may run from then on
+    /// Cancels a workflow for good; what was done stays
+    cancel "/workflows/{id}/cancel" ReasonBody, |body| Answer::Cancel(body.reason);
+    /// Approves what a workflow waits for: its plan, or a command, which may run from then on
     ///
-    /// A command of which a part is masked is not approved here (`command_hidden`), but in a terminal, which shows all of it.
-    approve "/workflows/{id}/approve" Approved, |body| Said::Approve(body.question);
-    /// Says no to what a workflow waits for: a plan is written again, a failed task is given up
-    reject "/workflows/{id}/reject" Why, |body| Said::Reject(body.reason);
+    /// A command of which a part is masked cannot be approved here (`command_hidden`), only in a terminal, which shows all of it.
+    approve "/workflows/{id}/approve" ApproveWorkflow, |body| Answer::Approve(body.question);
+    /// Rejects what a workflow waits for: a plan is written again, a failed task is given up
+    reject "/workflows/{id}/reject" ReasonBody, |body| Answer::Reject(body.reason);
     /// Runs a failed or skipped task again
-    retry "/workflows/{id}/retry" Which, |body| Said::Retry(body.task);
-    /// Leaves a task out: what depends on it may begin
-    skip "/workflows/{id}/skip" Which, |body| Said::Skip(body.task);
+    retry "/workflows/{id}/retry" TaskBody, |body| Answer::Retry(body.task);
+    /// Skips a task: those that depend on it may begin
+    skip "/workflows/{id}/skip" TaskBody, |body| Answer::Skip(body.task);
 }

@@ -1,6 +1,6 @@
-//! Requests to agents that this server carries out: whoever follows one may go, it is finished and saved all the same.
+//! The turns that this server runs. They are finished and saved whether or not anybody follows them.
 
-mod lines;
+mod masking;
 mod questions;
 mod steps;
 mod turn;
@@ -20,9 +20,9 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 
 pub(crate) use questions::Questions;
-pub(crate) use turn::{Stands, Turn};
+pub(crate) use turn::{Turn, TurnState};
 
-/// How many that have ended are remembered, for those who ask late.
+/// How many ended turns are remembered for late clients.
 const REMEMBERED: usize = 100;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -30,28 +30,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TurnTable {
     turns: BTreeMap<Uuid, Arc<Turn>>,
     ended: VecDeque<Uuid>,
-    /// Nothing begins any more.
+    /// Whether the server is stopping: no turn begins any more.
     is_stopping: bool,
 }
 
 /// All turns of this server.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    known: Mutex<Known>,
+    known: Mutex<TurnTable>,
     runner: Runner,
     running: watch::Sender<usize>,
     most: usize,
 }
 
-/// What it takes to carry a request out.
+/// A turn to run.
 pub(crate) struct Request {
     pub(crate) id: Uuid,
     pub(crate) engine: Engine,
     pub(crate) turn: TurnRequest,
-    /// What the agent asks of whoever follows: the asker in the options of `turn`.
+    /// Where the agent's questions go: the asker in the options of `turn`.
     pub(crate) questions: Arc<Questions>,
     pub(crate) user: String,
     pub(crate) metrics: prometheus_client::metrics::gauge::Gauge,
@@ -67,18 +67,18 @@ impl Turns {
         lock(&self.known).turns.get(&id).cloned()
     }
 
-    /// Those of a session that run now.
+    /// The running turns of a session.
     pub(crate) fn running_in(&self, session: SessionId) -> Vec<Arc<Turn>> {
         let known = lock(&self.known);
         let own = known.turns.values().filter(|turn| turn.session == session);
         own.filter(|turn| !turn.is_over()).cloned().collect()
     }
 
-    /// The one of a session that ended last.
+    /// The most recently ended turn of a session.
     pub(crate) fn last_in(&self, session: SessionId) -> Option<Arc<Turn>> {
         let known = lock(&self.known);
         let is_ours = |turn: &&Arc<Turn>| turn.session == session;
-        // One that is over may not be counted as ended yet.
+        // A turn that is over may not have been moved to the ended ones yet.
         let mut own = known.turns.values().filter(is_ours);
         let newest = own.find(|turn| turn.is_over() && !known.ended.contains(&turn.id));
         let mut ended = known.ended.iter().rev().filter_map(|id| known.turns.get(id));
@@ -125,7 +125,7 @@ impl Turns {
         self.running.send_modify(|running| *running -= 1);
     }
 
-    /// Ends what runs, and waits until it is saved and its sessions are paused.
+    /// Cancels all turns and waits until they are saved and their sessions paused.
     pub(crate) async fn stop(&self) {
         let running: Vec<Arc<Turn>> = {
             let mut known = lock(&self.known);
@@ -136,11 +136,11 @@ impl Turns {
             turn.cancel();
         }
         let mut count = self.running.subscribe();
-        // The sender is ours: it does not close.
+        // We own the sender, so the channel does not close.
         drop(count.wait_for(|running| *running == 0).await);
     }
 
-    /// Pauses the session of a turn that ended because the server does.
+    /// Pauses the session of a turn that ended because of the shutdown.
     async fn rest(&self, engine: &Engine, session: SessionId) {
         if lock(&self.known).is_stopping {
             engine.settle_if_fit(session, Move::Pause).await;
@@ -148,7 +148,7 @@ impl Turns {
     }
 }
 
-/// One of the turns that run: given back however it ends.
+/// Counts a running turn: released however the turn ends.
 struct Slot {
     turns: Arc<Turns>,
     id: Uuid,

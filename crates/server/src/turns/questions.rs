@@ -1,4 +1,4 @@
-//! What an agent asks in a turn before it goes on. A question stands until somebody answers it, or the turn ends.
+//! The permission questions of a turn. A question is open until somebody answers it, or the turn ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,22 +19,22 @@ use crate::views::QuestionView;
 pub(crate) struct Questions {
     engine: Engine,
     pub(super) steps: Arc<Steps>,
-    asked: Mutex<Asked>,
+    asked: Mutex<QuestionTable>,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
-    /// How many there were: they are numbered from 1 on.
+struct QuestionTable {
+    /// How many questions there have been: they are numbered from 1.
     count: u32,
-    open: BTreeMap<u32, Open>,
+    open: BTreeMap<u32, OpenQuestion>,
     is_over: bool,
 }
 
-/// One that nobody has answered yet.
+/// A question without an answer.
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     view: QuestionView,
-    /// What the agent calls the options: those who answer have their numbers.
+    /// The agent's ids of the options; clients know them by number.
     names: Vec<String>,
     answer: oneshot::Sender<String>,
 }
@@ -44,12 +44,12 @@ impl Questions {
         Arc::new(Self { engine, steps: Steps::new(), asked: Mutex::default() })
     }
 
-    /// Those that stand, the oldest first.
+    /// The open questions, oldest first.
     pub(crate) fn open(&self) -> Vec<QuestionView> {
         lock(&self.asked).open.values().map(|open| open.view.clone()).collect()
     }
 
-    /// Answers one, once.
+    /// Answers a question, once.
     pub(crate) fn answer(&self, question: u32, option: u32) -> Result<(), Problem> {
         let mut asked = lock(&self.asked);
         if !(1..=asked.count).contains(&question) {
@@ -70,7 +70,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Nobody waits for an answer any more.
+    /// Closes all questions at the end of the turn.
     pub(super) fn end(&self) {
         let mut asked = lock(&self.asked);
         asked.is_over = true;
@@ -83,8 +83,8 @@ impl Questions {
         self.steps.push_always(&json!({"is": "settled", "question_id": question}));
     }
 
-    /// Puts a question to whoever follows; `None` where the turn is over.
-    fn put(&self, question: &Question) -> Option<(u32, oneshot::Receiver<String>)> {
+    /// Asks the clients that follow the turn; `None` if the turn is over.
+    fn open_question(&self, question: &Question) -> Option<(u32, oneshot::Receiver<String>)> {
         let (answer, answered) = oneshot::channel();
         let mut asked = lock(&self.asked);
         if asked.is_over {
@@ -95,7 +95,7 @@ impl Questions {
         let view = QuestionView::of(self.engine.redactor(), number, question);
         self.steps.push_always(&json!({"is": "question", "question": &view}));
         let names = question.options.iter().map(|option| option.id.clone()).collect();
-        asked.open.insert(number, Open { view, names, answer });
+        asked.open.insert(number, OpenQuestion { view, names, answer });
         Some((number, answered))
     }
 }
@@ -104,10 +104,10 @@ fn closed() -> Problem {
     Problem::new("question_closed", "somebody else has answered it, or the turn went on without")
 }
 
-/// A question that stands until this is dropped, however that comes about.
-struct Standing<'a>(&'a Questions, u32);
+/// Keeps a question open until it is dropped, for whatever reason.
+struct QuestionGuard<'a>(&'a Questions, u32);
 
-impl Drop for Standing<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         if lock(&self.0.asked).open.remove(&self.1).is_some() {
             self.0.settled(self.1);
@@ -117,14 +117,14 @@ impl Drop for Standing<'_> {
 
 #[async_trait]
 impl Asker for Questions {
-    /// It waits for somebody to come.
+    /// Always: a question waits for somebody to come.
     fn is_there(&self) -> bool {
         true
     }
 
     async fn ask(&self, question: &Question) -> Option<String> {
-        let (number, answered) = self.put(question)?;
-        let _standing = Standing(self, number);
+        let (number, answered) = self.open_question(question)?;
+        let _standing = QuestionGuard(self, number);
         answered.await.ok()
     }
 

@@ -1,4 +1,4 @@
-//! What has happened in a turn so far, for those who follow it, however late they come.
+//! The steps of a turn so far, for clients that follow it, however late they come.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,14 +7,14 @@ use tokio::sync::watch;
 
 use super::lock;
 
-/// How much of what an agent says is kept for those who follow; the log has all of it.
+/// How much of what an agent says is kept for followers; the session has all of it.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Each step is a text to be sent.
+/// The steps, serialized.
 #[derive(Debug)]
 pub(super) struct Steps {
-    told: Mutex<Progress>,
-    /// How many there are, and whether it is over.
+    steps: Mutex<Progress>,
+    /// How many steps there are, and whether the turn is over.
     progress: watch::Sender<(usize, bool)>,
 }
 
@@ -26,31 +26,31 @@ struct Progress {
 
 impl Steps {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { told: Mutex::default(), progress: watch::Sender::new((0, false)) })
+        Arc::new(Self { steps: Mutex::default(), progress: watch::Sender::new((0, false)) })
     }
 
-    /// Adds one, unless there is too much already.
+    /// Adds a step, unless the limit is reached.
     pub(super) fn push(&self, what: &Value) {
-        let mut told = lock(&self.told);
-        if told.bytes > MOST_BYTES {
+        let mut steps = lock(&self.steps);
+        if steps.bytes > MOST_BYTES {
             return;
         }
         let mut text = what.to_string();
-        told.bytes += text.len();
-        if told.bytes > MOST_BYTES {
+        steps.bytes += text.len();
+        if steps.bytes > MOST_BYTES {
             text = json!({"is": "more"}).to_string();
         }
-        self.add(&mut told, text);
+        self.add(&mut steps, text);
     }
 
-    /// Adds one that everybody has to see, however much there is.
+    /// Adds a step that every client must see, regardless of the limit.
     pub(super) fn push_always(&self, what: &Value) {
-        self.add(&mut lock(&self.told), what.to_string());
+        self.add(&mut lock(&self.steps), what.to_string());
     }
 
-    fn add(&self, told: &mut Progress, text: String) {
-        told.texts.push(text.into());
-        let count = told.texts.len();
+    fn add(&self, steps: &mut Progress, text: String) {
+        steps.texts.push(text.into());
+        let count = steps.texts.len();
         self.progress.send_modify(|progress| progress.0 = count);
     }
 
@@ -62,13 +62,13 @@ impl Steps {
         self.progress.borrow().1
     }
 
-    /// Those from `from` on, once there is one more, and whether that is all.
+    /// The steps from `from` on, once there is a new one, and whether the turn is over.
     pub(super) async fn after(&self, from: usize) -> (Vec<Arc<str>>, bool) {
         let mut progress = self.progress.subscribe();
-        // The sender is ours: it does not close.
+        // We own the sender, so the channel does not close.
         let seen = progress.wait_for(|(count, is_over)| *count > from || *is_over).await;
         let is_over = seen.is_ok_and(|seen| seen.1);
-        let texts = lock(&self.told).texts.iter().skip(from).cloned().collect();
+        let texts = lock(&self.steps).texts.iter().skip(from).cloned().collect();
         (texts, is_over)
     }
 }

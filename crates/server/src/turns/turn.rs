@@ -1,4 +1,4 @@
-//! One request to an agent, from the moment it is taken to its end.
+//! One turn with an agent, from the request to the end.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,30 +9,30 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::lines::Lines;
+use super::masking::StreamMasker;
 use super::questions::Questions;
 use super::steps::Steps;
 use super::{Request, lock};
 use crate::problem::Problem;
 
-/// How much of an answer is kept for those who ask late.
+/// How much of an answer is kept for clients that ask late.
 const MOST_ANSWER: usize = 1 << 20;
 
-/// How a turn stands.
+/// The state of a turn.
 #[derive(Debug, Clone)]
-pub(crate) enum Stands {
+pub(crate) enum TurnState {
     Running,
     Ended(Box<Answer>),
     Failed(Problem),
-    /// Somebody did not want it any more, and the agent had not answered.
+    /// Cancelled before the agent had answered.
     Cancelled,
 }
 
-impl Stands {
+impl TurnState {
     fn of(outcome: Result<Answer, Error>, is_cancelled: bool) -> Self {
         match outcome {
             Ok(mut answer) => {
-                // The log has all of it.
+                // The session has the whole answer.
                 answer.answer.truncate(answer.answer.floor_char_boundary(MOST_ANSWER));
                 Self::Ended(Box::new(answer))
             }
@@ -42,7 +42,7 @@ impl Stands {
     }
 }
 
-/// One request and what came of it.
+/// A turn and its outcome.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) id: Uuid,
@@ -50,14 +50,14 @@ pub(crate) struct Turn {
     pub(crate) user: String,
     pub(crate) agent: String,
     pub(crate) conversation: String,
-    /// What the agent asks; [`Stands::Running`] only.
+    /// The agent's questions; only while [`TurnState::Running`].
     pub(crate) questions: Arc<Questions>,
     steps: Arc<Steps>,
-    lines: Lines,
-    stands: Mutex<Stands>,
+    lines: StreamMasker,
+    state: Mutex<TurnState>,
     cancelled: CancellationToken,
-    /// What was to be said, where it is over and the session does not have it.
-    unsaid: Mutex<Option<String>>,
+    /// The prompt, if the turn is over and the session does not have it.
+    unrecorded_prompt: Mutex<Option<String>>,
 }
 
 impl Turn {
@@ -71,20 +71,20 @@ impl Turn {
             conversation: options.conversation.clone(),
             questions: Arc::clone(&request.questions),
             steps: Arc::clone(&request.questions.steps),
-            lines: Lines::default(),
-            stands: Mutex::new(Stands::Running),
+            lines: StreamMasker::default(),
+            state: Mutex::new(TurnState::Running),
             cancelled: CancellationToken::new(),
-            unsaid: Mutex::default(),
+            unrecorded_prompt: Mutex::default(),
         })
     }
 
-    /// What was to be said, where it is over and was not recorded.
-    pub(crate) fn unsaid(&self) -> Option<String> {
-        lock(&self.unsaid).clone()
+    /// The prompt, if the turn is over and it was not recorded.
+    pub(crate) fn unrecorded_prompt(&self) -> Option<String> {
+        lock(&self.unrecorded_prompt).clone()
     }
 
-    pub(crate) fn stands(&self) -> Stands {
-        lock(&self.stands).clone()
+    pub(crate) fn state(&self) -> TurnState {
+        lock(&self.state).clone()
     }
 
     pub(crate) fn cancel(&self) {
@@ -95,12 +95,12 @@ impl Turn {
         self.steps.is_over()
     }
 
-    /// The steps from `from` on, once there is one more, and whether that is all.
+    /// The steps from `from` on, once there is a new one, and whether the turn is over.
     pub(crate) async fn steps(&self, from: usize) -> (Vec<Arc<str>>, bool) {
         self.steps.after(from).await
     }
 
-    /// Carries it out once it is its turn in the session, and tells how it ended.
+    /// Runs the turn once those before it in the session are done, and keeps its outcome.
     pub(super) async fn run(&self, request: &Request, runner: &Runner) {
         let mut view = |progress: Progress<'_>| self.see(request, progress);
         let outcome = runner.run(&request.turn, &self.cancelled, &mut view).await;
@@ -109,9 +109,9 @@ impl Turn {
             self.steps.push(&rest);
         }
         if outcome.is_err() && !is_recorded(request).await {
-            *lock(&self.unsaid) = Some(request.turn.prompt.clone());
+            *lock(&self.unrecorded_prompt) = Some(request.turn.prompt.clone());
         }
-        *lock(&self.stands) = Stands::of(outcome, self.cancelled.is_cancelled());
+        *lock(&self.state) = TurnState::of(outcome, self.cancelled.is_cancelled());
         self.steps.end();
     }
 
@@ -131,7 +131,7 @@ impl Turn {
     }
 }
 
-/// Whether the session has the request. Where that cannot be read, it is taken for lost: twice is better than never.
+/// Whether the session has the prompt. If that cannot be read it is treated as lost: twice is better than never.
 async fn is_recorded(request: &Request) -> bool {
     let Some(id) = &request.turn.options.request_id else { return false };
     let found = request.engine.message_by_id(request.turn.options.session, id).await;

@@ -1,16 +1,15 @@
-//! An event, as it is sent to whoever follows.
+//! An event as clients see it.
 
 use jiff::Timestamp;
 use rethread_domain::feed::FeedEvent;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Something that changed. Numbers go up by the order of what happened; one that was seen is never sent again.
+/// A change. Numbers increase in the order of commits; an event is never sent twice.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventView {
     pub(crate) no: u64,
-    /// Such as `MESSAGES_APPENDED`, `SESSION_PAUSED`, `WORKFLOW_PAUSED` or `CAPACITY_WARNING`. There may be more of them in
-    /// later versions.
+    /// Such as `MESSAGES_APPENDED`, `SESSION_PAUSED`, `WORKFLOW_PAUSED` or `CAPACITY_WARNING`. Later versions may add more.
     #[serde(rename = "type")]
     kind: String,
     at: Timestamp,

@@ -1,4 +1,4 @@
-//! What only this server's clients see; the rest is in `engine::views`. Everything in them has been masked.
+//! Views that only this server has; the others are in `engine::views`. Everything in them is masked.
 
 mod event;
 mod turn;
@@ -10,30 +10,30 @@ use rethread_engine::views::{ConversationView, OpeningView, SessionView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A part of a list, and where it goes on.
+/// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
-    /// Give it as `cursor` for the next part; not there at the end.
+    /// Give it as `cursor` to get the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
 
-/// A session with its conversations, and how they were opened.
+/// A session with its conversations and their openings.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Whole {
+pub(crate) struct SessionDetailView {
     #[serde(flatten)]
     pub(crate) session: SessionView,
     pub(crate) conversations: Vec<ConversationView>,
     pub(crate) openings: Vec<OpeningView>,
-    /// Turns that this server carries out in it now
+    /// The turns that this server is running in it
     pub(crate) running_turns: Vec<String>,
 }
 
-/// A message that was taken, under its number.
+/// The outcome for one appended message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Appended {
     pub(crate) seq: u32,
-    /// False where a message with its id was there already
+    /// False if a message with its id existed already
     pub(crate) is_new: bool,
 }

@@ -1,4 +1,4 @@
-//! Turns with agents and what agents ask in them, as programs see them.
+//! Turns and the questions in them, as clients see them.
 
 use jiff::Timestamp;
 use rethread_engine::agents::Question;
@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::state::App;
-use crate::turns::{Stands, Turn};
+use crate::turns::{Turn, TurnState};
 
-/// A request to an agent, and what came of it.
+/// A turn with an agent, and its outcome.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnView {
     pub(crate) turn_id: String,
@@ -19,17 +19,17 @@ pub(crate) struct TurnView {
     conversation: String,
     /// `running`, `ended`, `cancelled` or `failed`
     pub(crate) status: String,
-    /// What the agent waits for an answer to
+    /// Questions that wait for an answer
     questions: Vec<QuestionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
     /// Why the agent stopped, such as `end_turn` or `cancelled`
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
-    /// What came of it: `answered`, `no_answer`, `model_error`, `usage_limit`, or the reason to stop
+    /// The outcome: `answered`, `no_answer`, `model_error`, `usage_limit`, or the stop reason
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
-    /// When a usage limit is lifted, where the agent said so
+    /// When the usage limit ends, if the agent said so
     #[serde(skip_serializing_if = "Option::is_none")]
     resets_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,31 +40,31 @@ pub(crate) struct TurnView {
     /// What went wrong
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Whether the session has the prompt; told once the turn is over
+    /// Whether the session has the prompt; known once the turn is over
     #[serde(skip_serializing_if = "Option::is_none")]
     is_recorded: Option<bool>,
 }
 
-/// May the agent do this?
+/// A permission question of the agent.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = TurnQuestion)]
 pub(crate) struct QuestionView {
     #[schema(minimum = 1)]
     pub(crate) question_id: u32,
-    /// What it wants to do, such as `edit` or `execute`
+    /// The kind of action, such as `edit` or `execute`
     pub(crate) kind: String,
-    /// What exactly: the command or the files, and all of it; the agent's own words only where it says no more
+    /// The command or the files, in full; the agent's own words only if it gives nothing else
     pub(crate) title: String,
     /// What else it will do, and what to know about it
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) details: Vec<DetailView>,
-    /// Why no answer for good is offered, though the agent would take one
+    /// Why no lasting answer is offered although the agent offers one
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_for_good: Option<String>,
     pub(crate) options: Vec<OptionView>,
 }
 
-/// One more thing about a question.
+/// A detail of a question.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct DetailView {
     /// Such as `in`, `change` or `the agent calls it`
@@ -72,14 +72,14 @@ pub(crate) struct DetailView {
     pub(crate) text: String,
 }
 
-/// An answer that can be chosen.
+/// A possible answer.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct OptionView {
     #[schema(minimum = 1)]
     pub(crate) option_id: u32,
     /// What the agent calls it
     pub(crate) name: String,
-    /// What it means: `allow_once`, `allow_always`, `reject_once` or `reject_always`
+    /// Its meaning: `allow_once`, `allow_always`, `reject_once` or `reject_always`
     pub(crate) kind: String,
 }
 
@@ -125,13 +125,13 @@ impl TurnView {
             error: None,
             is_recorded: None,
         };
-        let stands = turn.stands();
-        if !matches!(stands, Stands::Running) {
-            view.is_recorded = Some(turn.unsaid().is_none());
+        let stands = turn.state();
+        if !matches!(stands, TurnState::Running) {
+            view.is_recorded = Some(turn.unrecorded_prompt().is_none());
         }
         match stands {
-            Stands::Running => view.questions = turn.questions.open(),
-            Stands::Ended(answer) => {
+            TurnState::Running => view.questions = turn.questions.open(),
+            TurnState::Ended(answer) => {
                 let status = if answer.error.is_some() { "failed" } else { "ended" };
                 status.clone_into(&mut view.status);
                 view.error = answer.error.as_deref().map(|error| app.clean(error));
@@ -142,8 +142,8 @@ impl TurnView {
                 view.upto = Some(answer.upto);
                 view.stop_reason = Some(answer.stop);
             }
-            Stands::Cancelled => "cancelled".clone_into(&mut view.status),
-            Stands::Failed(problem) => {
+            TurnState::Cancelled => "cancelled".clone_into(&mut view.status),
+            TurnState::Failed(problem) => {
                 "failed".clone_into(&mut view.status);
                 view.error = Some(app.clean(&problem.detail));
             }

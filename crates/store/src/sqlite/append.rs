@@ -17,6 +17,8 @@ use super::facts;
 use super::feed;
 use super::rows::{self, SessionRow, key};
 use super::scope::{Scope, open_body};
+use super::summed::summed;
+use super::usage::Tally;
 use super::{talks, usage};
 use crate::crash;
 use crate::error::{Error, Result};
@@ -40,6 +42,7 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
     let said_at = append.messages.last().map(|message| message.at);
     let at = append.at.or(said_at).unwrap_or(row.session.last_active_at);
     let mut conversations = HashMap::new();
+    let mut tally = Tally::default();
     let mut answers: Vec<Appended> = Vec::with_capacity(plans.len());
     let mut is_retitled = false;
     let before = Before::of(&row.session, &append);
@@ -52,12 +55,14 @@ pub(super) fn append(connection: &Connection, append: Append) -> Result<Vec<Appe
                 if append.ends.is_none() && row.session.status() == Status::Paused {
                     facts::add_told(connection, &mut row, &WOKEN, message.at)?;
                 }
-                is_retitled |= add(connection, &mut row, &mut conversations, message, given)?;
+                let added = (&mut conversations, &mut tally);
+                is_retitled |= add(connection, &mut row, added, message, given)?;
                 Appended { seq: row.session.last_seq, is_new: true }
             }
         };
         answers.push(answer);
     }
+    tally.write(connection, row.no)?;
     crash::point("append.inserted");
     before.note(connection, &mut row, &append.facts, at)?;
     is_retitled |= append.facts.iter().any(|fact| matches!(fact, Fact::Titled { .. }));
@@ -196,8 +201,11 @@ fn watermark_of(
         seq = scope.before(connection, &message, own.n)?;
     }
     watermark.messages = own.messages.saturating_sub(missed);
-    (watermark.upto, watermark.beyond) =
-        if missed == 0 { (own.last_seq, None) } else { (request, answer) };
+    (watermark.upto, watermark.beyond) = if missed == 0 {
+        (own.last_seq, Vec::new())
+    } else {
+        (request, answer.into_iter().collect())
+    };
     Ok(Some(watermark))
 }
 
@@ -260,7 +268,7 @@ fn plan_given(
 fn add(
     connection: &Connection,
     row: &mut SessionRow,
-    conversations: &mut HashMap<String, Conversation>,
+    (conversations, tally): (&mut HashMap<String, Conversation>, &mut Tally),
     message: NewMessage,
     given: Option<String>,
 ) -> Result<bool> {
@@ -273,9 +281,10 @@ fn add(
     let was_unnamed = row.session.agent.is_none();
     let heard = row.session.hear(&message, conversation);
     if let Some(agent) = row.session.agent.as_deref().filter(|_| was_unnamed) {
+        tally.write(connection, row.no)?;
         usage::name(connection, row.no, agent)?;
     }
-    usage::count(connection, row.no, row.session.agent.as_deref(), &message)?;
+    tally.count(row.session.agent.as_deref(), &message);
     if let Some(agent) = &heard.run_of {
         count_run(connection, row.no, agent, 1)?;
     }
@@ -290,10 +299,10 @@ pub(super) fn count_run(
     runs: u32,
 ) -> Result<()> {
     connection
-        .prepare_cached(
+        .prepare_cached(summed!(
             "insert into agent_use (session, agent, runs) values (?1, ?2, ?3)
-             on conflict do update set runs = runs + excluded.runs",
-        )?
+             on conflict do update set runs = runs + excluded.runs"
+        ))?
         .execute((session, agent, runs))?;
     Ok(())
 }
@@ -341,10 +350,9 @@ pub(super) fn insert(
     let extras = extras::encode(&message.extras, &stored.body)?;
     connection
         .prepare_cached(
-            "insert into message (id, role, conversation, at, prev, tokens, price, cuts, body, head_bytes, bytes,
-                blob, extras, given_id, sum)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                checksum(?1, ?2, ?3, ?4, ?6, ?7, ?8, ?9, ?10, ?12, ?13, ?14, null, ?5, ?11, null))",
+            summed!("insert into message (id, role, conversation, at, prev, tokens, price, cuts, body, head_bytes, bytes,
+                blob, extras, given_id)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"),
         )?
         .execute(rusqlite::params![
             key(row.no, row.session.last_seq),

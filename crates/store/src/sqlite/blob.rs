@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use rethread_domain::price::LONGEST_CUT;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::summed::summed;
 use super::sums;
 use crate::error::{Error, Result};
 
@@ -27,9 +28,9 @@ pub(super) fn write(connection: &Connection, owner: &str, text: String) -> Resul
     }
     let hash = blake3::hash(text.as_bytes());
     let known: Option<i64> = connection
-        .prepare_cached(
-            "update blob set uses = uses + 1 where owner = ?1 and hash = ?2 returning no",
-        )?
+        .prepare_cached(summed!(
+            "update blob set uses = uses + 1 where owner = ?1 and hash = ?2 returning no"
+        ))?
         .query_row((owner, hash.as_bytes()), |row| row.get(0))
         .optional()?;
     let blob = match known {
@@ -37,9 +38,9 @@ pub(super) fn write(connection: &Connection, owner: &str, text: String) -> Resul
         None => {
             let data = zstd::encode_all(text.as_bytes(), LEVEL)?;
             connection
-                .prepare_cached(
-                    "insert into blob (owner, hash, bytes, uses, data) values (?1, ?2, ?3, 1, ?4)",
-                )?
+                .prepare_cached(summed!(
+                    "insert into blob (owner, hash, bytes, uses, data) values (?1, ?2, ?3, 1, ?4)"
+                ))?
                 .execute((owner, hash.as_bytes(), text.len(), data))?;
             connection.last_insert_rowid()
         }
@@ -79,7 +80,7 @@ pub(super) fn read(connection: &Connection, blob: i64) -> Result<String> {
 
 /// One message less needs it; the last one takes it away.
 pub(super) fn release(connection: &Connection, blob: i64) -> Result<()> {
-    connection.execute("update blob set uses = uses - 1 where no = ?1", [blob])?;
+    connection.execute(summed!("update blob set uses = uses - 1 where no = ?1"), [blob])?;
     connection.execute("delete from blob where no = ?1 and uses <= 0", [blob])?;
     Ok(())
 }

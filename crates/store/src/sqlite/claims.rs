@@ -11,6 +11,7 @@ use rethread_domain::SessionId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::{self, beside};
+use super::summed::summed;
 use super::{SqliteStore, rows, sums};
 use crate::Claims;
 use crate::error::{Error, Result};
@@ -124,7 +125,7 @@ pub(super) fn is_locked(store: &Path, name: &str) -> Result<bool> {
 /// A new epoch: whoever drove the session before can no longer write as its driver.
 pub(super) fn begin_epoch(connection: &Connection, id: SessionId) -> Result<Epoch> {
     let row = rows::session_by_id(connection, id)?;
-    connection.execute("update session set epoch = epoch + 1 where no = ?1", [row.no])?;
+    connection.execute(summed!("update session set epoch = epoch + 1 where no = ?1"), [row.no])?;
     Ok(row.epoch + 1)
 }
 
@@ -136,7 +137,7 @@ pub(super) fn ask(
 ) -> Result<u64> {
     let row = rows::session_by_id(connection, id)?;
     connection
-        .prepare_cached("insert into command (session, at, what) values (?1, ?2, ?3)")?
+        .prepare_cached(summed!("insert into command (session, at, what) values (?1, ?2, ?3)"))?
         .execute((row.no, rows::micros(at), command.as_str()))?;
     Ok(u64::try_from(connection.last_insert_rowid()).unwrap_or(0))
 }
@@ -184,10 +185,10 @@ pub(super) fn ask_prompt(
 ) -> Result<u64> {
     let row = rows::session_by_id(connection, id)?;
     connection
-        .prepare_cached(
+        .prepare_cached(summed!(
             "insert into command (session, at, what, conversation, prompt)
-             values (?1, ?2, 'prompt', ?3, ?4)",
-        )?
+             values (?1, ?2, 'prompt', ?3, ?4)"
+        ))?
         .execute((row.no, rows::micros(at), conversation, prompt))?;
     Ok(u64::try_from(connection.last_insert_rowid()).unwrap_or(0))
 }
@@ -210,8 +211,10 @@ pub(super) fn forget_prompts(
         (row.no, conversation, WAITING),
     )?;
     connection.execute(
-        "update command set taken = ?4
-         where session = ?1 and conversation = ?2 and taken = ?3 and answer is null",
+        summed!(
+            "update command set taken = ?4
+         where session = ?1 and conversation = ?2 and taken = ?3 and answer is null"
+        ),
         (row.no, conversation, TAKEN, ABANDONED),
     )?;
     Ok(())
@@ -260,7 +263,7 @@ pub(super) fn take_prompt(
     if let Some((no, _)) = &found {
         // Its text becomes a message, which can be purged: it does not stay here as well.
         connection
-            .prepare_cached("update command set taken = ?2, prompt = '' where no = ?1")?
+            .prepare_cached(summed!("update command set taken = ?2, prompt = '' where no = ?1"))?
             .execute((no, TAKEN))?;
     }
     Ok(found)
@@ -273,7 +276,7 @@ pub(super) fn answer(
     at: Timestamp,
 ) -> Result<()> {
     connection.execute(
-        "update command set answer = ?2, at = ?3 where no = ?1",
+        summed!("update command set answer = ?2, at = ?3 where no = ?1"),
         (asked, answer, rows::micros(at)),
     )?;
     Ok(())

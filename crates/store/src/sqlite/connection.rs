@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::sums;
+use super::wal;
 use crate::error::{Error, Result};
 
 /// How often, and how long each time, a write waits for another process: ten seconds in all.
@@ -121,6 +122,19 @@ pub(super) fn new_file(path: &Path) -> std::io::Result<()> {
     fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(path).map(drop)
 }
 
+/// Makes the names of files beside a store durable. SQLite is built not to do so, since it would at the first commit of
+/// every process. Like SQLite, it makes do where the system cannot.
+pub(super) fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // There are file systems whose folders cannot be synced.
+    drop(fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()));
+}
+
+/// Whether nobody has committed anything to the log yet, so that nobody has made its name durable.
+pub(super) fn is_log_new(path: &Path) -> bool {
+    fs::metadata(beside(path, LOG)).map_or(0, |log| log.len()) == 0
+}
+
 fn cannot_open(path: &Path, error: std::io::Error) -> Error {
     match Error::from(error) {
         Error::Failed(why) | Error::CannotOpen(why) => {
@@ -149,7 +163,7 @@ pub(super) enum Gone {
     Store(Error),
     /// The log was deleted, and nothing is in its place: whoever has it open can still fold it into the store.
     Log(Error),
-    /// Another file is in place of the log or its index.
+    /// Another file is in place of the log or its index, or something else is in the log.
     Replaced(Error),
 }
 
@@ -192,6 +206,21 @@ impl Opened {
             path.display()
         ));
         Err(if is_log && !path.exists() { Gone::Log(error) } else { Gone::Replaced(error) })
+    }
+
+    /// The same before and after something is written, with a look at the log: what is behind a hole in it is lost, and
+    /// to fold it would damage the store.
+    pub(super) fn check_to_write(&self) -> std::result::Result<(), Gone> {
+        self.check()?;
+        let log = beside(&self.path, LOG);
+        if !wal::is_hollow(&log) {
+            return Ok(());
+        }
+        Err(Gone::Replaced(Error::CannotOpen(format!(
+            "{}: it was emptied or overwritten while the store was in use, so nothing more is written. End every rethread \
+             program that uses the store, then run `rethread doctor`",
+            log.display()
+        ))))
     }
 }
 

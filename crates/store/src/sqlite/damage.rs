@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::facts::{self, Fold};
 use super::rebuild;
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
+use super::summed::summed;
 use crate::error::{Error, Result};
 
 /// Why a message is not shown.
@@ -162,9 +163,9 @@ pub(super) fn write_identity(connection: &Connection, row: &SessionRow) -> Resul
     let session = &row.session;
     connection
         .prepare_cached(
-            "update session set id = ?2, user = ?3, kind = ?4, forked_from = ?5, forked_at = ?6, base_seq = ?7,
+            summed!("update session set id = ?2, user = ?3, kind = ?4, forked_from = ?5, forked_at = ?6, base_seq = ?7,
                 parent = ?8, indexed_seq = ?10, title_indexed = 0, epoch = ?9, sum = null
-             where no = ?1",
+             where no = ?1"),
         )?
         .execute(rusqlite::params![
             row.no,

@@ -23,8 +23,12 @@ pub(super) fn encode(extras: &Extras, text: &str) -> Result<Option<String>> {
 
 /// The most common case by far, read without a parser: nothing but the version of the rules.
 pub(super) fn only_rules(kept: &str) -> Option<Extras> {
-    let rules = kept.strip_prefix(r#"{"$rules":"#)?.strip_suffix('}')?.parse().ok()?;
-    Some(Extras { rules, ..Extras::default() })
+    rules_alone(kept).map(|rules| Extras { rules, ..Extras::default() })
+}
+
+/// The version of the rules, where nothing else is kept.
+pub(super) fn rules_alone(kept: &str) -> Option<u32> {
+    kept.strip_prefix(r#"{"$rules":"#)?.strip_suffix('}')?.parse().ok()
 }
 
 /// The JSON of what is kept beside a text; `None` where a place is not in it.

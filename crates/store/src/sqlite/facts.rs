@@ -20,6 +20,7 @@ use super::index;
 use super::openings;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
+use super::summed::summed;
 use super::sums;
 use super::talks;
 use crate::error::{Error, Result};
@@ -49,9 +50,9 @@ fn insert(
 ) -> Result<()> {
     let what = serde_json::to_string(fact).map_err(|error| Error::Failed(error.to_string()))?;
     connection
-        .prepare_cached(
-            "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)",
-        )?
+        .prepare_cached(summed!(
+            "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)"
+        ))?
         .execute((no, session.facts, session.last_seq, rows::micros(at), what))?;
     Ok(())
 }
@@ -110,7 +111,9 @@ pub(super) fn change(
 /// The search index has to read title and summary again.
 pub(super) fn forget_title(connection: &Connection, no: i64) -> Result<()> {
     connection
-        .prepare_cached("update session set title_indexed = 0 where no = ?1 and title_indexed = 1")?
+        .prepare_cached(summed!(
+            "update session set title_indexed = 0 where no = ?1 and title_indexed = 1"
+        ))?
         .execute([no])?;
     Ok(())
 }
@@ -119,6 +122,22 @@ pub(super) fn conversations(connection: &Connection, no: i64) -> Result<Vec<Conv
     let mut statement =
         connection.prepare_cached(&rows::select_conversation("where session = ?1 order by n"))?;
     damage::conversations(connection, no, &mut statement, [no])
+}
+
+/// The conversation of a name, or the one that was last spoken in.
+pub(super) fn last_spoken_in(
+    connection: &Connection,
+    row: &SessionRow,
+    name: Option<&str>,
+) -> Result<Option<Conversation>> {
+    if let Some(name) = name {
+        return Ok(conversations(connection, row.no)?.into_iter().find(|one| one.name == name));
+    }
+    let Some(current) = row.session.current else { return Ok(None) };
+    let sql = rows::select_conversation("where session = ?1 and n = ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = damage::conversations(connection, row.no, &mut statement, (row.no, current))?;
+    Ok(found.into_iter().next())
 }
 
 pub(super) fn facts(connection: &Connection, no: i64) -> Result<Vec<FactRecord>> {
@@ -333,7 +352,7 @@ fn share(
     }
     for segment in segments {
         connection.execute(
-            "insert into segment (session, lo, hi, source) values (?1, ?2, ?3, ?4)",
+            summed!("insert into segment (session, lo, hi, source) values (?1, ?2, ?3, ?4)"),
             (no, segment.lo, segment.hi, segment.source),
         )?;
     }

@@ -8,6 +8,7 @@ use rethread_domain::feed::{FeedEvent, Kind};
 use rethread_workflow::{Event, Workflow};
 use rusqlite::{Connection, Row};
 
+use super::summed::summed;
 use super::{SqliteStore, rows, sums};
 use crate::Feed;
 use crate::error::{Error, Result};
@@ -160,10 +161,10 @@ type Line<'a> = (i64, &'a str, &'a str, Option<String>, Option<&'a str>, u32, u3
 
 fn write(connection: &Connection, line: Line<'_>) -> Result<()> {
     connection
-        .prepare_cached(
+        .prepare_cached(summed!(
             "insert into feed (at, user, kind, session, workflow, first, last)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        ))?
         .execute(line)?;
     Ok(())
 }

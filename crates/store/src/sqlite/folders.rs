@@ -6,6 +6,7 @@ use rethread_domain::{Fact, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::rows::{self, SessionRow};
+use super::summed::summed;
 use super::{SqliteStore, damage, facts, gone, sums};
 use crate::Folders;
 use crate::error::{Error, Result};
@@ -131,8 +132,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Home> {
 pub(super) fn write(connection: &Connection, no: i64, home: &Home) -> Result<()> {
     connection
         .prepare_cached(
-            "insert or replace into folder (session, root, path, seq, last_id, facts, told, log, card)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            summed!("insert or replace into folder (session, root, path, seq, last_id, facts, told, log, card)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
         )?
         .execute((
             no,
@@ -160,6 +161,6 @@ fn rehome(connection: &Connection, from: &str, to: &str, at: Timestamp) -> Resul
         facts::add_told(connection, &mut row, &fact, at)?;
         rows::write_session(connection, row.no, &row.session)?;
     }
-    connection.execute("update folder set root = ?2 where root = ?1", (from, to))?;
+    connection.execute(summed!("update folder set root = ?2 where root = ?1"), (from, to))?;
     Ok(count)
 }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 use uuid::Uuid;
 
 use super::rows::micros;
+use super::summed::summed;
 use super::{SqliteStore, sums};
 use crate::IdempotencyKeys;
 use crate::access::ReservedId;
@@ -55,7 +56,9 @@ fn reserve(
     }
     connection.prepare_cached("delete from reserved where at < ?1")?.execute([oldest])?;
     connection
-        .prepare_cached("insert into reserved (key, request, id, at) values (?1, ?2, ?3, ?4)")?
+        .prepare_cached(summed!(
+            "insert into reserved (key, request, id, at) values (?1, ?2, ?3, ?4)"
+        ))?
         .execute((key, request, id.to_string(), micros(at)))?;
     Ok(ReservedId { id, is_new: true })
 }

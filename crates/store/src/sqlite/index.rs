@@ -3,22 +3,28 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rethread_domain::rank::Places;
 use rethread_domain::{Message, Role, Seq, number, terms};
 use rethread_redact::Redactor;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use super::connection;
 use super::damage;
+use super::passages::{self, Source};
+use super::plain::{Plain, plain};
 use super::rows::{self, SessionRow, key, seq_of};
 use super::scope::{Scope, open_body};
+use super::summed::summed;
 use crate::crash;
 use crate::error::Result;
-use crate::types::{Order, Span};
 
-/// Messages that go into the index in one transaction.
+/// Messages that go into the index in one transaction. Where very many wait, more of them make fewer parts of the index that
+/// have to be merged later, and others who write wait longer meanwhile.
 pub(super) const STEP: u32 = 500;
+const LARGE_STEP: u32 = 2_000;
+const VERY_MANY: u64 = 20_000;
 
 /// Finds what is never put into the index.
 static RULES: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([]));
@@ -40,7 +46,7 @@ pub(super) fn month_term(month: i64) -> String {
     format!(":m{month}")
 }
 
-pub(super) fn month_of(at: jiff::Timestamp) -> i64 {
+pub(super) fn month_of(at: Timestamp) -> i64 {
     let time = TimeZone::UTC.to_datetime(at);
     i64::from(time.year()) * 12 + i64::from(time.month())
 }
@@ -95,7 +101,9 @@ pub(super) fn merge(connection: &Connection) -> Result<()> {
 pub(super) fn reset(connection: &Connection) -> Result<()> {
     connection.execute("insert into message_index (message_index) values ('delete-all')", [])?;
     connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
-    connection.execute("update session set indexed_seq = base_seq, title_indexed = 0", [])?;
+    connection.execute("delete from passage", [])?;
+    connection
+        .execute(summed!("update session set indexed_seq = base_seq, title_indexed = 0"), [])?;
     orphans(connection)?;
     connection.execute(
         "insert or replace into meta (name, value) values ('terms', ?1)",
@@ -114,13 +122,30 @@ fn orphans(connection: &Connection) -> Result<()> {
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         let key: i64 = row.get(0)?;
-        let mut message = rows::message(row)?;
-        open_body(connection, &mut message)?;
-        connection
-            .prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?
-            .execute((key, terms_of(&message.message)))?;
+        add(connection, key, row)?;
     }
     Ok(())
+}
+
+/// Brings a message into the index, from a row of [`rows::select_message`]. One that is damaged or purged is passed over.
+fn add(connection: &Connection, key: i64, row: &Row<'_>) -> Result<()> {
+    match plain(row) {
+        Plain::Damaged => Ok(()),
+        Plain::Whole { role, at, text, rules, price } => {
+            let (kept, text) = (text, unmarked(text, rules));
+            let is_masked = text != kept;
+            let price = price.filter(|_| !is_masked);
+            passages::add(connection, key, &Source { role, at, text, price, is_masked })
+        }
+        Plain::Other => {
+            let mut message = rows::message(row)?;
+            if message.message.purged_at.is_some() || message.damage.is_some() {
+                return Ok(());
+            }
+            open_body(connection, &mut message)?;
+            passages::add(connection, key, &Source::of(&message.message))
+        }
+    }
 }
 
 /// Whether there is anything to catch up with.
@@ -135,24 +160,26 @@ pub(super) fn is_behind(connection: &Connection) -> Result<bool> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
+/// How many messages go into the index in one transaction now.
+pub(super) fn step(connection: &Connection) -> Result<u32> {
+    Ok(if lag(connection)? > VERY_MANY { LARGE_STEP } else { STEP })
+}
+
 fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> {
-    let scope = Scope::of(connection, row)?;
-    let span = Span { from: row.indexed + 1, to: Seq::MAX, order: Order::OldestFirst, limit: most };
-    let mut insert =
-        connection.prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?;
-    let mut count = 0;
-    let mut upto = row.indexed;
-    scope.visit(connection, span, |mut message| {
-        if message.message.purged_at.is_none() && message.damage.is_none() {
-            open_body(connection, &mut message)?;
-            insert.execute((key(row.no, message.message.seq), terms_of(&message.message)))?;
-        }
-        upto = message.message.seq;
-        count += 1;
-        Ok(true)
-    })?;
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id"));
+    // What is indexed of a session are its own messages, which have no gaps: one that is missing is passed over.
+    let from = row.indexed.max(row.base);
+    let upto = row.session.last_seq.min(from.saturating_add(most)).max(from);
+    let mut select = connection.prepare_cached(&SQL)?;
+    let mut found = select.query((key(row.no, from + 1), key(row.no, upto)))?;
+    while let Some(row) = found.next()? {
+        let key: i64 = row.get(0)?;
+        add(connection, key, row)?;
+    }
+    let count = upto - from;
     connection
-        .prepare_cached("update session set indexed_seq = ?2 where no = ?1")?
+        .prepare_cached(summed!("update session set indexed_seq = ?2 where no = ?1"))?
         .execute((row.no, upto))?;
     // A session that lags with nothing to read would be met again and again.
     Ok(count.max(1))
@@ -170,20 +197,33 @@ pub(super) fn reach(connection: &Connection, row: &SessionRow, seq: Seq) -> Resu
 /// and must not be found by its parts either.
 pub(super) fn searchable(message: &Message) -> Cow<'_, str> {
     match message.masked() {
-        Cow::Borrowed(text) => RULES.redact(text).text,
+        Cow::Borrowed(text) => unmarked(text, message.extras.rules),
         Cow::Owned(text) => Cow::Owned(RULES.redact(&text).text.into_owned()),
     }
 }
 
+/// The same of a text in which nothing is marked. Where these rules or newer ones have looked through it already, they are
+/// not asked again, unless it has a mask: rules judge by what is around it.
+pub(super) fn unmarked(text: &str, rules: u32) -> Cow<'_, str> {
+    if is_clean(text, rules) { Cow::Borrowed(text) } else { RULES.redact(text).text }
+}
+
+/// Whether a text in which nothing is marked is known to have no secrets.
+pub(super) fn is_clean(text: &str, rules: u32) -> bool {
+    rules >= rethread_redact::VERSION && !(text.contains('[') && text.contains("[redacted: "))
+}
+
 /// What the index holds of a message: its words, and what it can be filtered by.
 pub(super) fn terms_of(message: &Message) -> String {
-    format!(
-        "{} {} {} {}",
-        terms::joined(&searchable(message)),
-        role_term(message.role),
-        day_term(number::days(message.at)),
-        month_term(month_of(message.at)),
-    )
+    let mut terms = terms::joined(&searchable(message));
+    add_filters(&mut terms, message.role, message.at);
+    terms
+}
+
+/// Adds to the terms of a message what it can be filtered by.
+pub(super) fn add_filters(terms: &mut String, role: Role, at: Timestamp) {
+    let (day, month) = (number::days(at), month_of(at));
+    terms.extend([" ", &role_term(role), " ", &day_term(day), " ", &month_term(month)]);
 }
 
 /// The keys of a session's title and summary in their index.
@@ -220,7 +260,7 @@ fn titles(connection: &Connection, most: u32) -> Result<u32> {
             }
         }
         connection
-            .prepare_cached("update session set title_indexed = 1 where no = ?1")?
+            .prepare_cached(summed!("update session set title_indexed = 1 where no = ?1"))?
             .execute([row.no])?;
     }
     Ok(count)

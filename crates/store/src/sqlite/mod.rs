@@ -14,9 +14,12 @@ mod feed;
 mod folders;
 mod gone;
 mod idempotency;
+mod imports;
 mod index;
 mod mend;
 mod openings;
+mod passages;
+mod plain;
 mod read;
 mod rebuild;
 mod recall;
@@ -26,6 +29,7 @@ mod rows;
 mod schema;
 mod scope;
 mod search;
+mod summed;
 pub(crate) mod sums;
 mod talks;
 mod tokens;
@@ -76,9 +80,17 @@ pub(crate) struct SqliteStore {
     folded: Arc<workflows::Cache>,
     /// What was found wrong when it was opened.
     warning: Option<String>,
+    /// Whether the program does one thing and ends.
+    is_brief: bool,
 }
 
 impl SqliteStore {
+    /// For a program that does one thing and ends. It writes on its own thread, and leaves a short log as it is. What it
+    /// writes before it appends is as durable as what it appends, and no sooner.
+    pub(crate) fn open_briefly(path: &Path) -> Result<Self> {
+        Ok(Self { is_brief: true, ..Self::open(path)? })
+    }
+
     pub(crate) fn open(path: &Path) -> Result<Self> {
         // Before anything is recovered.
         let warning = wal::look(path)?;
@@ -105,6 +117,7 @@ impl SqliteStore {
             watcher: Mutex::new(None),
             folded: Arc::default(),
             warning,
+            is_brief: false,
         })
     }
 
@@ -114,7 +127,11 @@ impl SqliteStore {
         }
         let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.writer.get().is_none() {
-            let writer = Writer::spawn(&self.path, self.file.clone())?;
+            if connection::is_log_new(&self.path) {
+                connection::sync_folder(&self.path);
+            }
+            let make = if self.is_brief { Writer::here } else { Writer::spawn };
+            let writer = make(&self.path, self.file.clone())?;
             // Nobody else sets it meanwhile.
             drop(self.writer.set(writer));
         }
@@ -150,6 +167,15 @@ impl SqliteStore {
     ) -> Result<T> {
         self.writer()?.write(job).await
     }
+
+    /// Writes what comes before an append: a program that ends with it needs no sync for this.
+    async fn write_before<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let writer = self.writer()?;
+        if self.is_brief { writer.write_soon(job).await } else { writer.write(job).await }
+    }
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -161,7 +187,7 @@ impl std::fmt::Debug for SqliteStore {
 #[async_trait]
 impl Sessions for SqliteStore {
     async fn start(&self, id: SessionId, beginning: Beginning, at: Timestamp) -> Result<Session> {
-        self.write(move |connection| facts::start(connection, id, beginning, at)).await
+        self.write_before(move |connection| facts::start(connection, id, beginning, at)).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>> {
@@ -170,7 +196,8 @@ impl Sessions for SqliteStore {
 
     async fn change(&self, before: &Session, fact: Fact, at: Timestamp) -> Result<Session> {
         let (id, decided_on) = (before.id, before.facts);
-        self.write(move |connection| facts::change(connection, id, decided_on, &fact, at)).await
+        self.write_before(move |connection| facts::change(connection, id, decided_on, &fact, at))
+            .await
     }
 
     async fn fork(
@@ -267,12 +294,14 @@ impl Talks for SqliteStore {
         self.read(|connection| talks::watermark(connection, id, conversation, agent))
     }
 
-    async fn last_agent(&self, id: SessionId, conversation: &str) -> Result<Option<String>> {
+    async fn last_agent(
+        &self,
+        id: SessionId,
+        conversation: Option<&str>,
+    ) -> Result<Option<String>> {
         self.read(|connection| {
-            let session = rows::session_by_id(connection, id)?.no;
-            let all = talks::watermarks(connection, session)?;
-            let own = all.into_iter().filter(|watermark| watermark.conversation == conversation);
-            Ok(own.max_by_key(|watermark| watermark.upto).map(|watermark| watermark.agent))
+            let session = rows::session_by_id(connection, id)?;
+            talks::last_agent(connection, &session, conversation)
         })
     }
 
@@ -328,8 +357,9 @@ impl Finding for SqliteStore {
             return Ok(0);
         }
         let mut left = most;
+        let large = self.read(index::step)?;
         while left > 0 {
-            let step = left.min(index::STEP);
+            let step = left.min(large);
             let job = move |connection: &mut Connection| {
                 writer::without_sync(connection, |connection| {
                     index::catch_up_soon(connection, step)
@@ -447,7 +477,7 @@ pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Option<Path
     }
 }
 
-pub use sums::register as register_checksums;
+pub use sums::{checked_columns, is_intact, register as register_checksums};
 
 /// The version of SQLite in this program.
 pub fn sqlite_version() -> &'static str {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::rows::SessionRow;
+use super::summed::summed;
 use super::sums;
 use crate::error::{Error, Result};
 use crate::types::OpeningCount;
@@ -34,8 +35,8 @@ fn add(connection: &Connection, user: &str, opening: &Opening, times: i64) -> Re
     let why = opening.why.as_deref().unwrap_or_default();
     connection
         .prepare_cached(
-            "insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)
-             on conflict do update set times = times + excluded.times",
+            summed!("insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)
+             on conflict do update set times = times + excluded.times"),
         )?
         .execute((
             user,
@@ -106,9 +107,9 @@ pub(super) fn drift(connection: &Connection) -> Result<Option<String>> {
 /// Writes the rows anew from the log.
 pub(super) fn rebuild(connection: &Connection) -> Result<()> {
     connection.execute("delete from opening_sum", [])?;
-    let mut statement = connection.prepare(
-        "insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
+    let mut statement = connection.prepare(summed!(
+        "insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)"
+    ))?;
     for ((user, agent, how, why, ms), times) in of_log(connection)? {
         statement.execute((user, agent, how, why, ms, times))?;
     }

@@ -13,6 +13,7 @@ use super::facts::{self, Fold};
 use super::index;
 use super::rows::{self, SessionRow};
 use super::scope::Scope;
+use super::summed::summed;
 use super::{append, damage, feed, openings, read, talks, usage, workflows};
 use crate::crash;
 use crate::error::{Error, Result};
@@ -164,9 +165,9 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
         let what = serde_json::to_string(&record.fact)
             .map_err(|error| Error::Failed(error.to_string()))?;
         connection
-            .prepare_cached(
-                "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)",
-            )?
+            .prepare_cached(summed!(
+                "insert into fact (session, n, after, at, what) values (?1, ?2, ?3, ?4, ?5)"
+            ))?
             .execute((no, n, record.after, rows::micros(record.at), what))?;
         openings::count(connection, &session.user, &record.fact)?;
         if let Fact::Opened { n, name } = &record.fact {
@@ -194,8 +195,10 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
             mark_purged(connection, rows::key(no, seq), at)?;
         }
     }
-    connection
-        .execute("update session set last_seq = ?2 where no = ?1", (no, row.session.last_seq))?;
+    connection.execute(
+        summed!("update session set last_seq = ?2 where no = ?1"),
+        (no, row.session.last_seq),
+    )?;
     let session = self::session(connection, &row)?;
     // The facts that it brings are how it begins here.
     let now = rows::now(connection)?;
@@ -205,7 +208,9 @@ pub(super) fn take_in(connection: &Connection, dump: Dump) -> Result<Session> {
 }
 
 pub(super) fn mark_purged(connection: &Connection, key: i64, at: Timestamp) -> Result<()> {
-    connection
-        .execute("update message set purged_at = ?2 where id = ?1", (key, rows::micros(at)))?;
+    connection.execute(
+        summed!("update message set purged_at = ?2 where id = ?1"),
+        (key, rows::micros(at)),
+    )?;
     Ok(())
 }

@@ -2,16 +2,19 @@
 
 use std::sync::LazyLock;
 
-use rethread_domain::rank::{self, Places, Related, Wanted};
-use rethread_domain::{Conversation, Seq, retell, terms};
+use rethread_domain::opening;
+use rethread_domain::passage::{self, Outline};
+use rethread_domain::rank::{self, Found, Places, Related, Wanted};
+use rethread_domain::{Conversation, Seq, retell};
 use rusqlite::Connection;
 
 use super::append;
 use super::damage;
 use super::index;
+use super::passages;
 use super::read;
 use super::rows::{self, MessageRow, SessionRow};
-use super::scope::{Names, Scope};
+use super::scope::{Names, Scope, open_body};
 use crate::error::Result;
 use crate::types::{Order, RecallRequest, Recalled, Span, Within};
 
@@ -40,13 +43,10 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         .map(|message| Ok(names.name(message)?.message))
         .collect::<Result<Vec<_>>>()?;
     let mut related = Vec::new();
-    if let Some(prompt) = &request.prompt {
-        let wanted = understood(prompt, &row);
-        // What is told whole needs no choice.
-        if !part.is_whole {
-            let within = request.within.as_ref();
-            related = related_messages(connection, &row, &scope, &wanted, &mut names, within)?;
-        }
+    let wanted = request.prompt.as_ref().map(|prompt| understood(prompt, &row));
+    // What is told whole needs no choice.
+    if let Some(wanted) = wanted.as_ref().filter(|_| !part.is_whole) {
+        related = related_messages(connection, &row, &scope, wanted, &mut names, request)?;
     }
     let others = names.known.split_off(conversations.len());
     Ok(Recalled {
@@ -57,6 +57,7 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         others,
         recent,
         related,
+        wanted,
         messages: part.messages,
         is_whole: part.is_whole,
     })
@@ -117,7 +118,8 @@ fn part(
 
 fn understood(prompt: &str, row: &SessionRow) -> Wanted {
     let year = |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::UTC).year();
-    Wanted::of(prompt, year(row.session.started_at)..=year(row.session.last_active_at))
+    let years = year(row.session.started_at)..=year(row.session.last_active_at);
+    Wanted::of(prompt, years)
 }
 
 fn recent_conversations(
@@ -163,64 +165,120 @@ fn recent_messages(
     Ok(messages)
 }
 
+/// What a prompt is answered from: the best passages of the messages that have its words, or stand beside them.
 fn related_messages(
     connection: &Connection,
     row: &SessionRow,
     scope: &Scope,
     wanted: &Wanted,
     names: &mut Names<'_>,
-    within: Option<&Within>,
+    request: &RecallRequest,
 ) -> Result<Vec<Related>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
+    let within = request.within.as_ref();
     let newest = row.session.last_seq;
-    let unindexed = unindexed_terms(connection, row, scope)?;
+    let lacking = unindexed(connection, row, scope)?;
+    // All of a short session are looked at: the index need not be asked which.
+    let is_short = newest as usize <= rank::SHORTLIST;
+    let all = || (1..=row.indexed).filter(|seq| is_within(*seq, within)).collect::<Vec<Seq>>();
+    let short = is_short.then(|| passages::outlines(connection, scope, &all())).transpose()?;
     let mut places = Vec::with_capacity(wanted.terms.len());
     for term in &wanted.terms {
-        let mut found = index::places(connection, scope, term, rank::MOST_PLACES)?;
-        let lacking = unindexed.iter().filter(|(_, terms)| terms.iter().any(|own| own == term));
-        let lacking: Vec<Seq> = lacking.map(|(seq, _)| *seq).collect();
-        if !lacking.is_empty() {
-            found = Places { seqs: [lacking, found.seqs].concat(), cut: found.cut };
-        }
+        let word = passage::fingerprint(term);
+        let have_it = |(seq, outline): &(Seq, Outline)| outline.has(word).then_some(*seq);
+        let mut found = match &short {
+            Some(all) => {
+                Places { seqs: all.iter().rev().filter_map(have_it).collect(), cut: false }
+            }
+            None => index::places(connection, scope, term, rank::MOST_PLACES)?,
+        };
+        found.seqs.splice(0..0, lacking.iter().filter_map(have_it));
         found.seqs.retain(|seq| is_within(*seq, within));
         places.push(found);
     }
     let mut on_days = Vec::new();
     for day in wanted.days.iter().flat_map(|(from, to)| *from..=*to).take(400) {
-        let found = index::places(connection, scope, &index::day_term(day), rank::MOST_PLACES)?;
-        on_days.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
+        let is_on_day = |(seq, outline): &(Seq, Outline)| (outline.day == day).then_some(*seq);
+        match &short {
+            Some(all) => on_days.extend(all.iter().filter_map(is_on_day)),
+            None => {
+                let term = index::day_term(day);
+                let found = index::places(connection, scope, &term, rank::MOST_OF_A_DAY)?;
+                on_days.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
+            }
+        }
     }
     // Recent ones too: those that find no place among the last messages may matter all the same.
     let list = rank::shortlist(&places, &on_days, newest);
-    let mut seqs: Vec<Seq> = list.iter().map(|(seq, _)| *seq).collect();
+    let mut seqs: Vec<Seq> =
+        list.iter().map(|(seq, _)| *seq).filter(|seq| is_within(*seq, within)).collect();
     seqs.sort_unstable();
-    let mut messages = Vec::with_capacity(seqs.len());
-    for seq in seqs.into_iter().filter(|seq| is_within(*seq, within)) {
-        if let Some(message) = scope.message(connection, seq)? {
-            messages.push(names.name(message)?.message);
+    let mut outlines = match short {
+        Some(mut all) => {
+            all.retain(|(seq, _)| seqs.binary_search(seq).is_ok());
+            all
         }
+        None => {
+            let indexed: Vec<Seq> =
+                seqs.iter().copied().filter(|seq| *seq <= row.indexed).collect();
+            passages::outlines(connection, scope, &indexed)?
+        }
+    };
+    let new = lacking.into_iter().rev().filter(|(seq, _)| seqs.binary_search(seq).is_ok());
+    outlines.extend(new);
+    let found = rank::choose(wanted, &places, &outlines, newest, request.limits.tokens);
+    let related = read_found(connection, scope, names, &outlines, found)?;
+    let is_own =
+        |one: &Related| within.is_none_or(|within| one.message.conversation == within.conversation);
+    Ok(related.into_iter().filter(is_own).collect())
+}
+
+/// Reads the messages of which passages were found. Of long texts only the ends are read.
+fn read_found(
+    connection: &Connection,
+    scope: &Scope,
+    names: &mut Names<'_>,
+    outlines: &[(Seq, Outline)],
+    mut found: Vec<Found>,
+) -> Result<Vec<Related>> {
+    found.sort_unstable_by_key(|one| (one.seq, one.excerpt.index));
+    let mut related: Vec<Related> = Vec::new();
+    for of_message in found.chunk_by(|a, b| a.seq == b.seq) {
+        let seq = of_message[0].seq;
+        let Some(message) = scope.message(connection, seq)? else { continue };
+        if message.damage.is_some() || message.message.purged_at.is_some() {
+            continue;
+        }
+        let passages = of_message.iter().map(|one| one.excerpt.clone()).collect();
+        let mut one = Related { message: names.name(message)?.message, passages };
+        let at = outlines.binary_search_by_key(&seq, |(seq, _)| *seq);
+        if at.is_ok_and(|at| outlines[at].1.is_masked) {
+            // Its passages are those of the masked text; whoever masks it moves them again.
+            match one.message.body.whole().map(str::to_owned) {
+                Some(text) => one.move_to(&text),
+                None if one.message.extras.secrets.is_empty() => continue,
+                None => (),
+            }
+        }
+        related.push(one);
     }
-    if let Some(within) = within {
-        messages.retain(|message| message.conversation == within.conversation);
-    }
-    Ok(rank::weigh(wanted, &list, messages, newest))
+    Ok(related)
 }
 
 fn is_within(seq: Seq, within: Option<&Within>) -> bool {
     within.is_none_or(|within| {
-        let is_known = within.but.is_some_and(|(from, to)| (from..=to).contains(&seq));
-        within.after < seq && seq < within.before && !is_known
+        within.after < seq && seq < within.before && !opening::in_any(&within.but, seq)
     })
 }
 
-/// The newest messages that the index lacks, newest first, with their terms.
-fn unindexed_terms(
+/// The newest messages that the index lacks, newest first, with their outlines.
+fn unindexed(
     connection: &Connection,
     row: &SessionRow,
     scope: &Scope,
-) -> Result<Vec<(Seq, Vec<String>)>> {
+) -> Result<Vec<(Seq, Outline)>> {
     let mut found = Vec::new();
     if row.indexed < row.session.last_seq {
         let span = Span {
@@ -229,8 +287,11 @@ fn unindexed_terms(
             order: Order::NewestFirst,
             limit: MOST_UNINDEXED,
         };
-        scope.visit(connection, span, |message| {
-            found.push((message.message.seq, terms::all(&index::searchable(&message.message))));
+        scope.visit(connection, span, |mut message| {
+            if message.damage.is_none() && message.message.purged_at.is_none() {
+                open_body(connection, &mut message)?;
+                found.push((message.message.seq, passages::outline(&message.message)));
+            }
             Ok(true)
         })?;
     }

@@ -13,8 +13,9 @@ use super::mend::sum_of;
 use super::records::{Bad, Kept, columns_of};
 use super::rows::{self, key, seq_of};
 use super::scope::{Scope, Segment};
+use super::summed::{summed, with_sums};
 use super::sums::{self, TABLES, Table};
-use super::{blob, connection, damage, facts, rebuild, schema};
+use super::{blob, connection, damage, facts, passages, rebuild, schema};
 use crate::error::{Error, Result};
 use crate::types::{Record, Repaired, Span};
 
@@ -139,7 +140,7 @@ fn open_backup(path: &Path) -> Result<Connection> {
     Ok(backup)
 }
 
-/// What can be made anew from the log.
+/// What can be made anew from the log; or, of imports, from the agents' files, which are then read once more.
 fn is_derived(table: &str) -> bool {
     matches!(
         table,
@@ -147,6 +148,8 @@ fn is_derived(table: &str) -> bool {
             | "conversation"
             | "agent_use"
             | "holding"
+            | "imported"
+            | "passage"
             | "usage_day"
             | "opening_sum"
             | "workflow"
@@ -187,7 +190,7 @@ fn bring_back_missing(connection: &Connection, backup: &Connection, bad: &Bad) -
 /// A row in place of a message that is missing, to be filled in.
 fn add_mark(connection: &Connection, bad: &Bad) -> Result<()> {
     connection.execute(
-        "insert into message (id, role, conversation, at, prev, body) values (?1, 2, 0, 0, 0, '')",
+        summed!("insert into message (id, role, conversation, at, prev, body) values (?1, 2, 0, 0, 0, '')"),
         params_from_iter(&bad.key),
     )?;
     Ok(())
@@ -220,12 +223,12 @@ pub(super) fn write(connection: &Connection, bad: &Bad, values: &[Kept]) -> Resu
         .enumerate()
         .map(|(n, column)| format!("{column} = ?{}", columns.len() + n + 1))
         .collect();
-    let sql = format!(
+    let sql = with_sums(&format!(
         "update {} set {}, sum = null where {}",
         bad.table.name,
         set.join(", "),
         key.join(" and ")
-    );
+    ));
     connection.execute(&sql, params_from_iter(values.iter().chain(&bad.key)))?;
     Ok(())
 }
@@ -256,7 +259,7 @@ fn bring_back_text(connection: &Connection, backup: &Connection, bad: &Bad) -> R
         return Ok(false);
     }
     connection.execute(
-        "update blob set owner = ?2, hash = ?3, bytes = ?4, uses = ?5, data = ?6, sum = null where no = ?1",
+        summed!("update blob set owner = ?2, hash = ?3, bytes = ?4, uses = ?5, data = ?6, sum = null where no = ?1"),
         (no, owner, hash, text.len(), uses, data),
     )?;
     Ok(true)
@@ -281,7 +284,7 @@ fn mend_fact(connection: &Connection, bad: &Bad) -> Result<bool> {
     let Some((after, at, fact)) = mended else { return Ok(false) };
     let what = serde_json::to_string(&fact).map_err(|error| Error::Failed(error.to_string()))?;
     connection.execute(
-        "update fact set after = ?3, at = ?4, what = ?5, sum = null where session = ?1 and n = ?2",
+        summed!("update fact set after = ?3, at = ?4, what = ?5, sum = null where session = ?1 and n = ?2"),
         (session, n, after, rows::micros(at), what),
     )?;
     Ok(true)
@@ -325,7 +328,7 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
     }
     if bad.table.name == "fact" && bad.read(connection, &names)?.is_none() {
         connection.execute(
-            "insert into fact (session, n, after, at, what) values (?1, ?2, 0, 0, '')",
+            summed!("insert into fact (session, n, after, at, what) values (?1, ?2, 0, 0, '')"),
             params_from_iter(&bad.key),
         )?;
     }
@@ -350,26 +353,26 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
         ("fact", _) => {
             let values = bad.key.iter().cloned().chain([Kept::Text(mark.into_bytes())]);
             connection.execute(
-                "update fact set what = ?3, at = coalesce((select at from fact as other where session = ?1
+                summed!("update fact set what = ?3, at = coalesce((select at from fact as other where session = ?1
                     and other.n = ?2 - 1), 0), after = coalesce((select after from fact as other
                     where session = ?1 and other.n = ?2 - 1), 0), sum = null
-                 where session = ?1 and n = ?2",
+                 where session = ?1 and n = ?2"),
                 params_from_iter(values),
             )?;
             Ok(())
         }
         ("workflow_event", Some(id)) => {
             connection.execute(
-                "update workflow_event set what = ?2, at = coalesce((select at from workflow_event as other
-                    where other.id = ?1 - 1), 0), sum = null where id = ?1",
+                summed!("update workflow_event set what = ?2, at = coalesce((select at from workflow_event as other
+                    where other.id = ?1 - 1), 0), sum = null where id = ?1"),
                 (id, mark),
             )?;
             Ok(())
         }
         ("feed", Some(no)) => {
             connection.execute(
-                "update feed set user = '', kind = 'DAMAGED', session = null, workflow = null, first = 0,
-                    last = 0, at = 0, sum = null where no = ?1",
+                summed!("update feed set user = '', kind = 'DAMAGED', session = null, workflow = null, first = 0,
+                    last = 0, at = 0, sum = null where no = ?1"),
                 [no],
             )?;
             Ok(())
@@ -383,7 +386,7 @@ fn set_aside(connection: &Connection, bad: &Bad, at: Timestamp) -> Result<()> {
 fn leave_mark(connection: &Connection, id: i64, kept: i64) -> Result<()> {
     let first = key(id >> 32, 0);
     connection.execute(
-        "update message set role = 2, tokens = 0, price = null, cuts = null, body = '', head_bytes = null,
+        summed!("update message set role = 2, tokens = 0, price = null, cuts = null, body = '', head_bytes = null,
             bytes = null, blob = null, extras = null, given_id = null, purged_at = null, set_aside = ?2,
             conversation = coalesce(
                 (select n from conversation where session = ?1 >> 32 and n = message.conversation),
@@ -391,18 +394,19 @@ fn leave_mark(connection: &Connection, id: i64, kept: i64) -> Result<()> {
                  order by other.id desc limit 1), 1),
             at = coalesce((select at from message as other where other.id < ?1 and other.id >= ?3
                  order by other.id desc limit 1), (select started_at from session where no = ?1 >> 32), 0)
-         where id = ?1",
+         where id = ?1"),
         (id, kept, first),
     )?;
     connection.execute(
-        "update message set prev = coalesce((select other.id & 4294967295 from message as other
+        summed!(
+            "update message set prev = coalesce((select other.id & 4294967295 from message as other
                 where other.id < ?1 and other.id >= ?2 and other.conversation = message.conversation
                 order by other.id desc limit 1), 0), sum = null
-         where id = ?1",
+         where id = ?1"
+        ),
         (id, first),
     )?;
-    connection.execute("delete from message_index where rowid = ?1", [id])?;
-    Ok(())
+    passages::remove(connection, id)
 }
 
 fn remove(connection: &Connection, bad: &Bad) -> Result<()> {
@@ -444,7 +448,7 @@ pub(super) fn forget(connection: &Connection, place: i64, session: &str) -> Resu
             .query_row("select purged_at from message where id = ?1", [place], |row| row.get(0))?;
     leave_mark(connection, place, 0)?;
     connection.execute(
-        "update message set set_aside = null, purged_at = ?2, sum = null where id = ?1",
+        summed!("update message set set_aside = null, purged_at = ?2, sum = null where id = ?1"),
         (place, purged_at),
     )?;
     connection.execute(

@@ -12,7 +12,7 @@ use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::damage::{self, Damage};
-use super::{extras, sums};
+use super::{extras, summed::summed, sums};
 use crate::error::{Error, Result};
 
 type SqlResult<T> = rusqlite::Result<T>;
@@ -139,13 +139,10 @@ pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
 
 fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
     let tools: Option<String> = row.get(9)?;
-    let origin = match row.get::<_, Option<String>>(18)? {
-        None => None,
-        Some(text) => Some(Origin {
-            session: text.parse().map_err(|_| damaged(18, text.clone()))?,
-            seq: row.get(19)?,
-        }),
-    };
+    let origin = row.get::<_, Option<String>>(18)?.map(|text| {
+        let session = text.parse().map_err(|_| damaged(18, text))?;
+        SqlResult::Ok(Origin { session, seq: row.get(19)? })
+    });
     let (branch, head): (_, Option<String>) = (row.get(20)?, row.get(21)?);
     Ok(SessionRow {
         no: row.get(0)?,
@@ -160,11 +157,12 @@ fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
             kind: row.get(4)?,
             agent: row.get(5)?,
             answering: None,
+            imported_from: None,
             model: row.get(6)?,
             command: row.get(7)?,
             prompt_hash: row.get(8)?,
             tools: tools.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
-            forked_from: origin,
+            forked_from: origin.transpose()?,
             parent: parent(row)?,
             title: row.get(10)?,
             title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
@@ -219,7 +217,7 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
         .then(|| serde_json::to_string(&session.tools).unwrap_or_default());
     connection
         .prepare_cached(
-            "update session set project = :project, agent = :agent, model = :model, tools = :tools,
+            summed!("update session set project = :project, agent = :agent, model = :model, tools = :tools,
                 command = :command, prompt_hash = :prompt_hash,
                 title = :title, title_from = :title_from, summary = :summary, status = :status,
                 archived_from = :archived_from, started_at = :started_at, last_active_at = :last_active_at,
@@ -228,7 +226,7 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
                 input_tokens = :input, output_tokens = :output, cost_nano = :cost, current = :current,
                 turn = :turn, head_price = :head_price, title_price = :title_price,
                 summary_prices = :summary_prices
-             where no = :no",
+             where no = :no"),
         )?
         .execute(named_params! {
             ":no": no,
@@ -272,9 +270,9 @@ pub(super) fn write_session(connection: &Connection, no: i64, session: &Session)
 pub(super) fn count_session(connection: &Connection, no: i64, session: &Session) -> Result<()> {
     connection
         .prepare_cached(
-            "update session set last_seq = ?2, last_active_at = ?3, conversations = ?4, tokens = ?5,
+            summed!("update session set last_seq = ?2, last_active_at = ?3, conversations = ?4, tokens = ?5,
                 runs = ?6, input_tokens = ?7, output_tokens = ?8, cost_nano = ?9, current = ?10, turn = ?11
-             where no = ?1",
+             where no = ?1"),
         )?
         .execute((
             no,
@@ -300,11 +298,11 @@ fn blob_or_null(numbers: &[u32]) -> Option<Vec<u8>> {
 pub(super) fn insert_session(connection: &Connection, session: &Session, base: Seq) -> Result<i64> {
     let origin = session.forked_from;
     let added = connection.prepare_cached(
-        "insert into session (id, user, project, kind, command, prompt_hash, forked_from, forked_at, base_seq, parent,
+        summed!("insert into session (id, user, project, kind, command, prompt_hash, forked_from, forked_at, base_seq, parent,
             title_from, status, started_at, last_active_at, facts, last_seq, indexed_seq, conversations, tokens,
             runs, input_tokens, output_tokens, cost_nano, turn, epoch, head_price, title_price)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, 0, 0, 0, 0, ?9, ?9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-         on conflict (id) do nothing",
+         on conflict (id) do nothing"),
     )?
     .execute((
         session.id.to_string(),
@@ -383,14 +381,14 @@ pub(super) fn write_conversation(
         .map(|summary| serde_json::to_string(summary).unwrap_or_default());
     connection
         .prepare_cached(
-            "insert into conversation (session, n, name, title, created_at, last_at, last_seq, messages, tokens,
+            summed!("insert into conversation (session, n, name, title, created_at, last_at, last_seq, messages, tokens,
                 turn, running, summary, name_price, heading_price, summary_prices)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              on conflict (session, n) do update set title = excluded.title, last_at = excluded.last_at,
                 last_seq = excluded.last_seq, messages = excluded.messages, tokens = excluded.tokens,
                 turn = excluded.turn, running = excluded.running, summary = excluded.summary,
                 name_price = excluded.name_price, heading_price = excluded.heading_price,
-                summary_prices = excluded.summary_prices",
+                summary_prices = excluded.summary_prices"),
         )?
         .execute(rusqlite::params![
             session,
@@ -415,7 +413,7 @@ pub(super) fn write_conversation(
 const MESSAGE: &str =
     "id, role, conversation, at, tokens, price, cuts, body, head_bytes, blob, extras,
     given_id, purged_at, prev, bytes, set_aside";
-const MESSAGE_COLUMNS: usize = 16;
+pub(super) const MESSAGE_COLUMNS: usize = 16;
 
 pub(super) fn select_message(rest: &str) -> String {
     format!("select {MESSAGE}, sum from message {rest}")

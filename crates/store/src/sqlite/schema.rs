@@ -25,6 +25,10 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007_openings.sql"),
     include_str!("../../migrations/sqlite/0008_checksums.sql"),
     include_str!("../../migrations/sqlite/0009_gone.sql"),
+    include_str!("../../migrations/sqlite/0010_no_triggers.sql"),
+    include_str!("../../migrations/sqlite/0011_imported.sql"),
+    include_str!("../../migrations/sqlite/0012_passages.sql"),
+    include_str!("../../migrations/sqlite/0013_imported_sums.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
@@ -87,6 +91,7 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;
     transaction.commit()?;
+    connection::sync_folder(path);
     Ok(())
 }
 

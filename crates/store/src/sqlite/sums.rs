@@ -1,5 +1,5 @@
-//! Checksums: every row has one over all that is in it, written in the transaction of the row and checked when the row is
-//! read. The migration that adds them has triggers which keep them right, so that nobody who writes can forget to.
+//! Checksums: every row has one over all that is in it, written with the row (see `summed.rs`) and checked when the row is
+//! read.
 //!
 //! A CRC notices every change within 32 bits in a row, and any other but one in four thousand million. It is there for
 //! what disks and memory do by themselves; whoever changes a store on purpose can write a fitting checksum too.
@@ -139,6 +139,12 @@ pub(super) const TABLES: &[Table] = &[
         key: &["user", "project", "agent", "what"],
         columns: &["user", "project", "agent", "what", "allowed", "at"],
     },
+    Table {
+        name: "imported",
+        key: &["source", "native"],
+        columns: &["source", "native", "agent", "session", "stamp", "cursor", "seq", "gone_at"],
+    },
+    Table { name: "passage", key: &["id"], columns: &["id", "data"] },
     Table { name: "blob", key: &["no"], columns: &["no", "owner", "hash", "bytes", "uses"] },
     Table {
         name: "command",
@@ -311,8 +317,14 @@ impl Sum {
     }
 }
 
+/// How many columns of a table its checksum is made of, and a query for them with the checksum after them.
+pub fn checked_columns(table: &str) -> Option<(usize, String)> {
+    let columns = Table::of(table)?.columns;
+    Some((columns.len(), format!("select {}, sum from {table}", columns.join(", "))))
+}
+
 /// Whether the first `columns` of a row fit the checksum that comes after them.
-pub(super) fn is_intact(row: &Row<'_>, columns: usize) -> bool {
+pub fn is_intact(row: &Row<'_>, columns: usize) -> bool {
     let mut sum = Sum::default();
     for column in 0..columns {
         match row.get_ref(column) {
@@ -323,8 +335,16 @@ pub(super) fn is_intact(row: &Row<'_>, columns: usize) -> bool {
     matches!(row.get_ref(columns), Ok(ValueRef::Integer(kept)) if kept == sum.value())
 }
 
-/// Gives a connection to the file of a store what its triggers need, so that rows which are written through it have
-/// checksums as well.
+/// The checksum of these values.
+pub(super) fn sum_of(values: &[ValueRef<'_>]) -> i64 {
+    let mut sum = Sum::default();
+    for value in values {
+        sum.add(*value);
+    }
+    sum.value()
+}
+
+/// Gives a connection to the file of a store the functions that checksums are made and checked with.
 pub fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -358,7 +378,6 @@ pub fn register(connection: &Connection) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::{connection, schema};
 
     #[test]
     fn every_bit_counts_and_values_are_told_apart() {
@@ -405,52 +424,5 @@ mod tests {
             }
             assert_eq!(sum.value(), i64::from(crc32fast::hash(&bytes)), "{length}");
         }
-    }
-
-    /// What triggers write is what reads expect.
-    #[test]
-    fn the_triggers_are_those_of_the_tables() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        connection::create(&path).unwrap();
-        schema::migrate(&path, schema::STEPS).unwrap();
-        let connection = connection::reader(&path).unwrap();
-        let mut statement =
-            connection.prepare("select sql from sqlite_schema where name = ?1").unwrap();
-        for table in TABLES {
-            let new: Vec<String> =
-                table.columns.iter().map(|column| format!("new.{column}")).collect();
-            let sum = format!("checksum({})", new.join(", "));
-            for when in ["new", "anew", "kept"] {
-                let name = format!("{}_sum_{when}", table.name);
-                let sql: String = statement.query_row([&name], |row| row.get(0)).unwrap();
-                let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-                assert!(sql.contains(&sum), "{name}: {sql}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_that_was_damaged_stays_so_until_it_is_written_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        connection::create(&path).unwrap();
-        schema::migrate(&path, schema::STEPS).unwrap();
-        let connection = connection::writer(&path).unwrap();
-        let is_whole = || -> bool {
-            let sql = format!("select {} from agent_use", intact("agent_use"));
-            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
-        };
-        let run = |sql: &str| connection.execute(sql, []).unwrap();
-        run("insert into agent_use (session, agent, runs) values (1, 'codex', 1)");
-        assert!(is_whole());
-        run("update agent_use set runs = 2");
-        assert!(is_whole());
-        run("update agent_use set sum = sum + 1");
-        assert!(!is_whole());
-        run("update agent_use set runs = 3");
-        assert!(!is_whole());
-        run("update agent_use set runs = 3, sum = null");
-        assert!(is_whole());
     }
 }

@@ -6,13 +6,14 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use rethread_domain::opening::{Underway, Watermark};
 use rethread_domain::turn::Update;
-use rethread_domain::{Conversation, Fact, Seq, SessionId};
+use rethread_domain::{Conversation, Fact, Seq, SessionId, conversation};
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rows::{self, SessionRow};
-use super::{damage, sums};
+use super::summed::summed;
+use super::{damage, facts, sums};
 use crate::error::{Error, Result};
 use crate::types::{Begun, Grant};
 
@@ -42,13 +43,13 @@ pub(super) fn begin(
     what.request = conversation.last_seq;
     if let Some(watermark) = &mut what.watermark {
         (watermark.upto, watermark.messages) = (conversation.last_seq, conversation.messages);
-        watermark.beyond = None;
+        watermark.beyond = Vec::new();
     }
     end(connection, row.no, &conversation.name)?;
     connection
-        .prepare_cached(
-            "insert into underway (session, conversation, at, what) values (?1, ?2, ?3, ?4)",
-        )?
+        .prepare_cached(summed!(
+            "insert into underway (session, conversation, at, what) values (?1, ?2, ?3, ?4)"
+        ))?
         .execute((row.no, &conversation.name, rows::micros(at), to_json(&what)?))?;
     Ok(())
 }
@@ -60,7 +61,9 @@ pub(super) fn begin_again(
     what: &Underway,
 ) -> Result<bool> {
     let changed = connection
-        .prepare_cached("update underway set what = ?3 where session = ?1 and conversation = ?2")?
+        .prepare_cached(summed!(
+            "update underway set what = ?3 where session = ?1 and conversation = ?2"
+        ))?
         .execute((row.no, &what.conversation, to_json(what)?))?;
     if changed > 0 {
         connection
@@ -102,9 +105,9 @@ pub(super) fn stream(
         .query_row((id.to_string(), conversation), |row| row.get(0))
         .optional()?;
     let Some(session) = is_underway else { return Err(Error::LostClaim(id)) };
-    let mut insert = connection.prepare_cached(
-        "insert into stream (session, conversation, at, what) values (?1, ?2, ?3, ?4)",
-    )?;
+    let mut insert = connection.prepare_cached(summed!(
+        "insert into stream (session, conversation, at, what) values (?1, ?2, ?3, ?4)"
+    ))?;
     for (at, update) in updates {
         insert.execute((session, conversation, rows::micros(*at), to_json(update)?))?;
     }
@@ -194,10 +197,10 @@ pub(super) fn note(connection: &Connection, session: i64, fact: &Fact) -> Result
 
 pub(super) fn hold(connection: &Connection, session: i64, watermark: &Watermark) -> Result<()> {
     connection
-        .prepare_cached(
+        .prepare_cached(summed!(
             "insert or replace into holding (session, conversation, agent, what)
-             values (?1, ?2, ?3, ?4)",
-        )?
+             values (?1, ?2, ?3, ?4)"
+        ))?
         .execute((session, &watermark.conversation, &watermark.agent, to_json(watermark)?))?;
     Ok(())
 }
@@ -234,6 +237,24 @@ pub(super) fn watermarks(connection: &Connection, session: i64) -> Result<Vec<Wa
         }
     }
     Ok(all)
+}
+
+/// Who spoke last in a conversation, or whose own session holds most of it.
+pub(super) fn last_agent(
+    connection: &Connection,
+    row: &SessionRow,
+    asked: Option<&str>,
+) -> Result<Option<String>> {
+    let (name, running) = match facts::last_spoken_in(connection, row, asked)? {
+        Some(own) => (own.name, own.running),
+        None => (asked.unwrap_or(conversation::DEFAULT).to_owned(), None),
+    };
+    if running.is_some() {
+        return Ok(running);
+    }
+    let all = watermarks(connection, row.no)?;
+    let own = all.into_iter().filter(|watermark| watermark.conversation == name);
+    Ok(own.max_by_key(|watermark| watermark.upto).map(|watermark| watermark.agent))
 }
 
 pub(super) fn quiet_since(
@@ -292,10 +313,10 @@ pub(super) fn grants(connection: &Connection) -> Result<Vec<Grant>> {
 pub(super) fn grant(connection: &Connection, grant: &Grant, at: Timestamp) -> Result<()> {
     let Grant { user, project, agent, what, allowed } = grant;
     connection
-        .prepare_cached(
+        .prepare_cached(summed!(
             "insert or replace into permission (user, project, agent, what, allowed, at)
-             values (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
+             values (?1, ?2, ?3, ?4, ?5, ?6)"
+        ))?
         .execute((user, project, agent, what, allowed, rows::micros(at)))?;
     Ok(())
 }

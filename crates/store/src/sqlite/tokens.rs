@@ -6,6 +6,7 @@ use rethread_domain::access::{Pass, Token, TokenId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::rows::{micros, parse, time, time_or_none};
+use super::summed::summed;
 use super::{SqliteStore, sums};
 use crate::Tokens;
 use crate::error::{Error, Result};
@@ -78,9 +79,9 @@ impl Tokens for SqliteStore {
         let id = id.clone();
         self.write(move |connection| {
             connection
-                .prepare_cached(
-                    "update token set used_at = max(coalesce(used_at, ?2), ?2) where id = ?1",
-                )?
+                .prepare_cached(summed!(
+                    "update token set used_at = max(coalesce(used_at, ?2), ?2) where id = ?1"
+                ))?
                 .execute((id.as_str(), micros(at)))?;
             Ok(())
         })
@@ -132,9 +133,9 @@ fn beneath_parent(connection: &Connection, mut token: Token) -> Result<Token> {
 
 fn insert(connection: &Connection, token: &Token, hash: Hash) -> Result<()> {
     connection
-        .prepare_cached(&format!(
+        .prepare_cached(summed!(&format!(
             "insert into token ({COLUMNS}, hash) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
-        ))?
+        )))?
         .execute((
             token.id.as_str(),
             &token.name,
@@ -164,9 +165,9 @@ fn revoke(connection: &Connection, id: &TokenId, at: Timestamp) -> Result<Token>
     by_id(connection, id)?;
     connection
         .prepare_cached(
-            "with recursive ended (id) as
+            summed!("with recursive ended (id) as
                 (select ?1 union select token.id from token join ended on token.parent = ended.id)
-             update token set revoked_at = ?2 where revoked_at is null and id in (select id from ended)",
+             update token set revoked_at = ?2 where revoked_at is null and id in (select id from ended)"),
         )?
         .execute((id.as_str(), micros(at)))?;
     by_id(connection, id)
@@ -200,7 +201,7 @@ fn redeem(
     };
     forget_old(connection, now)?;
     connection
-        .prepare_cached("update token set revoked_at = ?2, used_at = ?2 where id = ?1")?
+        .prepare_cached(summed!("update token set revoked_at = ?2, used_at = ?2 where id = ?1"))?
         .execute((link.id.as_str(), micros(now)))?;
     insert(connection, &new, hash)?;
     Ok(Some(new))

@@ -14,8 +14,10 @@ use serde_json::Value;
 use super::connection::beside;
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
 use super::scope::Scope;
+use super::summed::summed;
 use super::{
-    blob, claims, damage, facts, feed, index, openings, rebuild, repair, schema, words, workflows,
+    blob, claims, damage, facts, feed, index, openings, passages, rebuild, repair, schema, words,
+    workflows,
 };
 use crate::crash;
 use crate::error::{Error, Result};
@@ -97,12 +99,12 @@ fn clear_message(
     };
     let kept = (!kept.is_empty()).then(|| serde_json::to_string(&kept).unwrap_or_default());
     connection.execute(
-        "update message set body = '', head_bytes = null, bytes = null, blob = null, cuts = null, tokens = 0,
+        summed!("update message set body = '', head_bytes = null, bytes = null, blob = null, cuts = null, tokens = 0,
             price = null, extras = ?2, purged_at = coalesce(purged_at, ?3)
-         where id = ?1",
+         where id = ?1"),
         (place, kept, rows::micros(at)),
     )?;
-    connection.execute("delete from message_index where rowid = ?1", [place])?;
+    passages::remove(connection, place)?;
     match message.blob {
         Some(blob) => blob::release(connection, blob),
         None => Ok(()),
@@ -158,7 +160,7 @@ fn rewrite_facts(
         let what =
             serde_json::to_string(&cleaned).map_err(|error| Error::Failed(error.to_string()))?;
         connection.execute(
-            "update fact set what = ?3 where session = ?1 and n = ?2",
+            summed!("update fact set what = ?3 where session = ?1 and n = ?2"),
             (row.no, n, what),
         )?;
     }
@@ -275,7 +277,7 @@ fn sweep(connection: &Connection, no: i64) -> Result<()> {
         .query_map((key(no, 0), key(no, Seq::MAX), no), |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     for (id, blob) in unused {
-        connection.prepare_cached("delete from message_index where rowid = ?1")?.execute([id])?;
+        passages::remove(connection, id)?;
         connection.prepare_cached("delete from message where id = ?1")?.execute([id])?;
         if let Some(blob) = blob {
             self::blob::release(connection, blob)?;

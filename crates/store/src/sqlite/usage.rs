@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rows::key;
+use super::summed::summed;
 use super::{SqliteStore, extras, rows, sums};
 use crate::Accounts;
 use crate::access::{UsageDay, UsageFilter};
@@ -87,17 +88,31 @@ fn agent_of<'a>(message: Option<&'a str>, session: Option<&'a str>) -> &'a str {
     message.filter(|agent| !agent.is_empty()).or(session).unwrap_or_default()
 }
 
-/// Counts a message that is added.
-pub(super) fn count(
-    connection: &Connection,
-    session: i64,
-    agent: Option<&str>,
-    message: &NewMessage,
-) -> Result<()> {
-    let said = &message.extras;
-    let sum = Sum::of(message.price.tokens, said.usage.as_ref(), said.other.get("context"));
-    let day = rows::micros(message.at).div_euclid(DAY_MICROS);
-    write(connection, session, day, agent_of(said.agent.as_deref(), agent), &sum)
+/// What messages say that are added together: a row is written once for all of them.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Vec<(i64, String, Sum)>);
+
+impl Tally {
+    /// Counts a message that is added.
+    pub(super) fn count(&mut self, agent: Option<&str>, message: &NewMessage) {
+        let said = &message.extras;
+        let sum = Sum::of(message.price.tokens, said.usage.as_ref(), said.other.get("context"));
+        let day = rows::micros(message.at).div_euclid(DAY_MICROS);
+        let agent = agent_of(said.agent.as_deref(), agent);
+        let is_same = |one: &&mut (i64, String, Sum)| one.0 == day && one.1 == agent;
+        match self.0.iter_mut().rev().find(is_same) {
+            Some((.., sums)) => sums.add(&sum),
+            None => self.0.push((day, agent.to_owned(), sum)),
+        }
+    }
+
+    /// Writes what was counted since the last time.
+    pub(super) fn write(&mut self, connection: &Connection, session: i64) -> Result<()> {
+        for (day, agent, sum) in self.0.drain(..) {
+            write(connection, session, day, &agent, &sum)?;
+        }
+        Ok(())
+    }
 }
 
 /// What was said before the session had an agent is counted for the one it has now.
@@ -118,7 +133,7 @@ pub(super) fn name(connection: &Connection, session: i64, agent: &str) -> Result
 fn write(connection: &Connection, session: i64, day: i64, agent: &str, sum: &Sum) -> Result<()> {
     connection
         .prepare_cached(
-            "insert into usage_day (day, session, agent, messages, tokens, input_tokens, output_tokens, cost_nano,
+            summed!("insert into usage_day (day, session, agent, messages, tokens, input_tokens, output_tokens, cost_nano,
                 context)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              on conflict do update set messages = messages + excluded.messages,
@@ -126,7 +141,7 @@ fn write(connection: &Connection, session: i64, day: i64, agent: &str, sum: &Sum
                 input_tokens = min(input_tokens + excluded.input_tokens, ?10),
                 output_tokens = min(output_tokens + excluded.output_tokens, ?10),
                 cost_nano = min(cost_nano + excluded.cost_nano, ?10),
-                context = coalesce(max(context, excluded.context), context, excluded.context)",
+                context = coalesce(max(context, excluded.context), context, excluded.context)"),
         )?
         .execute((
             day,

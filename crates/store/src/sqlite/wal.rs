@@ -3,19 +3,32 @@
 //! SQLite takes what is in it up to the first frame that does not match its checksum, and drops the rest without a word:
 //! that is right for a write that a crash cut off, and wrong for a bit that flipped in the middle. The two can be told
 //! apart: nothing is written after what was cut off. So a commit that follows a bad frame, written in the same run of the
-//! log, was lost to damage. Then the file is kept aside as it is, and people are told.
+//! log, was lost to damage.
+//!
+//! A single bit that flipped can mostly be found again: it is the only one with which the frame matches its checksum. Then it
+//! is put right, and nothing is lost. Where more is wrong, or several bits could be it (the highest of a number count for
+//! little in that checksum), the file is kept aside as it is, and people are told.
 //!
 //! One thing looks the same: a writer that was killed after it had written a commit and before it announced it, while
 //! somebody else had the store open. They write over it, and what they leave of it is a commit after a frame that does not
 //! fit. That follows a commit, and no single bit makes it fit.
 //!
-//! Of the very last frame nobody can tell: half written and damaged look the same.
+//! Of the very last frame, where more than a bit is wrong, nobody can tell: half written and damaged look the same.
 
-use std::fs::{self, File};
+mod flipped;
+
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, fcntl_lock};
+
+use self::flipped::{
+    Correction, GoesOn, Sum, Suspects, checksum, frame_sum, header_correction, number, stored,
+};
+use super::claims;
 use super::connection::{self, beside};
 use crate::error::{Error, Result};
 
@@ -26,56 +39,27 @@ const MAGIC: u32 = 0x377f_0682;
 /// Files that are kept aside are named so, with what tells one run of a log from another.
 const ASIDE: &str = "-wal.damaged-";
 
-/// A log file in which commits follow a frame that is damaged.
+/// The lock that is held while a log file is put right.
+const MENDING: &str = "log";
+/// How long somebody else who puts it right is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many bits of one log file are put right.
+const MOST_FLIPS: u32 = 16;
+
+/// A log file with a frame that is damaged, and with commits after it or a bit that can be put right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damage {
     /// The first bad frame, from 1; 0 where it is the beginning of the file.
     frame: u64,
     commits: u64,
     salt: [u8; 8],
+    /// What would mend the bad frame.
+    correction: Option<Correction>,
 }
 
-type Sum = (u32, u32);
-
-fn number(bytes: &[u8], at: usize) -> u32 {
-    let bytes = bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-    u32::from_be_bytes(bytes.unwrap_or_default())
-}
-
-/// The checksum of SQLite's log files.
-fn checksum(bytes: &[u8], seed: Sum, is_big: bool) -> Sum {
-    let read = |part: &[u8]| {
-        let part: [u8; 4] = part.try_into().unwrap_or_default();
-        if is_big { u32::from_be_bytes(part) } else { u32::from_le_bytes(part) }
-    };
-    bytes.chunks_exact(8).fold(seed, |(mut one, mut two), part| {
-        one = one.wrapping_add(read(&part[..4])).wrapping_add(two);
-        two = two.wrapping_add(read(&part[4..])).wrapping_add(one);
-        (one, two)
-    })
-}
-
-fn stored(bytes: &[u8], at: usize) -> Sum {
-    (number(bytes, at), number(bytes, at + 4))
-}
-
-/// Whether a frame would match its checksum if one bit were another.
-fn is_one_bit_off(frame: &mut [u8], seed: Sum, is_big: bool) -> bool {
-    let sum = |frame: &[u8]| {
-        checksum(&frame[FRAME_HEADER..], checksum(&frame[..8], seed, is_big), is_big)
-    };
-    let (said, made) = (stored(frame, 16), sum(frame));
-    if (said.0 ^ made.0).count_ones() + (said.1 ^ made.1).count_ones() <= 1 {
-        return true;
-    }
-    (0..8).chain(FRAME_HEADER..frame.len()).any(|byte| {
-        (0..8).any(|bit| {
-            frame[byte] ^= 1 << bit;
-            let fits = sum(frame) == said;
-            frame[byte] ^= 1 << bit;
-            fits
-        })
-    })
+fn is_header(header: &[u8]) -> bool {
+    let magic = number(header, 0);
+    magic & !1 == MAGIC && checksum(&header[..24], (0, 0), magic & 1 == 1) == stored(header, 24)
 }
 
 /// Reads a whole part; `None` at the end, or where the rest is shorter.
@@ -93,13 +77,11 @@ fn examine(from: &mut impl Read, page: usize) -> std::io::Result<Option<Damage>>
     if !next(from, &mut header)? {
         return Ok(None);
     }
-    let magic = number(&header, 0);
-    let has_magic = magic & !1 == MAGIC;
-    let is_big = if has_magic { magic & 1 == 1 } else { cfg!(target_endian = "big") };
-    let sum = checksum(&header[..24], (0, 0), is_big);
-    let is_intact = has_magic && sum == stored(&header, 24);
+    let is_intact = is_header(&header);
     // A damaged beginning may also be wrong about this; logs are written as the machine reads numbers.
-    let is_big = if is_intact { is_big } else { cfg!(target_endian = "big") };
+    let is_big = if is_intact { number(&header, 0) & 1 == 1 } else { cfg!(target_endian = "big") };
+    let sum = checksum(&header[..24], (0, 0), is_big);
+    let mut correction = None;
     let page = if is_intact { number(&header, 8) as usize } else { page };
     if !(512..=65_536).contains(&page) || !page.is_power_of_two() {
         return Ok(None);
@@ -109,25 +91,30 @@ fn examine(from: &mut impl Read, page: usize) -> std::io::Result<Option<Damage>>
     let mut seeds = vec![stored(&header, 24), sum];
     let mut damage = (!is_intact).then_some((0, 0));
     let (mut is_after_commit, mut is_left_over) = (true, false);
+    let mut suspected: Option<(u64, Suspects)> = None;
     let mut frame = vec![0; FRAME_HEADER + page];
     let mut count = 0u64;
     while next(from, &mut frame)? {
         count += 1;
+        if count == 1 && !is_intact {
+            correction = header_correction(&mut header, &frame, is_big, is_header);
+        }
         let own: [u8; 8] = frame[8..16].try_into().unwrap_or_default();
-        let is_of_run = *salt.get_or_insert(own) == own;
+        let run = *salt.get_or_insert(own);
+        let is_of_run = run == own;
         let said = stored(&frame, 16);
-        let sums: Vec<Sum> = seeds
-            .iter()
-            .map(|seed| {
-                checksum(&frame[FRAME_HEADER..], checksum(&frame[..8], *seed, is_big), is_big)
-            })
-            .collect();
+        let sums: Vec<Sum> = seeds.iter().map(|seed| frame_sum(&frame, *seed, is_big)).collect();
         let is_good = is_of_run && sums.contains(&said);
+        if let Some((begins, suspects)) = suspected.take() {
+            correction = settled(begins, &suspects, GoesOn::of(&sums, said).filter(|_| is_good));
+        }
         match &mut damage {
             None if !is_good => {
                 damage = Some((count, 0));
-                is_left_over =
-                    is_of_run && is_after_commit && !is_one_bit_off(&mut frame, seeds[0], is_big);
+                let begins = HEADER as u64 + (count - 1) * frame.len() as u64;
+                let suspects = Suspects::of(&mut frame, run, seeds[0], is_big);
+                is_left_over = is_of_run && is_after_commit && suspects.is_empty();
+                suspected = Some((begins, suspects));
             }
             Some((_, commits)) if is_good && number(&frame, 4) != 0 => *commits += 1,
             _ => (),
@@ -137,8 +124,19 @@ fn examine(from: &mut impl Read, page: usize) -> std::io::Result<Option<Damage>>
         seeds.dedup();
         seeds.truncate(4);
     }
-    let found = damage.filter(|(_, commits)| *commits > u64::from(is_left_over));
-    Ok(found.map(|(frame, commits)| Damage { frame, commits, salt: salt.unwrap_or_default() }))
+    if let Some((begins, suspects)) = suspected {
+        correction = settled(begins, &suspects, None);
+    }
+    let is_loss = |commits: u64| commits > u64::from(is_left_over) || correction.is_some();
+    let salt = salt.unwrap_or_default();
+    let found = damage.filter(|(_, commits)| is_loss(*commits));
+    Ok(found.map(|(frame, commits)| Damage { frame, commits, salt, correction }))
+}
+
+/// What mends the file, by what mends a frame of it.
+fn settled(begins: u64, suspects: &Suspects, goes_on: Option<GoesOn>) -> Option<Correction> {
+    let found = suspects.settle(goes_on)?;
+    Some(Correction { at: begins + found.at, ..found })
 }
 
 /// The size of pages where nothing else is said.
@@ -172,7 +170,69 @@ fn is_in_use(store: &Path) -> bool {
     })
 }
 
-/// Looks at a log file that nobody has open, and keeps it aside where damage in it costs commits. Gives what to say.
+/// Whether a log file that is in use was cut off or written over: SQLite writes on behind its end, and leaves a hole where
+/// its beginning was. An empty one was folded into the store.
+pub(super) fn is_hollow(log: &Path) -> bool {
+    let mut beginning = [0; 4];
+    let read = File::open(log).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && number(&beginning, 0) & !1 != MAGIC
+}
+
+/// Holds off everybody else while a log file is put right.
+struct Alone {
+    _lock: claims::Lock,
+    /// Whoever opens a store needs a lock on the index of its log, in whatever container they are.
+    _index: Option<File>,
+}
+
+impl Alone {
+    /// `None` where somebody uses the store, or it may not be written to.
+    fn with(store: &Path) -> Result<Option<Self>> {
+        let began = Instant::now();
+        let lock = loop {
+            // Another one that puts it right is waited for: SQLite must not read what is half mended.
+            match claims::lock(store, MENDING) {
+                Ok(Some(lock)) => break lock,
+                Ok(None) if is_in_use(store) => return Ok(None),
+                Ok(None) if began.elapsed() < PATIENCE => (),
+                Ok(None) => return Err(Error::Busy),
+                Err(_) => return Ok(None),
+            }
+        };
+        if is_in_use(store) {
+            return Ok(None);
+        }
+        let index = OpenOptions::new().read(true).write(true).open(beside(store, "-shm"));
+        let index = match index {
+            Ok(index) => Some(index),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(_) => return Ok(None),
+        };
+        let held = |index: &File| fcntl_lock(index, FlockOperation::NonBlockingLockExclusive);
+        if index.as_ref().is_some_and(|index| held(index).is_err()) {
+            return Ok(None);
+        }
+        Ok(Some(Self { _lock: lock, _index: index }))
+    }
+}
+
+/// Puts right what can be put right; gives how many bits, and the damage that is left.
+fn mend(log: &Path, page: usize) -> std::io::Result<(u32, Option<Damage>)> {
+    let file = OpenOptions::new().write(true).open(log)?;
+    let (mut bits, mut damage) = (0, examine_file(log, page)?);
+    while let Some(correction) =
+        damage.and_then(|damage| damage.correction).filter(|_| bits < MOST_FLIPS)
+    {
+        file.write_all_at(&[correction.byte], correction.at)?;
+        file.sync_all()?;
+        bits += 1;
+        damage = examine_file(log, page)?;
+    }
+    Ok((bits, damage))
+}
+
+/// Looks at a log file that nobody has open. Bits that flipped are put right; where more is wrong, and that costs commits,
+/// the file is kept aside. Gives what to say.
 pub(super) fn look(store: &Path) -> Result<Option<String>> {
     let log = beside(store, "-wal");
     let has_frames = fs::metadata(&log).is_ok_and(|file| file.len() > HEADER as u64);
@@ -186,10 +246,25 @@ pub(super) fn look(store: &Path) -> Result<Option<String>> {
     else {
         return Ok(None);
     };
+    let alone = if damage.correction.is_some() { Alone::with(store)? } else { None };
+    // Where it cannot be written to, it is told as it is.
+    let mended = alone.and_then(|_alone| mend(&log, page).ok());
+    let (bits, damage) = mended.unwrap_or((0, Some(damage)));
+    match damage {
+        // Whoever has it open by now has looked at it, too.
+        Some(damage) if damage.commits > 0 && !is_in_use(store) => keep_aside(store, &log, damage),
+        None if bits > 0 => Ok(Some(put_right(bits))),
+        // Nobody can tell the end of a log from a write that was cut off.
+        _ => Ok(None),
+    }
+}
+
+/// Keeps a log file in which commits are lost; gives what to say.
+fn keep_aside(store: &Path, log: &Path, damage: Damage) -> Result<Option<String>> {
     let salt = u64::from_be_bytes(damage.salt);
     let aside = beside(store, &format!("{ASIDE}{salt:016x}"));
     if !aside.exists() {
-        keep(&log, &aside).map_err(|error| {
+        keep(log, &aside).map_err(|error| {
             Error::Damaged(format!(
                 "{}: {}; it could not be copied to {} before it is recovered ({error}), so the store is not opened",
                 log.display(),
@@ -199,6 +274,15 @@ pub(super) fn look(store: &Path) -> Result<Option<String>> {
         })?;
     }
     Ok(Some(warning(&damage, &aside)))
+}
+
+fn put_right(bits: u32) -> String {
+    let (what, were) =
+        if bits == 1 { ("one bit".to_owned(), "was") } else { (format!("{bits} bits"), "were") };
+    format!(
+        "the log file that a crash left was damaged: {what} of it {were} wrong, and {were} put right by the checksums. \
+         Nothing is lost; the disk or the memory of this machine may be failing"
+    )
 }
 
 fn keep(log: &Path, aside: &Path) -> std::io::Result<()> {
@@ -304,5 +388,8 @@ mod tests {
         flipped[prefix + FRAME_HEADER + 1000] ^= 4;
         let damage = examined(&flipped).unwrap();
         assert_eq!((examined(&unheard), damage.commits), (None, 1));
+        let byte = unheard[prefix + FRAME_HEADER + 1000];
+        let at = (prefix + FRAME_HEADER + 1000) as u64;
+        assert_eq!(damage.correction, Some(Correction { at, byte }));
     }
 }

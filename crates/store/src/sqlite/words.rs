@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 
 use super::scope::open_body;
 use super::sums::Sum;
-use super::{damage, index, rows};
+use super::{damage, index, passages, rows};
 use crate::error::Result;
 
 /// How many words there are in how many places, and a sum over all of them that does not depend on their order.
@@ -99,6 +99,7 @@ pub(super) fn drift(connection: &Connection) -> Result<Vec<String>> {
     if said(connection)?.is_some_and(|said| all() != Some(said)) {
         drift.push("the search index does not have the words of the messages".to_owned());
     }
+    drift.extend(passages::drift(connection)?);
     let (titled, sessions) = titled(connection)?;
     // What was there of others before is not looked at until it is brought in anew.
     if kept(connection, "title_index", |key| sessions.contains(&(key / 2))).ok() != Some(titled) {

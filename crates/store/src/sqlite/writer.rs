@@ -1,13 +1,15 @@
-//! The one thread that writes. Everything that waits goes into one transaction: one sync for all of it.
+//! Who writes: one thread, which takes everything that waits into one transaction, with one sync for all of it; or, for a
+//! program that does one thing and ends, whoever calls.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{self, Gone, Opened, beside};
+use super::wal::is_hollow;
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -17,6 +19,9 @@ const LARGEST_BATCH: usize = 256;
 const LARGEST_WAL: u64 = 8 << 20;
 /// How many batches there may be before its size is looked at.
 const BATCHES_BETWEEN: u32 = 64;
+/// A program that did one thing leaves a log that is no larger than this to the next: folding it would take three syncs,
+/// reading it takes a fraction of a millisecond.
+const LEFT_WAL: u64 = 256 << 10;
 
 /// Something to write, and whoever waits for it.
 trait Job: Send {
@@ -60,13 +65,35 @@ enum Order {
     Maintain(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
+/// What writes on the thread of whoever calls.
+struct Here {
+    connection: Connection,
+    file: Opened,
+    wal: PathBuf,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        if std::fs::metadata(&self.wal).is_ok_and(|file| file.len() > LEFT_WAL) {
+            fold_at_end(&self.connection, &self.wal);
+        }
+    }
+}
+
 /// Handle to the writer. When it is dropped, what was asked for is written and the thread ends.
 pub(super) struct Writer {
     orders: Option<mpsc::Sender<Order>>,
     thread: Option<JoinHandle<()>>,
+    here: Option<Mutex<Here>>,
 }
 
 impl Writer {
+    /// Without a thread of its own.
+    pub(super) fn here(path: &Path, file: Opened) -> Result<Self> {
+        let here = Here { connection: connection::writer(path)?, file, wal: beside(path, "-wal") };
+        Ok(Self { orders: None, thread: None, here: Some(Mutex::new(here)) })
+    }
+
     pub(super) fn spawn(path: &Path, file: Opened) -> Result<Self> {
         let connection = connection::writer(path)?;
         let (orders, waiting) = mpsc::channel();
@@ -74,7 +101,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || run(connection, &file, &waiting, wal))?;
-        Ok(Self { orders: Some(orders), thread: Some(thread) })
+        Ok(Self { orders: Some(orders), thread: Some(thread), here: None })
     }
 
     /// Runs `job` in the next transaction. It answers when that is durable. All that a job wrote before it failed is
@@ -120,6 +147,15 @@ impl Writer {
     }
 
     fn order(&self, order: Order) -> Result<()> {
+        if let Some(here) = &self.here {
+            let mut here = here.lock().unwrap_or_else(PoisonError::into_inner);
+            let Here { connection, file, .. } = &mut *here;
+            match order {
+                Order::Write(job) => commit(connection, file, vec![job]),
+                Order::Maintain(job) => job(connection),
+            }
+            return Ok(());
+        }
         let stopped = || Error::Failed("the writer has stopped".into());
         self.orders.as_ref().ok_or_else(stopped)?.send(order).map_err(|_| stopped())
     }
@@ -154,13 +190,21 @@ fn run(mut connection: Connection, file: &Opened, waiting: &mpsc::Receiver<Order
         batches += 1;
         if batches % BATCHES_BETWEEN == 0
             && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL)
+            && !is_hollow(&wal)
         {
             fold_log(&connection, "passive");
         }
     }
-    // Whoever else uses the store folds the log when they end: nobody is waited for.
+    fold_at_end(&connection, &wal);
+}
+
+/// Whoever else uses the store folds the log when they end: nobody is waited for.
+fn fold_at_end(connection: &Connection, wal: &Path) {
+    // Where that cannot be set, somebody is waited for.
     drop(connection.busy_timeout(std::time::Duration::ZERO));
-    fold_log(&connection, "truncate");
+    if !is_hollow(wal) {
+        fold_log(connection, "truncate");
+    }
 }
 
 /// Does work whose commits wait for no disk. The next commit that does makes it durable as well.
@@ -189,7 +233,7 @@ fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>
     if jobs.is_empty() {
         return;
     }
-    let checked = file.check().map_err(|gone| {
+    let checked = file.check_to_write().map_err(|gone| {
         rescue(connection, &gone);
         gone.into()
     });
@@ -207,7 +251,7 @@ fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>
         drop(connection.execute_batch("rollback"));
     }
     // The log may have been deleted while we wrote to it: then only what could be rescued from it was written.
-    let committed = committed.and_then(|()| match file.check() {
+    let committed = committed.and_then(|()| match file.check_to_write() {
         Ok(()) => Ok(()),
         Err(gone) if rescue(connection, &gone) => Ok(()),
         Err(gone) => Err(gone.into()),

@@ -3,7 +3,7 @@
 use rethread_domain::feed::Kind;
 use rethread_domain::message::{Extras, NewMessage, Usage};
 use rethread_domain::{Fact, SessionId};
-use rethread_store::{Record, Repaired};
+use rethread_store::{Import, Record, Repaired};
 use rethread_testkit::{TestStore, Texts, assistant, at, tool, user};
 
 use crate::upkeep::whole;
@@ -253,6 +253,50 @@ fn a_message_that_is_missing_is_told_and_brought_back() {
         assert_eq!(store.check().await.unwrap().records, [record("message", id, Some(2))]);
         store.repair(Some(&backup), at(90)).await.unwrap();
         assert_eq!(whole(store, id).await, before);
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn what_says_how_far_an_agent_s_file_was_read_counts_only_while_it_is_whole() {
+    on_each(async |store| {
+        let id = filled(store).await;
+        let import = || Import {
+            source: "/home/anna/.claude/projects/shop/one.jsonl".to_owned(),
+            native: String::new(),
+            agent: "claude".to_owned(),
+            session: Some(id),
+            stamp: "1".to_owned(),
+            cursor: None,
+            seq: 5,
+            gone_at: None,
+        };
+        for change in [
+            "agent = 'codex'",
+            "session = replace(session, '-', '_')",
+            "source = source || 'x'",
+            "seq = 4",
+            "gone_at = 1",
+            "cursor = '{}'",
+        ] {
+            store.set_import(import()).await.unwrap();
+            assert_eq!(store.imports().await.unwrap(), [import()], "{change}");
+            assert_eq!(store.imported_from(id).await.unwrap().as_deref(), Some("claude"));
+            rot(store, "imported", change, "1");
+            let found = records(store).await;
+            assert_eq!((found.len(), found[0].kind.as_str()), (1, "imported"), "{change}");
+            // The file is read again.
+            assert_eq!(store.imports().await.unwrap(), [], "{change}");
+            assert_eq!(store.imported_from(id).await.unwrap(), None, "{change}");
+            let repaired = store.repair(None, at(90)).await.unwrap();
+            assert_eq!(repaired.rebuilt.len(), 1, "{change}");
+            store.expect_sound().await;
+        }
+        // What was read again is whole, without a repair.
+        store.set_import(import()).await.unwrap();
+        rot(store, "imported", "agent = 'codex'", "1");
+        store.set_import(import()).await.unwrap();
+        assert_eq!(store.imports().await.unwrap(), [import()]);
         store.expect_sound().await;
     });
 }

@@ -1,4 +1,4 @@
-//! A log file that is deleted under a running program: nothing is acknowledged that would be gone.
+//! A log file that is deleted or emptied under a running program: nothing is acknowledged that would be gone.
 
 use rethread_store::{Error, StoreUrl, open};
 use rethread_testkit::{TestStore, user};
@@ -40,6 +40,27 @@ fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
         std::fs::copy(path, &copy).unwrap();
         let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
         assert_eq!(copy.session(id).await.unwrap().last_seq, 3);
+        assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_overwritten() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.compact().await.unwrap();
+        store.add(id, vec![user("lost with the log")]).await.unwrap();
+        std::fs::OpenOptions::new().write(true).open(log(store)).unwrap().set_len(0).unwrap();
+        for _ in 0..3 {
+            let refused = store.add(id, vec![user("after")]).await;
+            let is_told = matches!(&refused, Err(Error::CannotOpen(why)) if why.contains("-wal: it was emptied"));
+            assert!(is_told, "{refused:?}");
+        }
+        // A process of its own, since this one still has the hollow log open.
+        let (StoreUrl::Sqlite(path), copy) = (store.url(), store.beside("copy.db"));
+        std::fs::copy(path, &copy).unwrap();
+        let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
+        assert_eq!(copy.session(id).await.unwrap().last_seq, 0);
         assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
     });
 }

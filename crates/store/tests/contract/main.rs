@@ -16,6 +16,7 @@ mod forks;
 mod index;
 mod lost_log;
 mod owners;
+mod passages;
 mod places;
 mod processes;
 mod prompts;
@@ -25,6 +26,7 @@ mod recall;
 mod search;
 mod search_bounds;
 mod search_hidden;
+mod search_random;
 mod sessions;
 mod stalls;
 mod talks;
@@ -36,11 +38,18 @@ mod workflows;
 use futures::executor::block_on;
 use rethread_testkit::TestStore;
 
-/// The file of a store, to be changed behind its back.
+/// The triggers that once kept checksums right.
+const CHECKSUMS: &str = include_str!("../../migrations/sqlite/0008_checksums.sql");
+
+/// The file of a store, to be changed behind its back. Rows keep right checksums.
 fn raw(store: &TestStore) -> rusqlite::Connection {
     let rethread_store::StoreUrl::Sqlite(path) = store.url();
     let raw = rusqlite::Connection::open(path).unwrap();
     rethread_store::register_checksums(&raw).unwrap();
+    for trigger in CHECKSUMS.split("\ncreate trigger ").skip(1) {
+        let (trigger, _) = trigger.split_once("\nend;").unwrap();
+        raw.execute_batch(&format!("create temp trigger {trigger}\nend;")).unwrap();
+    }
     raw
 }
 

@@ -39,6 +39,21 @@ async fn before_and_after_indexing(store: &TestStore, check: impl AsyncFn()) {
 }
 
 #[test]
+fn several_words_that_the_newest_message_has_are_found() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, vec![user("login.rs rotates the cookie too early")]).await.unwrap();
+        before_and_after_indexing(store, async || {
+            for filter in [Filter::default(), Filter { session: Some(id), ..Filter::default() }] {
+                let hits = search(store, "cookie login.rs", &filter).await;
+                assert_eq!(hits.iter().filter_map(seq).collect::<Vec<_>>(), [1]);
+            }
+        })
+        .await;
+    });
+}
+
+#[test]
 fn what_people_type_is_found() {
     on_each(async |store| {
         let id = store.begin().await;

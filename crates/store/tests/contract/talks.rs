@@ -23,7 +23,7 @@ pub(crate) fn watermark(conversation: &str, native: &str) -> Watermark {
         agent: "codex".to_owned(),
         native: native.to_owned(),
         upto: 0,
-        beyond: None,
+        beyond: Vec::new(),
         messages: 0,
         in_doubt: None,
         left_at: None,
@@ -214,12 +214,12 @@ fn the_watermark_leaves_out_what_others_said_while_the_turn_ran() {
             let held = store.watermark(id, "main", "codex").await.unwrap().unwrap();
             (held.upto, held.beyond, held.messages)
         };
-        assert_eq!(mark().await, (3, None, 2), "another conversation is no matter");
+        assert_eq!(mark().await, (3, vec![], 2), "another conversation is no matter");
         store.append(beginning(id, "main", "Go on.")).await.unwrap();
         store.add(id, vec![user("a"), within("other", user("beside")), user("b")]).await.unwrap();
         let answers = ["1", "2"].map(|text| within("main", assistant(text))).to_vec();
         store.append(Append { messages: answers, ..ending(id, "main", "") }).await.unwrap();
-        assert_eq!(mark().await, (4, Some((8, 9)), 5));
+        assert_eq!(mark().await, (4, vec![(8, 9)], 5));
         let request = RecallRequest {
             session: id,
             limits: Limits::default(),
@@ -228,7 +228,7 @@ fn the_watermark_leaves_out_what_others_said_while_the_turn_ran() {
                 conversation: "main".into(),
                 after: 4,
                 before: 10,
-                but: Some((8, 9)),
+                but: vec![(8, 9)],
                 known: 5,
             }),
         };
@@ -238,13 +238,13 @@ fn the_watermark_leaves_out_what_others_said_while_the_turn_ran() {
         // All of it is told with the next request.
         store.append(beginning(id, "main", "And now?")).await.unwrap();
         store.append(ending(id, "main", "Done.")).await.unwrap();
-        assert_eq!(mark().await, (11, None, 9));
+        assert_eq!(mark().await, (11, vec![], 9));
         // Who says nothing holds the request.
         store.append(beginning(id, "main", "Well?")).await.unwrap();
         store.add(id, vec![user("c")]).await.unwrap();
         let nothing = Append { messages: Vec::new(), ..ending(id, "main", "") };
         store.append(nothing).await.unwrap();
-        assert_eq!(mark().await, (12, None, 10));
+        assert_eq!(mark().await, (12, vec![], 10));
         store.expect_sound().await;
     });
 }

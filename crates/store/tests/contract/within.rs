@@ -24,7 +24,8 @@ async fn recall(
     let all = store.all(session).await;
     let known = all.iter().filter(|one| one.conversation == name && one.seq <= after).count();
     let known = u32::try_from(known).unwrap();
-    let within = Some(Within { conversation: name.to_owned(), after, before, but: None, known });
+    let within =
+        Some(Within { conversation: name.to_owned(), after, before, but: Vec::new(), known });
     let request = RecallRequest { session, limits, prompt: prompt.map(Into::into), within };
     store.recall(&request).await.unwrap()
 }
@@ -105,8 +106,12 @@ fn what_matters_comes_from_the_conversation_and_the_stretch() {
         let mut messages = Vec::new();
         for n in 1..=300 {
             let name = if n % 2 == 1 { "a" } else { "b" };
-            let text = if n % 30 < 2 { "the canary is Tweety" } else { "an unrelated step" };
-            messages.push(within(name, assistant(text)));
+            let text = if n % 30 < 2 {
+                format!("the canary of room {n}, born in week {}, is Tweety{}", n + 1000, n + 2000)
+            } else {
+                "an unrelated step".to_owned()
+            };
+            messages.push(within(name, assistant(&text)));
         }
         store.add(id, messages).await.unwrap();
         for indexed in [false, true] {
@@ -183,6 +188,7 @@ fn tell(recalled: &Recalled, limits: &Limits) -> retell::Telling {
         others: &recalled.others,
         recent: &recalled.recent,
         related: &recalled.related,
+        wanted: recalled.wanted.as_ref(),
         repository: None,
         frame: Frame::Missed { is_whole: recalled.is_whole },
         messages: recalled.messages,

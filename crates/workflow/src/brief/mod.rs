@@ -1,7 +1,7 @@
-//! What an agent is told: the first prompt of a task, how a resumed workflow stands, what a check or a review says.
+//! The prompts of a workflow: the first prompt of a task, the state of a resumed workflow, the results of checks and reviews.
 //!
-//! The plan's own words are what the user wants and stand as they are. Everything else (issue, history, errors,
-//! reviews, what tools printed) is quoted, so that it can neither close its quotation nor pass for a line of ours.
+//! The plan's own words are what the user wants and are used as they are. Everything else (issue, history, errors, reviews, output of
+//! tools) is quoted, so that it can neither close its quotation nor pass for a line of ours.
 
 mod page;
 mod resume;
@@ -21,7 +21,7 @@ use super::task::{Expect, Task, TaskSpec, Verify};
 use rethread_domain::price;
 use rethread_domain::quote::{cut_line, one_line, quoted};
 
-/// How much may be told.
+/// Token limits of a brief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BriefLimits {
     pub tokens: u32,
@@ -35,7 +35,7 @@ impl Default for BriefLimits {
 
 const ID_CHARS: usize = 80;
 const TITLE_CHARS: usize = 200;
-/// How many of the latest decisions are told.
+/// How many of the latest decisions are included.
 const DECISIONS: usize = 5;
 
 /// `T1: The title`
@@ -47,7 +47,7 @@ fn name(spec: &TaskSpec) -> String {
     }
 }
 
-/// The first characters of a text, with a mark where there are more.
+/// The first characters of a text, with a mark if there are more.
 fn first(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -59,7 +59,7 @@ fn plural(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// An issue by its id, its title and so many characters of its text.
+/// An issue: its id, its title and so many characters of its text.
 fn issue(issue: &Issue, chars: usize) -> String {
     let title = cut_line(&issue.title, TITLE_CHARS);
     let mut text = match &issue.id {
@@ -117,7 +117,7 @@ fn decisions_piece(all: &[Decision], more: &str) -> Piece {
     Piece::new(page::DECISIONS, forms).droppable()
 }
 
-/// A list of tasks: all of them, or those nearest to the work, or only how many.
+/// A list of tasks: all of them, or those nearest to the current work, or only their number.
 fn list_piece(rank: u8, heading: &str, lines: &[String], none: &str, is_latest: bool) -> Piece {
     let form = |most: usize| {
         let mut out = format!("{heading}\n\n");
@@ -142,7 +142,7 @@ fn list_piece(rank: u8, heading: &str, lines: &[String], none: &str, is_latest: 
     Piece::new(rank, forms).droppable()
 }
 
-/// A task of which something is wanted, and how it is checked. The plan's words, as they are.
+/// A task to work on, and how it is checked. The plan's words, as they are.
 fn wanted(task: &Task) -> String {
     let mut out = format!("## Task {}\n\n", name(&task.spec));
     let body = rethread_domain::quote::safe(task.spec.body.trim());
@@ -153,7 +153,7 @@ fn wanted(task: &Task) -> String {
     out
 }
 
-/// The same with no more than so many bytes of what it says.
+/// The same with at most so many bytes of its text.
 fn wanted_cut(task: &Task, bytes: usize) -> String {
     let body = task.spec.body.trim();
     if body.len() <= bytes {
@@ -179,7 +179,7 @@ fn check(spec: &TaskSpec) -> String {
     format!("When you are done it is checked with {how}\n{then}\n\n")
 }
 
-/// Put together in the order of reading, within the budget.
+/// Joined in reading order, within the budget.
 fn render(pieces: Vec<Piece>, limits: BriefLimits) -> String {
     Page::new(pieces).fit(limits.tokens)
 }

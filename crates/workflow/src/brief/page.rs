@@ -1,11 +1,11 @@
-//! Pieces of a text with shorter forms, and how they are fitted into a budget.
+//! Fits pieces of text, which have shorter forms, into a token budget.
 //!
-//! What is of least use is shortened and dropped first. Every piece ends with a line end and begins with neither white
-//! space nor `/`, so that prices add up.
+//! The least useful pieces are shortened and dropped first. Every piece ends with a line break and begins with neither white space
+//! nor `/`, so that prices add up.
 
 use rethread_domain::{price, tokens};
 
-// What goes first has the lowest rank.
+// The lowest rank is dropped first.
 pub(super) const GIT: u8 = 1;
 pub(super) const RESOLVED: u8 = 2;
 pub(super) const DONE: u8 = 3;
@@ -22,7 +22,7 @@ pub(super) const OPENING: u8 = 13;
 pub(super) const ISSUE: u8 = 14;
 pub(super) const TASK: u8 = 15;
 
-/// A part of what is told, from its longest form to its shortest.
+/// A piece, from its longest form to its shortest.
 #[derive(Debug)]
 pub(super) struct Piece {
     rank: u8,
@@ -56,7 +56,7 @@ impl Page {
         Self { pieces }
     }
 
-    /// The text, of no more than so many tokens.
+    /// The text, of at most so many tokens.
     pub(super) fn fit(self, most: u32) -> String {
         let mut chosen = vec![0; self.pieces.len()];
         let mut prices: Vec<u32> =
@@ -78,7 +78,7 @@ impl Page {
         if sum(&prices) <= most && tokens::count(&text) <= most {
             return text;
         }
-        // The last piece is what it is about: as many bytes as there are tokens are always affordable.
+        // The last piece is the subject: as many bytes as there are tokens are always affordable.
         let last = self.pieces.iter().max_by_key(|piece| piece.rank);
         let shortest = last.and_then(|piece| piece.forms.last()).map_or("", String::as_str);
         if tokens::count(shortest) <= most {
@@ -88,9 +88,9 @@ impl Page {
     }
 }
 
-/// The price of a text; of one that is far beyond what may be told, only that it is.
+/// The price of a text; for one that is far beyond the budget, a lower bound.
 fn at_least(text: &str, most: u32) -> u32 {
-    /// No token of any text that makes sense is longer.
+    /// No token of a meaningful text is longer.
     const LONGEST_TOKEN: usize = 128;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if text.len() > most.saturating_mul(LONGEST_TOKEN) {

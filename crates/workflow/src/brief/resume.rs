@@ -1,4 +1,4 @@
-//! How a workflow stands, for an agent that was not there.
+//! The state of a workflow, for an agent that was not there.
 
 use super::super::record::{ErrorRecord, Feedback, GitState, Resolution, TestState};
 use super::super::snapshot::Snapshot;
@@ -8,15 +8,14 @@ use super::{BriefLimits, TITLE_CHARS, name, plural};
 use rethread_domain::number;
 use rethread_domain::quote::{cut_line, one_line, quoted};
 
-/// How much of the issue is told.
+/// How much of the issue is included.
 const ISSUE_CHARS: usize = 500;
-/// How many of the latest errors that were resolved are told.
+/// How many of the latest resolved errors are included.
 const RESOLVED: usize = 3;
-/// How many comments of a review are told.
+/// How many comments of a review are included.
 const COMMENTS: usize = 3;
 
-/// Everything that a fresh agent has to know to go on from a snapshot. `workflow_sessions` is how many runs there are,
-/// this one included.
+/// Everything that a fresh agent needs to continue from a snapshot. `workflow_sessions` is the number of runs, this one included.
 pub fn resume_context(snapshot: &Snapshot, workflow_sessions: u32, limits: BriefLimits) -> String {
     super::render(pieces(snapshot, workflow_sessions), limits)
 }
@@ -156,7 +155,7 @@ fn line_of(error: &ErrorRecord, chars: usize) -> String {
     quoted(&text)
 }
 
-/// Names, so many of them, quoted one to a line.
+/// Names, at most so many, quoted one per line.
 fn names(label: &str, all: &[String], most: usize) -> String {
     if all.is_empty() {
         return format!("{label}: none\n\n");

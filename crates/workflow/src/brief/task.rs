@@ -6,13 +6,13 @@ use super::super::task::Task;
 use super::page::{self, Piece};
 use super::{BriefLimits, cut_line, name, plural, quoted};
 
-/// How much of the issue is told, from the longest form to the shortest.
+/// How much of the issue is included, from the longest form to the shortest.
 const ISSUE_CHARS: [usize; 6] = [16_000, 4_000, 1_000, 500, 200, 0];
-/// The shortest beginning of a task's text that says something.
+/// The shortest useful beginning of a task's text.
 const LEAST_BYTES: usize = 200;
 
-/// The whole first prompt of a task's session: what it belongs to, or how the workflow stands where it was resumed,
-/// then the task, how it is checked, and what to answer with.
+/// The first prompt of a task's session: what it belongs to, or the state of a resumed workflow, then the task, how it is checked,
+/// and how to answer.
 pub fn task_brief(
     workflow: &Workflow,
     task_id: &str,
@@ -61,7 +61,7 @@ fn fresh(workflow: &Workflow) -> Vec<Piece> {
     pieces
 }
 
-/// How what is resumed differs from its snapshot.
+/// How the current state differs from the snapshot.
 fn since(diverged: &[String]) -> Option<Piece> {
     if diverged.is_empty() {
         return None;
@@ -71,7 +71,7 @@ fn since(diverged: &[String]) -> Option<Piece> {
     Some(Piece::fixed(page::STATUS, text))
 }
 
-/// The task from its whole text to its name.
+/// The task, from its whole text to its name.
 fn forms(task: &Task, limits: BriefLimits) -> Vec<String> {
     let body = task.spec.body.trim();
     let mut forms = vec![super::wanted(task)];
@@ -93,7 +93,7 @@ fn check(task: &Task) -> Piece {
     Piece::new(page::ANSWER, forms)
 }
 
-/// What is known of earlier attempts at it.
+/// What is known of earlier attempts.
 fn before(task: &Task, was_interrupted: bool) -> Option<Piece> {
     if !was_interrupted && task.note.is_none() && task.attempts < 2 {
         return None;

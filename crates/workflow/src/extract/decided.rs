@@ -1,6 +1,6 @@
-//! Decisions by rules: sentences in which somebody says what is done, of what kind, why, and instead of what.
+//! Extracts decisions by rules: sentences that say what is done, of what kind, why, and instead of what.
 //!
-//! Strict rather than complete: a decision that is missed can be read in the history; one that was none misleads.
+//! Strict rather than complete: a missed decision can be read in the history; a false one misleads.
 
 use super::super::record::{Decision, DecisionKind};
 use super::{CHARS, Origin, ends, is_spoken};
@@ -8,7 +8,7 @@ use rethread_domain::message::Message;
 use rethread_domain::quote;
 use rethread_domain::summary::{self, Point};
 
-/// Turns of phrase that tell of a decision.
+/// Phrases that indicate a decision.
 const DECIDED: &[&str] = &[
     "decided:",
     "decision:",
@@ -79,7 +79,7 @@ const CLARIFIED: &[&str] = &[
     "was ambiguous, so ",
 ];
 
-/// What takes it back, or puts it off.
+/// Phrases that withdraw or postpone it.
 const UNDECIDED: &[&str] = &[
     "not decided",
     "undecided",
@@ -117,7 +117,7 @@ const UNDECIDED: &[&str] = &[
     "i'll leave that to you",
 ];
 
-/// What was decided, oldest first, each once.
+/// The decisions, oldest first, each once.
 pub(super) fn find(messages: &[Message], origin: &Origin<'_>) -> Vec<Decision> {
     let mut points: Vec<Point> = messages
         .iter()
@@ -134,7 +134,7 @@ pub(super) fn find(messages: &[Message], origin: &Origin<'_>) -> Vec<Decision> {
         })
         .collect();
     let all = points.clone();
-    // Said again, it is the later one that counts.
+    // If it is repeated, the later one counts.
     points.reverse();
     let mut points = summary::unlike_each_other(points);
     points.reverse();
@@ -170,7 +170,7 @@ fn without_label(text: &str) -> &str {
     }
 }
 
-/// Of which kind a sentence is a decision; `None` where it is none.
+/// The kind of decision in a sentence; `None` if it is none.
 pub(super) fn kind(sentence: &str) -> Option<DecisionKind> {
     let lower = format!(" {}", sentence.to_ascii_lowercase().replace('\u{2019}', "'"));
     let lower = lower.replace("n't ", " not ");
@@ -190,13 +190,13 @@ pub(super) fn kind(sentence: &str) -> Option<DecisionKind> {
     has(DECIDED).then(|| by_words(sentence, &lower))
 }
 
-/// Whether a phrase stands there, not as the end of a longer word.
+/// Whether a phrase occurs, not as the end of a longer word.
 fn has_phrase(lower: &str, phrase: &str) -> bool {
     let is_start = |at: usize| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '\'');
     lower.match_indices(phrase).any(|(at, _)| is_start(at))
 }
 
-/// The kind of what is surely a decision.
+/// The kind of what is certainly a decision.
 fn by_words(sentence: &str, lower: &str) -> DecisionKind {
     let has = |words: &[&str]| words.iter().any(|word| has_phrase(lower, word));
     if has(&["workaround", "work around", "for now", "temporar"]) {
@@ -239,7 +239,7 @@ fn by_words(sentence: &str, lower: &str) -> DecisionKind {
     }
 }
 
-/// Whether something with a name of its own is used: `use SQLite`.
+/// Whether something with a proper name is used: `use SQLite`.
 fn names_a_tool(sentence: &str) -> bool {
     let words: Vec<&str> = sentence.split_whitespace().collect();
     words.windows(2).any(|pair| {
@@ -252,7 +252,7 @@ fn names_a_tool(sentence: &str) -> bool {
     })
 }
 
-/// Words that lead to a reason, and whether they are a part of it.
+/// Words that introduce a reason, and whether they are a part of it.
 const REASONS: &[(&str, bool)] = &[
     (" because ", false),
     (" since ", false),
@@ -262,7 +262,7 @@ const REASONS: &[(&str, bool)] = &[
     (" due to ", false),
 ];
 
-/// A sentence in two: what was decided, and why.
+/// Splits a sentence: what was decided, and why.
 pub(super) fn what_and_why(sentence: &str) -> (&str, &str) {
     let lower = sentence.to_ascii_lowercase();
     // "Because of this, we decided that."
@@ -294,7 +294,7 @@ fn is_time(lead: &str, after: &str) -> bool {
             || after.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// What it was chosen over.
+/// The alternatives.
 pub(super) fn alternatives(sentence: &str) -> Vec<String> {
     let lower = sentence.to_ascii_lowercase();
     let is_choice =

@@ -1,4 +1,4 @@
-//! Errors by rules: tool calls that failed, lines that tell of an error, and what became of them.
+//! Extracts errors by rules: failed tool calls, lines that report an error, and how they were resolved.
 
 use std::collections::HashSet;
 
@@ -10,21 +10,21 @@ use rethread_domain::id::Seq;
 use rethread_domain::message::{Message, Role};
 use rethread_domain::{quote, summary, terms};
 
-/// The most errors that are kept, the latest of them.
+/// How many of the latest errors are kept.
 const MOST: usize = 20;
 
 /// An error where it was seen.
 #[derive(Debug, Clone)]
 struct Seen {
     seqs: Vec<Seq>,
-    /// The place of the last entry that shows it.
+    /// The position of the last entry that shows it.
     last: usize,
     kind: String,
     message: String,
     context: Option<String>,
 }
 
-/// What went wrong, oldest first, each once.
+/// The errors, oldest first, each once.
 pub(super) fn find(messages: &[Message], origin: &Origin<'_>) -> Vec<ErrorRecord> {
     let mut seen: Vec<Seen> = Vec::new();
     for (place, message) in messages.iter().enumerate() {
@@ -71,7 +71,7 @@ fn first_line(message: &Message) -> &str {
     message.body.head().lines().next().unwrap_or_default().trim()
 }
 
-/// What a tool call was about.
+/// The subject of a tool call.
 fn title(message: &Message) -> Option<String> {
     if message.role != Role::Tool {
         return None;
@@ -81,7 +81,7 @@ fn title(message: &Message) -> Option<String> {
     (!title.is_empty()).then(|| quote::cut_line(title, 200))
 }
 
-/// Whether a tool call is told to have failed.
+/// Whether a tool call is reported as failed.
 fn has_failed(message: &Message) -> bool {
     let calls = message.extras.tool_calls.as_ref().and_then(Value::as_array);
     let by_status = |calls: &Vec<Value>| calls.iter().any(|call| call["status"] == "failed");
@@ -89,7 +89,7 @@ fn has_failed(message: &Message) -> bool {
         && (calls.is_some_and(by_status) || first_line(message).ends_with("(failed)"))
 }
 
-/// The error that an entry shows: of what kind, and how it is told.
+/// The error that an entry shows: its kind and its message.
 fn error_in(message: &Message) -> Option<(String, String)> {
     if message.purged_at.is_some() || !matches!(message.role, Role::Tool | Role::Assistant) {
         return None;
@@ -112,7 +112,7 @@ fn error_in(message: &Message) -> Option<(String, String)> {
     }
 }
 
-/// The kind of error that a line tells of.
+/// The kind of error that a line reports.
 pub(super) fn kind(line: &str) -> Option<String> {
     let line = line.trim();
     if line.starts_with("error[")
@@ -202,7 +202,7 @@ const NOT: &[&str] = &[
     "?",
 ];
 
-/// What became of an error, as far as what was said and done after it tells.
+/// How an error was resolved, judged by what followed.
 fn resolution(error: &Seen, all: &[usize], messages: &[Message]) -> (Resolution, Option<String>) {
     let after = messages.iter().enumerate().skip(error.last);
     let next = all.iter().copied().filter(|place| *place > error.last).min();
@@ -253,7 +253,7 @@ fn said(sentence: &str) -> Option<Resolution> {
     }
 }
 
-/// Words that tell what something is about.
+/// The significant words of a text.
 fn words(text: &str) -> HashSet<String> {
     let common = ["error", "fail", "failed", "test", "cargo", "fix", "fixed"];
     let is_telling =

@@ -1,6 +1,6 @@
-//! Decisions and errors, read out of what was said: by a model that answers in a given shape, or by rules.
+//! Extracts decisions and errors from messages: by a model that answers according to a schema, or by rules.
 //!
-//! Messages come without the secrets in them: what is extracted is kept, and told to other agents.
+//! Messages are masked before: what is extracted is stored, and told to other agents.
 
 mod decided;
 mod erred;
@@ -18,11 +18,11 @@ use rethread_domain::message::{Message, Role};
 pub use model::{from_model, prompt, schema};
 pub use review::review_from;
 
-/// How many of the latest entries are looked at.
+/// How many of the latest entries are examined.
 pub const ENTRIES: usize = 50;
-/// The longest text that is kept of anything.
+/// The longest text that is kept.
 const CHARS: usize = 400;
-/// How much of a long entry is looked at, at either end.
+/// How much of a long entry is examined, at either end.
 const END_BYTES: usize = 8 * 1024;
 
 /// What was found.
@@ -32,13 +32,13 @@ pub struct Extracted {
     pub errors: Vec<ErrorRecord>,
 }
 
-/// Where entries come from. The same entries give the same ids.
+/// The source of entries. The same entries give the same ids.
 #[derive(Debug, Clone, Copy)]
 struct Origin<'a> {
     by: &'static str,
     task: Option<&'a str>,
     session: SessionId,
-    /// For what rests on no entry.
+    /// For what is based on no entry.
     at: Timestamp,
 }
 
@@ -47,7 +47,7 @@ impl Origin<'_> {
         Source { by: self.by.to_owned(), session: Some(self.session), messages }
     }
 
-    /// The `no`th thing of a kind that begins at an entry.
+    /// The `no`th finding of a kind that begins at an entry.
     fn id(&self, seq: Seq, kind: char, no: usize) -> String {
         format!("{}:{kind}{no}", self.session.message(seq))
     }
@@ -58,12 +58,12 @@ impl Origin<'_> {
     }
 }
 
-/// The latest entries that say something.
+/// The latest entries with content.
 fn latest(messages: &[Message]) -> &[Message] {
     &messages[messages.len().saturating_sub(ENTRIES)..]
 }
 
-/// What rules find in the latest entries, which are given oldest first.
+/// What the rules find in the latest entries, which are given oldest first.
 pub fn by_rules(
     messages: &[Message],
     task: Option<&str>,

@@ -1,4 +1,4 @@
-//! Decisions and errors by a model: what it is asked, the shape of its answer, and what of the answer is believed.
+//! Extraction by a model: the prompt, the schema of its answer, and how the answer is validated.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use rethread_domain::id::{Seq, SessionId};
 use rethread_domain::message::Message;
 use rethread_domain::quote::{self, push_quoted};
 
-/// The most of either that an answer may have.
+/// The most decisions or errors in an answer.
 const MOST: usize = 40;
 /// The longest answer that is read.
 const MOST_BYTES: usize = 256 * 1024;
@@ -21,7 +21,7 @@ const LONGEST: usize = 4_000;
 /// How much of an entry a model is shown, at either end.
 const SHOWN_BYTES: usize = 1_500;
 
-/// The shape of the answer, as model endpoints take it: every property is required, and there are no others.
+/// The schema of the answer, as model endpoints want it: every property is required, and there are no others.
 pub fn schema() -> Value {
     let object = |properties: Value| {
         let required: Vec<&String> =
@@ -47,7 +47,7 @@ pub fn schema() -> Value {
     object(json!({ "decisions": list(decision), "errors": list(error) }))
 }
 
-/// What a model is asked. The entries are quoted, and go by their numbers.
+/// The prompt. The entries are quoted and numbered.
 pub fn prompt(messages: &[Message]) -> String {
     let mut out = ASK.to_owned();
     for message in latest(messages).iter().filter(|message| message.purged_at.is_none()) {
@@ -108,7 +108,7 @@ struct SaidError {
     entries: Vec<Seq>,
 }
 
-/// What a model answered about these messages; or why that is not believed.
+/// Parses and validates an answer about these messages; or says why it is rejected.
 pub fn from_model(
     answer: &str,
     messages: &[Message],
@@ -135,7 +135,7 @@ pub fn from_model(
     Ok(Extracted { decisions, errors: errors.collect::<Result<_, _>>()? })
 }
 
-/// The text inside a fence, where it is in one.
+/// The text inside a code fence, if it is in one.
 fn unfenced(answer: &str) -> &str {
     let text = answer.trim();
     let Some(inside) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
@@ -147,7 +147,7 @@ fn unfenced(answer: &str) -> &str {
 struct Reader<'a> {
     messages: &'a [Message],
     origin: Origin<'a>,
-    /// How many of a kind begin at an entry.
+    /// How many findings of a kind begin at an entry.
     numbers: HashMap<(Seq, char), usize>,
 }
 
@@ -187,7 +187,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The id, the time and the entries of something, which have to be among those that were given.
+    /// The id, the time and the entries of a finding, which have to be among the given ones.
     fn place(
         &mut self,
         mut seqs: Vec<Seq>,

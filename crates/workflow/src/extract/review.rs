@@ -1,18 +1,18 @@
-//! What a reviewer answered: the JSON object in it, wherever it stands.
+//! Parses a reviewer's answer: finds the JSON object in it, wherever it is.
 
 use serde_json::{Map, Value};
 
 use super::super::record::Severity;
 use rethread_domain::quote;
 
-/// How much of an answer is looked at, from its end.
+/// How much of an answer is examined, from its end.
 const MOST_BYTES: usize = 256 * 1024;
-/// How many beginnings of an object are tried, the last of them.
+/// How many candidates for an object are tried, from the last.
 const TRIES: usize = 2_000;
 const COMMENTS: usize = 50;
 const COMMENT_CHARS: usize = 2_000;
 
-/// Whether it was approved, how bad it is, and what was said; or why that cannot be read.
+/// Whether it was approved, the severity, and the comments; or why that cannot be parsed.
 pub fn review_from(answer: &str) -> Result<(bool, Severity, Vec<String>), String> {
     let answer = rethread_domain::price::tail(answer, MOST_BYTES);
     let Some(review) = object(answer) else {

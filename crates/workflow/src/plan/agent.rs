@@ -1,10 +1,10 @@
-//! Finds the plan in what an agent answered: prose around it, perhaps a fence.
+//! Finds the plan in an agent's answer, which may have prose around it, or be fenced.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use super::{LONGEST, Plan, Problem, line, parse, scan};
 
-/// Reads the plan out of an agent's answer: where it has the most tasks, the whole answer before a part of it.
+/// Parses the plan in an agent's answer: the candidate with the most tasks, the whole answer before a part of it.
 pub fn from_agent(text: &str) -> Result<Plan, Vec<Problem>> {
     if text.len() > LONGEST {
         return parse(text);
@@ -28,7 +28,7 @@ fn from_title(text: &str) -> &str {
     text.get(at..).unwrap_or(text)
 }
 
-/// What stands between the first fence and the last: a plan that has fences of its own ends its fence too early.
+/// What is between the first fence and the last: a plan with fences of its own would end its fence too early.
 fn unfenced(text: &str) -> Vec<&str> {
     let mut at = 0;
     let (mut begin, mut end) = (None, None);
@@ -44,7 +44,7 @@ fn unfenced(text: &str) -> Vec<&str> {
         }
         at = next;
     }
-    // Or its end is missing.
+    // The closing fence may be missing.
     let Some(begin) = begin else { return Vec::new() };
     let ends = [end.unwrap_or(text.len()), text.len()];
     ends.into_iter().filter_map(|end| text.get(begin..end)).collect()

@@ -1,4 +1,4 @@
-//! The blocks of a markdown text, as far as tasks and their fields go, the way the parser sees them.
+//! The blocks of a Markdown text, as far as tasks and their fields need them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -31,8 +31,8 @@ pub(super) struct Item {
     pub(super) blocks: Vec<Block>,
 }
 
-/// The blocks of the text, as deep as tasks and their fields can be. HTML that nobody ends is one line, see [`html`]:
-/// nothing is open after it, so that the rest is read as a text of its own.
+/// The blocks of the text, as deep as tasks and their fields can be. Unterminated HTML is one line, see [`html`]: nothing is open
+/// after it, and the rest is parsed as a text of its own.
 pub(super) fn blocks(text: &str, base: usize) -> Vec<Block> {
     let text = html::lowered(text);
     let mut unended: &[usize] = &html::unended(&text, base);
@@ -48,8 +48,8 @@ pub(super) fn blocks(text: &str, base: usize) -> Vec<Block> {
     found
 }
 
-/// Which of these lines is the first that the parser takes for the beginning of HTML at the top of the text: others
-/// stand in code, in other HTML or in a list. It is read as far as needed, or twice that: every line about once.
+/// Which of these lines is the first that the parser takes for the beginning of HTML at the top level: others are in code, in other
+/// HTML or in a list. The text is parsed as far as needed, or twice that: every line about once.
 fn first_seen(text: &str, from: usize, lines: &[usize]) -> Option<usize> {
     let mut count = 1;
     while let Some(last) = lines.get(..count.min(lines.len()))?.last() {
@@ -68,7 +68,7 @@ fn first_seen(text: &str, from: usize, lines: &[usize]) -> Option<usize> {
     None
 }
 
-/// The blocks of a text as the parser sees them, where it begins at `base`.
+/// The blocks of a text that begins at `base`, as the parser sees them.
 pub(super) fn parsed(text: &str, base: usize) -> Vec<Block> {
     let parser = Parser::new_ext(text, Options::ENABLE_TASKLISTS);
     let mut found: Vec<Block> = Vec::new();

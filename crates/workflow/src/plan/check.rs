@@ -1,16 +1,16 @@
-//! What tasks of a plan have to be among each other: ids once, dependencies known, no cycles.
+//! Validates the tasks of a plan: unique ids, known dependencies, no cycles.
 
 use std::collections::HashMap;
 
 use super::super::task::TaskSpec;
 use super::Problem;
 
-/// The most cycles that are told; one of them may hide others anyway.
+/// How many cycles are reported; one of them may hide others anyway.
 const MOST_CYCLES: usize = 10;
-/// The most tasks of a cycle that are named.
+/// How many tasks of a cycle are named.
 const MOST_NAMED: usize = 20;
 
-/// Adds what is wrong; `places` are the lines of the tasks.
+/// Adds the problems; `places` are the lines of the tasks.
 pub(super) fn check(tasks: &[TaskSpec], places: &[usize], problems: &mut Vec<Problem>) {
     let mut known: HashMap<&str, usize> = HashMap::new();
     for (at, task) in tasks.iter().enumerate() {
@@ -50,14 +50,14 @@ pub(super) fn check(tasks: &[TaskSpec], places: &[usize], problems: &mut Vec<Pro
     }
 }
 
-/// Circles of dependencies, without a task in two of them.
+/// Cycles of dependencies; no task is in two of them.
 fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut is_gone = vec![false; edges.len()];
     let mut found = Vec::new();
     while found.len() < MOST_CYCLES {
         free(edges, &mut is_gone);
         let Some(mut at) = is_gone.iter().position(|gone| !gone) else { break };
-        // Whatever is left leads to something that is left: the walk has to come round.
+        // Every remaining task depends on a remaining one, so the walk has to come round.
         let mut seen: HashMap<usize, usize> = HashMap::new();
         let mut path = Vec::new();
         while !seen.contains_key(&at) {
@@ -77,7 +77,7 @@ fn cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Takes away what could be done, one after the other.
+/// Removes tasks that could be done, one after another.
 fn free(edges: &[Vec<usize>], is_gone: &mut [bool]) {
     let mut waits: Vec<usize> =
         edges.iter().map(|on| on.iter().filter(|on| !is_gone[**on]).count()).collect();

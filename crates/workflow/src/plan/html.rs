@@ -1,10 +1,10 @@
-//! HTML in a plan. A piece that goes on over blank lines, such as a comment or a script, hides what stands in it. One that
-//! nobody ends would hide the rest of the plan, tasks and all: here it ends with its line.
+//! HTML in a plan. A block that continues over blank lines, such as a comment or a script, hides its content. An unterminated one would
+//! hide the rest of the plan with its tasks: here it ends with its line.
 
 use super::line;
 use super::scan::APART;
 
-/// Tags that begin such a piece, with what ends it.
+/// Tags that begin such a block, with what ends it.
 const TAGS: [(&str, &str); 4] = [
     ("pre", "</pre>"),
     ("style", "</style>"),
@@ -16,7 +16,7 @@ const MARKS: [(&str, &str); 3] = [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>
 /// What ends a declaration.
 const DECLARED: &str = ">";
 
-/// With closing tags in small letters: the parser knows them only so, though any letters are right. As long as before.
+/// Lower-cases closing tags: the parser only knows them so, although any case is valid. The length does not change.
 pub(super) fn lowered(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (n, part) in text.split("</").enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn lowered(text: &str) -> String {
     out
 }
 
-/// The lines that would begin a piece that nobody ends, if the parser saw a beginning in them; the first is first.
+/// The lines that would begin an unterminated block if the parser saw a beginning in them; in order.
 pub(super) fn unended(text: &str, from: usize) -> Vec<usize> {
     let mut ends = Ends::of(text);
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn unended(text: &str, from: usize) -> Vec<usize> {
     found
 }
 
-/// What ends the piece that begins with this, after its `<`; nothing where it ends at a blank line, as other HTML does.
+/// What ends the block that begins with this, after its `<`; `None` if it ends at a blank line, like other HTML.
 fn end_of(words: &str) -> Option<&'static str> {
     let is_tag = |name: &str| {
         let begins = words.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
@@ -65,7 +65,7 @@ fn end_of(words: &str) -> Option<&'static str> {
     known.map(|(_, end)| *end).or_else(|| is_declared.then_some(DECLARED))
 }
 
-/// Where ends stand, looked for from the first line to the last.
+/// Positions of terminators, searched from the first line to the last.
 struct Ends {
     text: String,
     /// The next of each kind, as far as was looked.
@@ -75,13 +75,13 @@ struct Ends {
 impl Ends {
     fn of(text: &str) -> Self {
         let ends = TAGS.iter().chain(&MARKS).map(|(_, end)| *end).chain([DECLARED]);
-        // What we put between lists ends nothing that others began.
+        // Our own separators between lists end nothing.
         let text = text.replace(APART, &" ".repeat(APART.len()));
         let next = ends.map(|end| (end, text.find(end))).collect();
         Self { text, next }
     }
 
-    /// Whether what begins here is ended. What stands in the words of a heading belongs to the heading.
+    /// Whether the block that begins here is terminated. A terminator in a heading belongs to the heading.
     fn is_ended(&mut self, end: &str, from: usize) -> bool {
         let Some((_, next)) = self.next.iter_mut().find(|(known, _)| *known == end) else {
             return false;

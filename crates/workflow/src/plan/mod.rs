@@ -1,4 +1,4 @@
-//! The plan: a markdown file that people write, with tasks as sections or as a checklist.
+//! The plan: a Markdown file that people write, with tasks as sections or as a checklist.
 //!
 //! ````markdown
 //! # Title
@@ -45,12 +45,12 @@ pub const LONGEST_ID: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     pub title: String,
-    /// What stands before the first task, without the title.
+    /// What precedes the first task, without the title.
     pub intro: String,
     pub tasks: Vec<TaskSpec>,
 }
 
-/// What is wrong with a plan, and where.
+/// A problem of a plan, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Problem {
     /// The line of the file, from 1.
@@ -65,12 +65,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a plan; where it cannot be used, says all that is wrong with it.
+/// Parses a plan; if it is invalid, all problems are reported.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     read(text).map(|(plan, _)| plan)
 }
 
-/// Every field that a task of a plan may have, a line each: what is written there, and what it means.
+/// Every field that a task of a plan may have, one line each: what to write, and what it means.
 pub fn fields() -> String {
     field::taught()
 }
@@ -81,7 +81,7 @@ pub fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(is_usable) && id.chars().count() <= LONGEST_ID
 }
 
-/// The plan, and where its tasks stand.
+/// The plan, and the positions of its tasks.
 fn read(text: &str) -> Result<(Plan, Vec<Found>), Vec<Problem>> {
     let problem = |line, what| Problem { line, what };
     if text.len() > LONGEST {
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<(Plan, Vec<Found>), Vec<Problem>> {
     Ok((Plan { title: scanned.title, intro: scanned.intro, tasks }, scanned.tasks))
 }
 
-/// What a task of the file says.
+/// A task of the file.
 fn spec(
     text: &str,
     found: &Found,

@@ -1,4 +1,4 @@
-//! Finds the tasks of a markdown text, and where each part of them stands.
+//! Finds the tasks of a Markdown text, and the position of each part.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::blocks::{Block, Item, Kind, begins, blocks, parsed};
 use super::field::{self, Field, Misspelt};
 use super::{html, line};
 
-/// What a text has of a plan.
+/// The parts of a plan in a text.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     pub(super) title: String,
@@ -19,7 +19,7 @@ pub(super) struct Scanned {
 pub(super) struct Found {
     /// Where it begins.
     pub(super) at: usize,
-    /// As written; `None` where it is to be its position.
+    /// As written; `None` if it is derived from its position.
     pub(super) id: Option<String>,
     pub(super) title: String,
     pub(super) body: String,
@@ -39,16 +39,16 @@ pub(super) enum Place {
     },
 }
 
-/// Where a field can be put, and what has to stand before it on its line.
+/// Where a field can be inserted, and what has to precede it on its line.
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) at: usize,
     pub(super) prefix: String,
-    /// What has to follow on lines of their own, for what comes next to stay what it is.
+    /// What has to follow on lines of their own, so that the next lines keep their meaning.
     pub(super) after: &'static [&'static str],
 }
 
-/// Ends a list where what follows would be taken into it; no part of a task's text.
+/// Ends a list if the next lines would otherwise become a part of it; not part of a task's text.
 pub(super) const APART: &str = "<!-- -->";
 
 /// The tasks of a text, with its title.
@@ -58,7 +58,7 @@ pub(super) fn scan(text: &str) -> Scanned {
     let ends_section = |block: &Block| matches!(block.kind, Kind::Heading(level) if level <= 2);
     let mut scanned = Scanned::default();
     let mut title: Option<Range<usize>> = None;
-    // From the last to the first: the end of a section is known when its heading comes.
+    // From the last to the first: so the end of a section is known at its heading.
     let (mut section_end, mut first_block): (usize, Option<&Block>) = (text.len(), None);
     let mut lists: Vec<&Block> = Vec::new();
     for block in blocks.iter().rev() {
@@ -96,7 +96,7 @@ pub(super) fn scan(text: &str) -> Scanned {
     scanned
 }
 
-/// Where the markdown begins: behind a byte order mark and front matter.
+/// Where the Markdown begins: after a byte order mark and front matter.
 fn front(text: &str) -> usize {
     let base = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let is = |at: usize, marks: &[&str]| {
@@ -115,7 +115,7 @@ fn front(text: &str) -> usize {
         if is(at, marks.1) {
             return line::end(text, at);
         }
-        // No front matter has this: the first line was a rule.
+        // Front matter never contains this: the first line was a rule.
         let rest = text.get(at..).unwrap_or_default();
         if rest.starts_with("## ") || rest.starts_with("- [") {
             return base;
@@ -154,7 +154,7 @@ fn named(words: &str) -> Option<(Option<String>, String)> {
     let cut = cuts.iter().filter_map(|cut| Some((after.find(cut)?, cut.len()))).min();
     let (id, title) = match cut {
         Some((at, len)) => (after.get(..at)?, after.get(at + len..)?),
-        // A number or the like, and no title: somebody forgot it.
+        // A number or the like without a title: somebody forgot it.
         None if is_lone_id(after.trim()) => (after, ""),
         None => return None,
     };
@@ -218,7 +218,7 @@ fn body(text: &str, part: Range<usize>, fields: &[Field]) -> String {
     line::without_blank_ends(apart.unwrap_or(&kept)).to_owned()
 }
 
-/// Whether what follows is so far in that an item of a list would take it for its own.
+/// Whether what follows is indented so far that a list item would include it.
 fn is_taken_in(text: &str, from: usize, column: usize) -> bool {
     let mut at = from;
     while at < text.len() && line::is_blank(text, at) {
@@ -229,7 +229,7 @@ fn is_taken_in(text: &str, from: usize, column: usize) -> bool {
     at < text.len() && line::column(text, at, words) >= column
 }
 
-/// The fields of a list with bullets, and where one more can be put. `next` is the block after the list.
+/// The fields of a bullet list, and where another one can be inserted. `next` is the block after the list.
 fn fields_of(
     text: &str,
     list: &Block,
@@ -260,7 +260,7 @@ fn fields_of(
     Some((fields, Insert { at: start, prefix, after: &[] }))
 }
 
-/// Whether the line that begins here means the same whatever stands before it.
+/// Whether the line that begins here means the same whatever precedes it.
 fn is_apart(text: &str, at: usize) -> bool {
     let line = text.get(at..line::words_end(text, at)).unwrap_or_default().trim();
     let bullet = line.strip_prefix(['-', '*', '+']).and_then(|rest| rest.strip_prefix(' '));
@@ -353,7 +353,7 @@ fn dedented(text: &str) -> String {
     lines().map(|line| line.get(shared.min(indent(line))..).unwrap_or_default()).collect()
 }
 
-/// The text of a task such that it can stand in a section: its headings smaller, its fences closed.
+/// Makes a task's text fit into a section: smaller headings, closed fences.
 pub(super) fn tamed(text: &str) -> String {
     let mut out = String::new();
     let mut from = 0;

@@ -263,3 +263,16 @@ fn the_parser_takes_what_is_taught() {
     assert_eq!(task.verify, Some(Verify::Text("COMMAND".to_owned())));
     assert!(task.agent.is_some() && task.review.is_some());
 }
+
+/// What HTML without an end hides when a plan is read stays hidden when it is written anew.
+#[test]
+fn a_plan_with_html_that_nobody_ends_gains_no_task() {
+    let text = "## Task t0: Title\n### Deep\n<!D\n  ```\n<?\n## Task t4: Title";
+    for text in [text.to_owned(), format!("{text}\n"), text.replace('\n', "\r\n")] {
+        let plan = parse(&text).unwrap();
+        let again = written(&plan.title, &plan.tasks);
+        let tasks = parse(&again).unwrap().tasks;
+        let ids = |tasks: &[TaskSpec]| tasks.iter().map(|task| task.id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&tasks), ids(&plan.tasks), "{text:?} {again:?}");
+    }
+}

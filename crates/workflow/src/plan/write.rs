@@ -1,4 +1,4 @@
-//! Writes a plan: only the states of one that people wrote, or a new one.
+//! Writes plans: updates only the states of an existing one, or writes a new one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use super::field::{self, Key};
 use super::scan::{Found, Place};
 use super::{Plan, line, read, scan};
 
-/// The text with these states, and nothing else of it changed. A text that cannot be read as a plan stays as it is,
-/// as does one that would mean something else afterwards; so do tasks that are not named.
+/// The text with these states and no other change. A text that is not a plan stays unchanged, as does one whose meaning would change
+/// otherwise; so do tasks that are not named.
 pub fn with_states(text: &str, states: &[(String, TaskState)]) -> String {
     let Ok((plan, places)) = read(text) else { return text.to_owned() };
     let wanted: HashMap<&str, TaskState> =
@@ -29,11 +29,11 @@ pub fn with_states(text: &str, states: &[(String, TaskState)]) -> String {
         from = range.end;
     }
     out.push_str(text.get(from..).unwrap_or_default());
-    // Somebody wrote this file: rather an old state in it than another meaning.
+    // Somebody wrote this file: rather an outdated state than another meaning.
     if is_same(&plan, &wanted, &out) { out } else { text.to_owned() }
 }
 
-/// Whether the new text is the plan with these states, and nothing else.
+/// Whether the new text is the plan with these states and no other difference.
 fn is_same(plan: &Plan, wanted: &HashMap<&str, TaskState>, new: &str) -> bool {
     let mut plan = plan.clone();
     for task in &mut plan.tasks {
@@ -42,7 +42,7 @@ fn is_same(plan: &Plan, wanted: &HashMap<&str, TaskState>, new: &str) -> bool {
     read(new).is_ok_and(|(read, _)| read == plan)
 }
 
-/// What has to change for a task to have this state.
+/// The edits that give a task this state.
 fn edit(text: &str, found: &Found, state: TaskState, edits: &mut Vec<(Range<usize>, String)>) {
     let mut is_told = false;
     if let Place::Item { mark, is_checked } = &found.place {
@@ -93,8 +93,8 @@ fn new_line(text: &str, found: &Found, state: TaskState) -> String {
     new
 }
 
-/// A new plan file with these tasks, as sections. It reads back as the same tasks where their texts can stand in a
-/// plan; headings of a task's text are made small enough to stay in it.
+/// A new plan file with these tasks as sections. It reads back as the same tasks if their texts can stand in a plan; headings in a
+/// task's text are made small enough to stay in it.
 pub fn written(title: &str, tasks: &[TaskSpec]) -> String {
     let mut out = format!("# {}\n", one_line(title));
     for task in tasks {

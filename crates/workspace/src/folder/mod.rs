@@ -183,26 +183,6 @@ impl Folder {
         }
     }
 
-    /// The number of the line, of the whole log, that has this byte. Reads all that comes before.
-    pub fn line_at(&self, byte: u64) -> Result<u64, Error> {
-        let Some(mut file) = self.log_from(0)? else { return Ok(1) };
-        let mut number = 1;
-        let mut left = byte;
-        let mut chunk = vec![0; read::CHUNK];
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
-            let taken = file
-                .read(&mut chunk[..wanted])
-                .map_err(|error| Error::from_io(&self.log_path(), Doing::Read, error))?;
-            if taken == 0 {
-                break;
-            }
-            left -= taken as u64;
-            number += chunk[..taken].iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
-        }
-        Ok(number)
-    }
-
     fn log_from(&self, from: u64) -> Result<Option<BufReader<File>>, Error> {
         let opened = match &self.session {
             Some(session) => session.read(LOG)?,

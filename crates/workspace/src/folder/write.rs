@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, fdatasync, fstat, unlinkat};
+use rustix::fs::{AtFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
 use super::card::{self, Card};
@@ -71,7 +71,7 @@ impl Locked {
             return Err(failed(error));
         }
         if sync {
-            fdatasync(&file).map_err(|errno| failed(errno.into()))?;
+            file.sync_data().map_err(failed)?;
             if new {
                 session.sync()?;
             }

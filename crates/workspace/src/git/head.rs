@@ -24,10 +24,7 @@ pub fn head(project: &Path) -> Option<Head> {
     if !is_reference(reference) {
         return None;
     }
-    let common = match read(&git.join("commondir")) {
-        Some(path) => git.join(path.trim()),
-        None => git.clone(),
-    };
+    let common = common_dir(&git);
     let loose = [&git, &common].into_iter().find_map(|dir| read(&dir.join(reference)));
     let commit = match loose {
         Some(commit) => commit.trim().to_owned(),
@@ -38,14 +35,27 @@ pub fn head(project: &Path) -> Option<Head> {
 }
 
 fn git_dir(project: &Path) -> Option<PathBuf> {
-    let dot_git =
-        project.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
+    top_and_git(project).map(|(_, git)| git)
+}
+
+/// The top of the working tree that holds `project`, and the repository's own files for it.
+pub(super) fn top_and_git(project: &Path) -> Option<(PathBuf, PathBuf)> {
+    let top = project.ancestors().find(|folder| folder.join(".git").exists())?;
+    let dot_git = top.join(".git");
     if dot_git.is_dir() {
-        return Some(dot_git);
+        return Some((top.to_owned(), dot_git));
     }
     let text = read(&dot_git)?;
     let path = text.trim().strip_prefix("gitdir: ")?;
-    Some(dot_git.parent()?.join(path))
+    Some((top.to_owned(), top.join(path)))
+}
+
+/// What all working trees of a repository share.
+pub(super) fn common_dir(git: &Path) -> PathBuf {
+    match read(&git.join("commondir")) {
+        Some(path) => git.join(path.trim()),
+        None => git.to_owned(),
+    }
 }
 
 fn packed(common: &Path, reference: &str) -> Option<String> {
@@ -57,7 +67,7 @@ fn packed(common: &Path, reference: &str) -> Option<String> {
 }
 
 /// Reads a small plain file; a pipe or a device in its place is not opened.
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     let found = fs::metadata(path).ok()?;
     if !found.is_file() || found.len() > LARGEST {
         return None;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::kind::KINDS;
-use super::{LARGEST_SETTINGS, OURS, SETTINGS, Wish, Workspace, lock, settings, wish};
+use super::{CommitPolicy, LARGEST_SETTINGS, OURS, SETTINGS, Workspace, lock, settings, wish};
 use crate::beneath::{Access, Directory, Place};
 use crate::error::Error;
 use crate::folder::read_whole;
@@ -35,7 +35,7 @@ pub struct Made {
     pub created: Vec<PathBuf>,
 }
 
-pub(super) fn init(root: &Directory, commit: Option<Wish>) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn init(root: &Directory, commit: Option<CommitPolicy>) -> Result<Vec<PathBuf>, Error> {
     let ours = root.make(OURS)?;
     lock(&ours)?;
     let mut created = Vec::new();
@@ -70,7 +70,7 @@ fn add(place: &Directory, name: &str, text: &str) -> Result<bool, Error> {
 }
 
 /// Changes the one setting and nothing else in the file; whether it was another.
-fn set(ours: &Directory, wanted: Wish) -> Result<bool, Error> {
+fn set(ours: &Directory, wanted: CommitPolicy) -> Result<bool, Error> {
     let path = ours.shown(SETTINGS);
     let bytes = read_whole(ours, SETTINGS, LARGEST_SETTINGS)?.unwrap_or_default();
     let mut document = settings(&bytes, &path)?;

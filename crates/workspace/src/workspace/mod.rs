@@ -1,9 +1,9 @@
 //! A workspace: a folder with `.rethread/workspace.toml`, whose sessions live in `conversations/`.
 
-mod again;
 mod init;
 mod kind;
 mod remove;
+mod restore;
 mod scan;
 
 use std::fmt;
@@ -32,7 +32,7 @@ const LAST_NUMBER: u32 = 999_999;
 
 /// What the people of a workspace want to happen with a session's folder when the session stops.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wish {
+pub enum CommitPolicy {
     /// They are asked whether to commit it.
     #[default]
     Ask,
@@ -42,7 +42,7 @@ pub enum Wish {
     Never,
 }
 
-impl Wish {
+impl CommitPolicy {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -52,13 +52,13 @@ impl Wish {
     }
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for CommitPolicy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
 }
 
-impl FromStr for Wish {
+impl FromStr for CommitPolicy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -74,7 +74,7 @@ impl FromStr for Wish {
 pub struct Workspace {
     root: PathBuf,
     place: Directory,
-    wish: Wish,
+    wish: CommitPolicy,
 }
 
 impl Workspace {
@@ -110,7 +110,7 @@ impl Workspace {
     /// Makes a folder a workspace. What is there already stays as it is, so that this can be done again.
     ///
     /// With `commit` the setting is changed too.
-    pub fn init(root: &Path, commit: Option<Wish>) -> Result<Made, Error> {
+    pub fn init(root: &Path, commit: Option<CommitPolicy>) -> Result<Made, Error> {
         let root = canonical(root)?;
         let created = init::init(&Directory::top(&root)?, commit)?;
         Ok(Made { workspace: Self::open(&root)?, created })
@@ -122,7 +122,7 @@ impl Workspace {
     }
 
     /// Whether sessions are committed when they stop, as the settings said when the workspace was opened.
-    pub fn wish(&self) -> Wish {
+    pub fn commit_policy(&self) -> CommitPolicy {
         self.wish
     }
 
@@ -204,8 +204,8 @@ fn settings(bytes: &[u8], path: &Path) -> Result<DocumentMut, Error> {
     text.parse().map_err(|error: toml_edit::TomlError| bad(error.message().to_owned()))
 }
 
-fn wish(settings: &DocumentMut, path: &Path) -> Result<Wish, Error> {
-    let Some(commit) = settings.get("commit") else { return Ok(Wish::default()) };
+fn wish(settings: &DocumentMut, path: &Path) -> Result<CommitPolicy, Error> {
+    let Some(commit) = settings.get("commit") else { return Ok(CommitPolicy::default()) };
     commit.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| Error::BadSetting {
         path: path.to_owned(),
         why: r#"commit has to be "ask", "auto" or "never""#.to_owned(),

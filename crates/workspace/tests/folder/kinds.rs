@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rethread_workspace::{Error, Wish, Workspace};
+use rethread_workspace::{CommitPolicy, Error, Workspace};
 
 use crate::Place;
 
@@ -14,7 +14,7 @@ const RULE: &str =
 fn a_folder_becomes_a_workspace_once() {
     let folder = tempfile::tempdir().unwrap();
     let made = Workspace::init(folder.path(), None).unwrap();
-    assert_eq!(made.workspace.wish(), Wish::Ask);
+    assert_eq!(made.workspace.commit_policy(), CommitPolicy::Ask);
     assert_eq!(made.created.len(), 9);
     for path in &made.created {
         assert!(folder.path().join(path).is_file(), "{}", path.display());
@@ -50,7 +50,7 @@ fn what_is_there_is_not_written_over() {
 fn the_wish_is_changed_and_the_comments_stay() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".rethread/workspace.toml");
-    Workspace::init(folder.path(), Some(Wish::Auto)).unwrap();
+    Workspace::init(folder.path(), Some(CommitPolicy::Auto)).unwrap();
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("# What happens") && text.ends_with("commit = \"auto\"\n"), "{text}");
     let own = "# a\n[other] # b\nx = 1\n";
@@ -60,11 +60,11 @@ fn the_wish_is_changed_and_the_comments_stay() {
         (own, "commit = \"never\"\n# a\n[other] # b\nx = 1\n"),
     ] {
         fs::write(&path, before).unwrap();
-        let made = Workspace::init(folder.path(), Some(Wish::Never)).unwrap();
-        assert_eq!(made.workspace.wish(), Wish::Never);
+        let made = Workspace::init(folder.path(), Some(CommitPolicy::Never)).unwrap();
+        assert_eq!(made.workspace.commit_policy(), CommitPolicy::Never);
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
         assert_eq!(made.created, [Path::new(".rethread/workspace.toml")]);
-        let again = Workspace::init(folder.path(), Some(Wish::Never)).unwrap();
+        let again = Workspace::init(folder.path(), Some(CommitPolicy::Never)).unwrap();
         assert_eq!(again.created, Vec::<PathBuf>::new());
     }
 }
@@ -78,7 +78,7 @@ fn settings_that_cannot_be_understood_are_said() {
         assert!(matches!(refused, Error::BadSetting { .. }), "{refused:?}");
     }
     fs::write(place.path(".rethread/workspace.toml"), "commit = \"auto\"\nlater = 1").unwrap();
-    assert_eq!(Workspace::open(&place.path("")).unwrap().wish(), Wish::Auto);
+    assert_eq!(Workspace::open(&place.path("")).unwrap().commit_policy(), CommitPolicy::Auto);
 }
 
 #[test]

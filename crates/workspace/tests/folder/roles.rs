@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rethread_workspace::{Card, Error, FolderPath, Line, Page, Wish, Workspace};
+use rethread_workspace::{Card, CommitPolicy, Error, FolderPath, Line, Page, Workspace};
 use rustix::fs::Mode;
 use rustix::process::umask;
 
@@ -111,7 +111,7 @@ fn create(root: &Path) {
 
 fn open_umask(root: &Path) {
     umask(Mode::empty());
-    let made = Workspace::init(root, Some(Wish::Auto)).unwrap();
+    let made = Workspace::init(root, Some(CommitPolicy::Auto)).unwrap();
     let path = made.workspace.create("2026-11-16", "chat", "x").unwrap();
     let locked = made.workspace.folder(&path).unwrap().unwrap().lock().unwrap();
     locked.append(&[line(1)], true).unwrap();

@@ -22,16 +22,11 @@ const PATHS: [&str; 8] = [
 const OURS: [&str; 5] =
     [".session/session.json", ".session/messages.jsonl", "chat.md", "notes/*", "-m"];
 
-/// Numbers that follow from a seed (splitmix64).
-struct Dice(u64);
+struct Dice(fastrand::Rng);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % sides as u64).unwrap()
+        self.0.usize(..sides)
     }
 
     fn text(&mut self) -> String {
@@ -56,7 +51,7 @@ impl Dice {
 }
 
 fn one(seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(fastrand::Rng::with_seed(seed));
     let ground = Ground::new();
     for _ in 0..4 {
         for _ in 0..dice.roll(25) {

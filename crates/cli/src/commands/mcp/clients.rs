@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::config::ClientFolders;
+
 /// A client that can be set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Client {
@@ -24,13 +26,6 @@ pub(super) enum Syntax {
     Toml,
 }
 
-/// The folders that clients keep their files in.
-#[derive(Debug)]
-pub(super) struct Folders {
-    pub(super) home: PathBuf,
-    pub(super) config: PathBuf,
-}
-
 /// How this program is started.
 #[derive(Debug)]
 pub(super) struct Start {
@@ -39,8 +34,8 @@ pub(super) struct Start {
 }
 
 impl Client {
-    pub(super) fn file(self, folders: &Folders) -> PathBuf {
-        let Folders { home, config } = folders;
+    pub(super) fn file(self, folders: &ClientFolders) -> PathBuf {
+        let ClientFolders { home, config, .. } = folders;
         match self {
             Self::Claude => home.join(".claude.json"),
             Self::Codex => home.join(".codex/config.toml"),

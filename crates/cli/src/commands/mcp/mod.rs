@@ -1,7 +1,6 @@
 //! `rethread mcp`
 
 mod clients;
-mod edit;
 mod install;
 mod token;
 
@@ -11,7 +10,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_mcp::{HttpOptions, Limits, Office, Place, Streams, serve_http, serve_stdio};
+use rethread_mcp::{
+    CallerContext, HttpOptions, Limits, ServerState, Streams, serve_http, serve_stdio,
+};
 
 use super::project;
 use crate::cli::App;
@@ -60,7 +61,7 @@ impl Args {
         let project = project(self.project.as_deref())?;
         let workspace = workspace::around(&project, &app.config);
         let app = App { engine: app.engine.with_workspace(workspace), ..app };
-        let place = Place {
+        let caller = CallerContext {
             user: app.config.user(None)?,
             project,
             parent: config::parent(),
@@ -82,17 +83,21 @@ impl Args {
         // Beside the serving: a client is answered at once.
         let (beside, own) = (engine.clone(), Arc::clone(&program));
         tokio::spawn(async move { beside.take_up_all(&own).await });
-        let office =
-            Office::new(engine, program, place, limits, streams, env!("CARGO_PKG_VERSION"));
+        let state =
+            ServerState::new(engine, program, caller, limits, streams, env!("CARGO_PKG_VERSION"));
         match self.http {
-            Some(address) => listen(office, address, &self.public_host).await?,
-            None => serve_stdio(office).await?,
+            Some(address) => listen(state, address, &self.public_host).await?,
+            None => serve_stdio(state).await?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn listen(office: Arc<Office>, address: SocketAddr, public: &[String]) -> anyhow::Result<()> {
+async fn listen(
+    state: Arc<ServerState>,
+    address: SocketAddr,
+    public: &[String],
+) -> anyhow::Result<()> {
     if !address.ip().is_loopback() && public.is_empty() {
         return Err(BadInput::new(
             format!("{address} can be reached from elsewhere"),
@@ -110,5 +115,5 @@ async fn listen(office: Arc<Office>, address: SocketAddr, public: &[String]) -> 
     let (token, file) = token::open()?;
     output::note(format_args!("Listening on http://{bound}/mcp"));
     output::note(format_args!("The token is in {}", file.display()));
-    Ok(serve_http(office, HttpOptions { listener, hosts, origins, token }).await?)
+    Ok(serve_http(state, HttpOptions { listener, hosts, origins, token }).await?)
 }

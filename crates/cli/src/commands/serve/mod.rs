@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use rethread_domain::access::{Pass, Role};
-use rethread_engine::NewToken;
+use rethread_engine::imports::ImportReport;
+use rethread_engine::{NewToken, shutdown_signal};
 use rethread_server::{Bounds, Server, Settings, tls};
 use rethread_store::StoreUrl;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::project;
 use crate::cli::App;
@@ -123,6 +126,25 @@ fn browse(link: &str) {
     }
 }
 
+/// Imports what other agents write while the server runs.
+fn watch(app: &App, stop: &CancellationToken) -> anyhow::Result<JoinHandle<()>> {
+    let options = super::watch::options(app, Vec::new(), None)?;
+    let (engine, stop) = (app.engine.clone(), stop.clone());
+    Ok(tokio::spawn(async move {
+        let mut each = |report: rethread_engine::Result<ImportReport>| match report {
+            Ok(report) => {
+                let total = report.total();
+                if total.messages > 0 {
+                    let (messages, sessions) = (total.messages, total.new + total.grown);
+                    tracing::info!(messages, sessions, "imported from other agents");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the sessions of other agents were not imported"),
+        };
+        engine.watch_sessions(&options, &stop, &mut each).await;
+    }))
+}
+
 impl Args {
     pub(crate) async fn run(self, app: App) -> anyhow::Result<ExitCode> {
         let project = project(self.project.as_deref())?;
@@ -139,6 +161,8 @@ impl Args {
         std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panic")));
         let settings = self.settings(&app, bound, project, tls.is_some());
         let base = self.base(bound, tls.is_some());
+        // Before anybody hears that it is there: who does may also end it.
+        let ended = shutdown_signal()?;
         let _place = key::Place::write(&app.url, bound.port(), &base)?;
         let token = key::ensure(&app).await?;
         output::note(format_args!("Listening on {base}"));
@@ -149,8 +173,16 @@ impl Args {
         let program = app.program();
         let (beside, own) = (engine.clone(), Arc::clone(&program));
         tokio::spawn(async move { beside.take_up_all(&own).await });
+        let stop = CancellationToken::new();
+        let watching = app.config.serve.watch.then(|| watch(&app, &stop)).transpose()?;
         let server = Server { engine, program, settings, tls };
-        server.run(listener, asked_to_end()).await?;
+        let outcome = server.run(listener, ended).await;
+        stop.cancel();
+        if let Some(watching) = watching {
+            // A panic in it was noted in the log.
+            drop(watching.await);
+        }
+        outcome?;
         if is_quiet {
             output::note(format_args!("Stopped."));
         }
@@ -312,21 +344,22 @@ fn with_port(host: &str, bound: SocketAddr) -> String {
     if has_port { host.to_owned() } else { format!("{host}:{}", bound.port()) }
 }
 
-/// Waits until somebody wants this process to end.
-async fn asked_to_end() {
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-    match terminate {
-        Ok(mut terminate) => tokio::select! {
-            _ = terminate.recv() => (),
-            _ = tokio::signal::ctrl_c() => (),
-        },
-        // Where not even this one can be waited for, it ends.
-        Err(_) => drop(tokio::signal::ctrl_c().await),
-    }
-}
-
 /// The file of a store.
 fn store_file(url: &StoreUrl) -> PathBuf {
     let StoreUrl::Sqlite(path) = url;
     path.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_that_comes_before_anybody_waits_for_it_is_heard() {
+        let ended = shutdown_signal().unwrap();
+        kill_process(getpid(), Signal::TERM).unwrap();
+        ended.await;
+    }
 }

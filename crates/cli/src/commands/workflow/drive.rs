@@ -7,7 +7,7 @@ use std::time::Duration;
 use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
 use rethread_engine::program::Fault;
-use rethread_engine::workflows::{Report, Resuming, budgets};
+use rethread_engine::workflows::{Report, ResumeOptions, budgets};
 use rethread_workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 
 use super::render;
@@ -88,7 +88,7 @@ impl Args {
         let id = app.engine.resolve_workflow(&self.id).await?;
         let wanted = self.first;
         let first = if let Some(snapshot) = &wanted.resume {
-            let asked = Resuming {
+            let asked = ResumeOptions {
                 from: Some(snapshot.clone()),
                 agent: self.with,
                 budgets: self.budgets.checked()?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rethread_domain::quote::one_line;
 use rethread_domain::{Seq, SessionId};
-use rethread_engine::workflows::Saying;
+use rethread_engine::workflows::LiveText;
 use rethread_store::Span;
 use rethread_workflow::{Event, EventRecord, Status, Workflow, WorkflowId};
 use serde_json::json;
@@ -110,9 +110,9 @@ impl Log<'_> {
         if self.is_bare {
             return Ok(());
         }
-        let all = self.app.engine.saying(workflow).await?;
+        let all = self.app.engine.live_texts(workflow).await?;
         self.shown.retain(|session, _| all.iter().any(|saying| saying.session == *session));
-        for Saying { on, session, text } in &all {
+        for LiveText { on, session, text } in &all {
             let shown = self.shown.entry(*session).or_default();
             // Another turn begins anew.
             let new = text.get(*shown..).unwrap_or_else(|| {

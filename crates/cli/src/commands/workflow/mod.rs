@@ -104,8 +104,8 @@ impl Which {
         }
         let folder = project(None)?;
         let rows = app.engine.workflows_in(&folder, &user).await?;
-        let fitting = rows.iter().find(|row| wanted.is_empty() || wanted.contains(&row.status));
-        fitting.or(rows.first()).map(|row| row.id).ok_or_else(|| none_here(&folder))
+        let needs = rows.iter().find(|row| wanted.is_empty() || wanted.contains(&row.status));
+        needs.or(rows.first()).map(|row| row.id).ok_or_else(|| none_here(&folder))
     }
 }
 

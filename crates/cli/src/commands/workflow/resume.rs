@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use rethread_domain::quote::one_line;
-use rethread_engine::workflows::{Resuming, Resumption};
+use rethread_engine::workflows::{ResumeOptions, Resumption};
 use rethread_workflow::{Command, GitState, Status, TaskState, Workflow, WorkflowId};
 
 use super::drive::Budget;
@@ -49,7 +49,7 @@ impl Args {
             // Whoever created it did not get to begin it.
             return self.go_on(app, id, app.engine.beginning_of(&workflow)).await;
         }
-        let asked = Resuming {
+        let asked = ResumeOptions {
             from: self.from.clone(),
             agent: self.with.clone(),
             budgets: self.budgets.checked()?,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::quote::{one_line, safe};
 use rethread_engine::agents::Asker as _;
-use rethread_engine::workflows::Order;
+use rethread_engine::workflows::WorkflowOrder;
 
 use super::{detached, drive, worktree};
 use crate::chat::Person;
@@ -110,8 +110,8 @@ impl Args {
         drive(app, workflow.id, Some(first), waits).await
     }
 
-    fn order(self) -> anyhow::Result<Order> {
-        Ok(Order {
+    fn order(self) -> anyhow::Result<WorkflowOrder> {
+        Ok(WorkflowOrder {
             worktree: worktree(self.worktree.as_ref())?,
             plan: self.plan,
             issue: self.issue.as_deref().map(issue_in).transpose()?,
@@ -122,7 +122,7 @@ impl Args {
             max_tokens: self.max_tokens,
             max_cost: self.max_cost,
             permissions: self.permissions,
-            ..Order::default()
+            ..WorkflowOrder::default()
         })
     }
 }

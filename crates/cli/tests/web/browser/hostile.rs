@@ -152,7 +152,7 @@ fn no_title_place_or_search_runs() {
         let encoded: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let encoded = encoded.concat();
         look(&visit, &format!("/?q={encoded}&kind={encoded}&project={encoded}&user={encoded}"));
-        look(&visit, &format!("/?told={encoded}"));
+        look(&visit, &format!("/?notice={encoded}"));
         look(&visit, &format!("/nowhere/{encoded}"));
     }
 }
@@ -234,7 +234,7 @@ fn no_workflow_runs_what_it_holds() {
         format!("/workflows/{id}/snapshots/{from}"),
         format!("/workflows/{id}/snapshots/{to}"),
         format!("/workflows/{id}/compare?from={from}&to={to}"),
-        format!("/workflows/{id}?failed=%3Cimg%20src=x%20onerror=__pwned=1%3E&told=%3Cb%3E"),
+        format!("/workflows/{id}?failed=%3Cimg%20src=x%20onerror=__pwned=1%3E&notice=%3Cb%3E"),
         "/".to_owned(),
         "/agents".to_owned(),
         "/usage".to_owned(),

@@ -89,7 +89,7 @@ fn dashboard_pause_resume_flow() {
     until_untold(&visit);
     // Nor when the page is loaded anew.
     for told in ["resumed", "pausing", "paused"] {
-        visit.go(&format!("/workflows/{id}?told={told}"));
+        visit.go(&format!("/workflows/{id}?notice={told}"));
         browser.until_says("#status", "completed");
         assert!(!browser.has("main > .notice.good"), "{told}: {}", browser.describe());
     }

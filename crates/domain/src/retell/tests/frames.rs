@@ -148,7 +148,7 @@ fn what_was_interrupted_is_marked_among_the_messages_that_matter_too() {
     let mut history = history.read_part("main", None, limits(600, 4), None);
     let worths: Vec<_> = (1..=20).map(|seq| (seq, 1.0)).collect();
     history.related = related(&history, &worths);
-    for frame in PARTS.into_iter().chain([Frame::Session]) {
+    for frame in PARTS.into_iter().chain([Frame::Session, Frame::Earlier]) {
         history.frame = frame;
         let telling = history.tell(2_000);
         let pieces = pieces(&telling.text);

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use super::super::{Frame, SMALLEST_COUNT, SMALLEST_FRAME, Telling};
 use super::history::History;
 use crate::message::{Message, Role};
-use crate::{Seq, number, quote, turn};
+use crate::outcome::{self, Outcome};
+use crate::rank::{Related, State};
+use crate::{Seq, number, passage, quote, turn};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece<'a> {
@@ -38,6 +40,7 @@ const SECTIONS: [&[&str]; 9] = [
     &[
         "This is the earlier history of a session, ",
         "This was said in our conversation without you, ",
+        "[Context from Rethread: ",
     ],
     &["## Session"],
     &["### Session summary"],
@@ -46,7 +49,11 @@ const SECTIONS: [&[&str]; 9] = [
     &["## Earlier messages that matter here"],
     &["## Recent messages"],
     &["Left out here: "],
-    &["Acknowledge briefly that you know this, ", "That was the earlier history. "],
+    &[
+        "Acknowledge briefly that you know this, ",
+        "That was the earlier history. ",
+        "[End of the context from Rethread.]",
+    ],
 ];
 
 const INTERRUPTED: Piece<'_> = Ours("[This answer was interrupted.]");
@@ -101,6 +108,53 @@ fn seen(message: &Message, content: &str, pieces: &[Piece<'_>]) -> Option<Seen> 
     }
 }
 
+/// What is told of an older message, if it is told by passages of it, in their order, with a mark wherever something is
+/// left out.
+fn seen_in_passages(related: &Related, content: &str, pieces: &[Piece<'_>]) -> Option<Seen> {
+    let message = &related.message;
+    let state_of = |index: usize| {
+        related.passages.iter().find(|one| one.index == index).and_then(|one| one.state)
+    };
+    let ranges = passage::cut(content);
+    let is_next = |before: usize, next: usize| {
+        let between = content[ranges[before].end..ranges[next].start].trim();
+        before + 1 == next && between.is_empty()
+    };
+    // Texts repeat themselves: which passages these can be, by the last of them.
+    let mut last: Option<Vec<usize>> = None;
+    let (mut count, mut chars, mut after_gap, mut state) = (0, 0, false, None);
+    for piece in pieces {
+        match piece {
+            Ours("[...]") if !after_gap && state.is_none() => after_gap = true,
+            Ours("[now]") if state.is_none() => state = Some(State::Now),
+            Ours("[earlier]") if state.is_none() => state = Some(State::Earlier),
+            Stored(part) => {
+                let is_it =
+                    |at: &usize| &content[ranges[*at].clone()] == part && state_of(*at) == state;
+                let fits = |at: &usize| match &last {
+                    None => (*at == 0) != after_gap,
+                    Some(last) => {
+                        last.iter().any(|before| before < at && is_next(*before, *at) != after_gap)
+                    }
+                };
+                last = Some((0..ranges.len()).filter(is_it).filter(fits).collect());
+                chars += part.chars().count();
+                (after_gap, state) = (false, None);
+            }
+            Ours(_) => break,
+        }
+        count += 1;
+    }
+    let is_shown = message.purged_at.is_none() && state.is_none();
+    let last = last.filter(|last| !last.is_empty() && is_shown)?;
+    let is_end = |at: &usize| at + 1 == ranges.len();
+    // A mark at the end is its own, or that of messages left out before the next one.
+    let is_told = after_gap || last.iter().any(is_end);
+    let is_mark_of_others = after_gap && last.iter().all(is_end);
+    let pieces = count - usize::from(is_mark_of_others);
+    is_told.then_some(Seen { pieces, chars, is_whole: false })
+}
+
 /// The recent and the related messages that a reader finds, recent ones by their number.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -108,6 +162,16 @@ pub(super) struct Found {
     pub(super) related: usize,
     longest: usize,
     shortened: usize,
+}
+
+/// The line before an older message: who spoke, and how a tool ended.
+fn related_line(line: &str) -> Option<(Role, Option<Outcome>)> {
+    let named = line.strip_suffix(':')?;
+    let marks = [(" (worked)", Outcome::Worked), (" (failed)", Outcome::Failed)];
+    let marked =
+        marks.iter().find_map(|(mark, outcome)| Some((named.strip_suffix(mark)?, *outcome)));
+    let (name, outcome) = marked.map_or((named, None), |(name, outcome)| (name, Some(outcome)));
+    Some((Role::ALL.into_iter().find(|role| role.label() == name)?, outcome))
 }
 
 pub(super) fn find(history: &History, pieces: &[Piece<'_>]) -> Found {
@@ -118,23 +182,31 @@ pub(super) fn find(history: &History, pieces: &[Piece<'_>]) -> Found {
         let Ours(line) = piece else { continue };
         let rest = &pieces[at + 1..];
         // Told as it was said, and marked if it was interrupted, and only then.
-        let told = |message: &Message| -> Option<Seen> {
-            let content = history.contents[message.seq as usize - 1].as_str();
+        let content = |message: &Message| history.contents[message.seq as usize - 1].as_str();
+        let told = |message: &Message, seen: Option<Seen>| -> Option<Seen> {
             let is_interrupted = message.extras.other.contains_key(turn::INTERRUPTED);
-            seen(message, content, rest)
-                .filter(|seen| (rest.get(seen.pieces) == Some(&INTERRUPTED)) == is_interrupted)
+            seen.filter(|seen| (rest.get(seen.pieces) == Some(&INTERRUPTED)) == is_interrupted)
         };
         let seen = if line.starts_with("**") {
             let stands = |message: &&Message| {
                 let minute = number::minute(message.at);
-                *line == format!("**{}** ({minute} UTC):", message.role.label())
+                let mark = match outcome::of(message) {
+                    None => "",
+                    Some(Outcome::Worked) => ", worked",
+                    Some(Outcome::Failed) => ", failed",
+                };
+                *line == format!("**{}** ({minute} UTC{mark}):", message.role.label())
             };
             let message = history.recent.iter().find(stands).expect("a line before a message");
             found.recent.push(message.seq);
-            told(message)
-        } else if Role::ALL.iter().any(|role| line.strip_suffix(':') == Some(role.label())) {
+            told(message, seen(message, content(message), rest))
+        } else if let Some((role, outcome)) = related_line(line) {
             found.related += 1;
-            history.related.iter().find_map(|related| told(&related.message))
+            let is_its = |one: &Message| one.role == role && outcome::of(one) == outcome;
+            let mut all = history.related.iter().filter(|one| is_its(&one.message));
+            all.find_map(|one| {
+                told(&one.message, seen_in_passages(one, content(&one.message), rest))
+            })
         } else {
             continue;
         };
@@ -176,7 +248,7 @@ pub(super) fn check_reading(history: &History, limit: u32, telling: &Telling) {
     let shown = u32::try_from(found.recent.len() + found.related).unwrap();
     let (all, left_out) = (history.count(), history.count() - shown);
     assert_eq!((telling.included.messages, telling.omitted.messages), (shown, left_out));
-    let of = if history.frame == Frame::Session { "session" } else { "conversation" };
+    let of = if history.frame.is_session() { "session" } else { "conversation" };
     let line = format!("Left out here: {left_out} of the {all} messages of this {of}.");
     let is_counted = limit >= SMALLEST_COUNT;
     assert_eq!(ours().any(|other| other == line), is_counted && left_out > 0, "{}", telling.text);
@@ -190,6 +262,7 @@ fn check_frame(history: &History, limit: u32, telling: &Telling, found: &Found) 
     assert!(!is_framed || limit >= SMALLEST_FRAME, "{text}");
     let (first, last) = match history.frame {
         Frame::Session => (SECTIONS[0][0], SECTIONS[8][0]),
+        Frame::Earlier => (SECTIONS[0][2], SECTIONS[8][2]),
         Frame::Conversation { .. } => (SECTIONS[0][0], SECTIONS[8][1]),
         Frame::Missed { .. } => (SECTIONS[0][1], SECTIONS[8][1]),
     };
@@ -201,7 +274,7 @@ fn check_frame(history: &History, limit: u32, telling: &Telling, found: &Found) 
         assert!(!sections(telling).iter().any(about), "{text}");
     }
     match history.frame {
-        Frame::Session => (),
+        Frame::Session | Frame::Earlier => (),
         Frame::Conversation { is_whole: true } | Frame::Missed { is_whole: true } => {
             assert_eq!(
                 (telling.included.messages, found.shortened),

@@ -61,17 +61,14 @@ impl History {
     fn check_holding(&self, conversation: usize, agent: usize) {
         let watermark = self.watermark(conversation, agent).expect("it holds the conversation");
         let own = self.conversation(conversation).unwrap();
-        let is_held = |seq: u32| {
-            seq <= watermark.upto || watermark.beyond.is_some_and(|(a, b)| (a..=b).contains(&seq))
-        };
         let (held, missed): (Vec<Message>, Vec<Message>) =
-            self.log(conversation).into_iter().partition(|message| is_held(message.seq));
+            self.log(conversation).into_iter().partition(|message| watermark.has(message.seq));
         assert_eq!(held.len(), watermark.messages as usize);
         // All of it, but for what others said while the turn ran.
         let is_late = |mark: &String| self.meanwhile.contains(mark);
         assert!(missed.iter().flat_map(message_marks).all(|mark| is_late(&mark)), "{missed:?}");
         assert_eq!(
-            watermark.beyond.is_some(),
+            !watermark.beyond.is_empty(),
             watermark.upto < own.last_seq
                 && missed.last().is_some_and(|one| one.seq < own.last_seq)
         );

@@ -38,7 +38,7 @@ pub(super) fn update_marks(updates: &[Update]) -> BTreeSet<String> {
 /// What a way in ends with, if it does not lead in.
 pub(super) fn trouble(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Trouble(trouble) => Some(trouble.name()),
+        Outcome::AgentError(trouble) => Some(trouble.name()),
         Outcome::Dies => Some("agent_ended"),
         Outcome::Fine | Outcome::Hollow | Outcome::Mixed => None,
     }

@@ -24,7 +24,7 @@ use rethread_domain::opening::{Policy, Watermark};
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Role};
 use rethread_engine::Error;
-use rethread_engine::agents::{OpenOptions, Talk, Trouble};
+use rethread_engine::agents::{AgentError, OpenOptions, Talk};
 use rethread_store::{Append, Begun};
 use rethread_testkit::{message, seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -254,7 +254,7 @@ impl History {
         state.launching.clear();
         if turn.launch_fails {
             let (program, why) = ("agent".to_owned(), "no memory".to_owned());
-            state.launching.push_back(Err(Trouble::CannotStart { program, why }));
+            state.launching.push_back(Err(AgentError::CannotStart { program, why }));
         }
     }
 

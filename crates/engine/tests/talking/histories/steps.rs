@@ -4,7 +4,7 @@ use crate::scripted::{Doors, End, Outcome};
 use proptest::prelude::*;
 use rethread_domain::opening::Policy;
 use rethread_engine::Error;
-use rethread_engine::agents::{Answer, Trouble};
+use rethread_engine::agents::{AgentError, Answer};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -65,22 +65,22 @@ pub(super) enum Kind {
     Pause,
 }
 
-pub(super) fn refused(what: &str) -> Trouble {
-    Trouble::Refused { what: what.into(), code: -32603, message: "no".into() }
+pub(super) fn refused(what: &str) -> AgentError {
+    AgentError::Refused { what: what.into(), code: -32603, message: "no".into() }
 }
 
 pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
-    let timed_out = Trouble::TimedOut { what: "session".into(), after: Duration::from_secs(1) };
-    let nonsense = Trouble::Nonsense { what: "session".into(), why: "no JSON".into() };
+    let timed_out = AgentError::TimedOut { what: "session".into(), after: Duration::from_secs(1) };
+    let nonsense = AgentError::Nonsense { what: "session".into(), why: "no JSON".into() };
     prop_oneof![
         12 => Just(Outcome::Fine),
-        2 => Just(Outcome::Trouble(Trouble::SessionGone("lost".into()))),
-        1 => Just(Outcome::Trouble(refused("session"))),
-        1 => Just(Outcome::Trouble(timed_out)),
-        1 => Just(Outcome::Trouble(nonsense)),
-        1 => Just(Outcome::Trouble(Trouble::Unsupported("session".into()))),
-        1 => Just(Outcome::Trouble(Trouble::NeedsLogin("log in".into()))),
-        1 => Just(Outcome::Trouble(Trouble::Cancelled)),
+        2 => Just(Outcome::AgentError(AgentError::SessionGone("lost".into()))),
+        1 => Just(Outcome::AgentError(refused("session"))),
+        1 => Just(Outcome::AgentError(timed_out)),
+        1 => Just(Outcome::AgentError(nonsense)),
+        1 => Just(Outcome::AgentError(AgentError::Unsupported("session".into()))),
+        1 => Just(Outcome::AgentError(AgentError::NeedsLogin("log in".into()))),
+        1 => Just(Outcome::AgentError(AgentError::Cancelled)),
         1 => Just(Outcome::Dies),
         1 => Just(Outcome::Hollow),
         1 => Just(Outcome::Mixed),
@@ -90,7 +90,7 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
 pub(super) fn new_outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         20 => Just(Outcome::Fine),
-        1 => Just(Outcome::Trouble(refused("session/new"))),
+        1 => Just(Outcome::AgentError(refused("session/new"))),
         1 => Just(Outcome::Dies),
     ]
 }
@@ -108,7 +108,7 @@ pub(super) fn turn() -> impl Strategy<Value = Turn> {
     let end = prop_oneof![
         10 => Just(End::Stop),
         1 => Just(End::Cancelled),
-        1 => Just(End::Trouble(refused("session/prompt"))),
+        1 => Just(End::AgentError(refused("session/prompt"))),
         2 => Just(End::Forgets),
         1 => Just(End::Denies),
         3 => Just(End::Dies),
@@ -186,7 +186,7 @@ impl Ending {
         match end {
             End::Stop => Self::Stopped("end_turn"),
             End::Cancelled => Self::Stopped("cancelled"),
-            End::Trouble(trouble) => Self::Failed(trouble.name()),
+            End::AgentError(trouble) => Self::Failed(trouble.name()),
             End::Forgets | End::Denies => Self::Failed("session_gone"),
             End::Dies => Self::Interrupted("agent_ended"),
         }

@@ -1,11 +1,11 @@
-//! Markdown of messages as HTML. The tags are ours alone: whatever the text brings along is shown as text.
+//! Renders the Markdown of messages as safe HTML. All tags are ours: HTML in the text is shown as text.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 
-/// Deeper than this, text is shown without its frame: browsers do not like a thousand boxes in each other.
+/// Beyond this nesting depth, text is rendered without further block elements: browsers handle very deep trees badly.
 const DEEPEST: usize = 16;
 
-/// What others wrote, as HTML that can do nothing but be read.
+/// Renders untrusted text as HTML that cannot run or load anything.
 pub(crate) fn html(text: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -16,7 +16,7 @@ pub(crate) fn html(text: &str) -> String {
     writer.out
 }
 
-/// Writes a text so that it stays one, in an element and in a quoted attribute.
+/// Escapes a text for use in an element and in a quoted attribute.
 pub(crate) fn escape(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -31,7 +31,7 @@ pub(crate) fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// An address that a link may lead to: the web, or somebody's mail.
+/// The target of a link, if it is allowed: `http`, `https` or `mailto`.
 fn address(kind: LinkType, given: &str) -> Option<String> {
     let given = given.trim();
     let full = if kind == LinkType::Email { format!("mailto:{given}") } else { given.to_owned() };
@@ -44,9 +44,9 @@ fn address(kind: LinkType, given: &str) -> Option<String> {
 #[derive(Default)]
 struct Writer {
     out: String,
-    /// How each open tag is closed.
+    /// The closing tag of each open element.
     open: Vec<&'static str>,
-    /// Links do not stand in links.
+    /// Whether a link is open: links do not nest.
     links: usize,
     is_head: bool,
 }
@@ -65,7 +65,7 @@ impl Writer {
             | Event::Html(text)
             | Event::InlineHtml(text)
             | Event::FootnoteReference(text) => escape(&text, &mut self.out),
-            // People mean the ends of their lines.
+            // Line breaks in messages are meant, so they are kept.
             Event::SoftBreak | Event::HardBreak => self.out.push_str("<br>\n"),
             Event::Rule => self.out.push_str("<hr>\n"),
             Event::TaskListMarker(is_done) => {
@@ -93,11 +93,11 @@ impl Writer {
         }
     }
 
-    /// Opens a tag and gives what closes it.
+    /// Opens a tag and returns the tag that closes it.
     fn begin(&mut self, tag: &Tag<'_>) -> &'static str {
         let (open, close) = match tag {
             Tag::Paragraph | Tag::HtmlBlock => ("<p>", "</p>"),
-            // The page has its own first two levels.
+            // The page itself uses the first two levels of headings.
             Tag::Heading { level, .. } => match *level as usize {
                 1 => ("<h3>", "</h3>"),
                 2 => ("<h4>", "</h4>"),
@@ -105,7 +105,7 @@ impl Writer {
                 _ => ("<h6>", "</h6>"),
             },
             Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>"),
-            // What language it is in is of no use without colours.
+            // There is no syntax highlighting, so the language is not needed.
             Tag::CodeBlock(_) => ("<pre><code>", "</code></pre>"),
             Tag::List(Some(1)) => ("<ol>", "</ol>"),
             Tag::List(Some(first)) => {
@@ -135,7 +135,7 @@ impl Writer {
         close
     }
 
-    /// An image is a link too: nothing is fetched from elsewhere unless its reader wants it.
+    /// Images become links: nothing is fetched from other hosts unless the reader clicks.
     fn link(&mut self, kind: LinkType, to: &str, before: &str) -> &'static str {
         let to = address(kind, to).filter(|_| self.links == 0);
         let Some(to) = to else {

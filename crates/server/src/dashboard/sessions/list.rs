@@ -1,4 +1,4 @@
-//! The list of sessions and the finds of a search: the first page that somebody sees.
+//! The list of sessions with its search: the first page that a visitor sees.
 
 use askama::Template;
 use axum::extract::State;
@@ -12,16 +12,16 @@ use serde::Deserialize;
 use crate::access::Caller;
 use crate::cursor;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words::{self, some};
-use crate::extract::{Leaving, Params};
+use crate::dashboard::humanize::{self, some};
+use crate::extract::{Disconnect, QueryParams};
 use crate::problem::Problem;
 use crate::routes::sessions::scope;
 use crate::state::App;
 
-/// What is looked for. Forms send their empty fields too: an empty text is no wish.
+/// The filters. Browsers submit empty fields too: an empty field means no filter.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct Filters {
     q: String,
     status: String,
     agent: String,
@@ -31,10 +31,10 @@ pub(super) struct Asked {
     archived: Option<String>,
     deleted: Option<String>,
     cursor: String,
-    told: Option<String>,
+    notice: Option<String>,
 }
 
-impl Asked {
+impl Filters {
     fn status(&self) -> Result<Option<Status>, Problem> {
         let parsed = some(&self.status).map(|text| text.parse()).transpose();
         parsed.map_err(|why: String| Problem::new("bad_input", rethread_domain::quote::safe(&why)))
@@ -47,9 +47,9 @@ impl Asked {
             || self.deleted.is_some()
     }
 
-    /// The same as part of an address, from another place in the list on.
+    /// The filters as a query string, with another cursor.
     fn query(&self, cursor: &str) -> String {
-        words::query(&[
+        humanize::query(&[
             ("q", &self.q),
             ("status", &self.status),
             ("agent", &self.agent),
@@ -92,11 +92,11 @@ impl Row {
             agent: session.speaker().map(str::to_owned),
             user: session.user.clone(),
             project: session.project.clone(),
-            project_name: words::last_part(&session.project).to_owned(),
+            project_name: humanize::last_part(&session.project).to_owned(),
             at: session.last_active_at.to_string(),
-            ago: words::ago(session.last_active_at, now),
-            messages: words::grouped(session.last_seq.into()),
-            tokens: words::short(session.counters.tokens),
+            ago: humanize::ago(session.last_active_at, now),
+            messages: humanize::grouped(session.last_seq.into()),
+            tokens: humanize::short(session.counters.tokens),
         }
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn status(session: &Session) -> &'static str {
     if session.deleted_at.is_some() { "deleted" } else { session.status().as_str() }
 }
 
-/// A find, its text cut where it was found.
+/// A search result, with an excerpt.
 struct Find {
     place: String,
     title: String,
@@ -134,56 +134,57 @@ impl Find {
             title: hit.title.unwrap_or_else(|| "Untitled".to_owned()),
             short: id.parse::<SessionId>().map(|id| id.short()).unwrap_or_default(),
             what,
-            at: hit.timestamp.map(|at| (at.to_string(), words::ago(at, now))),
+            at: hit.timestamp.map(|at| (at.to_string(), humanize::ago(at, now))),
             parts: parts(&hit.excerpt, wanted),
         }
     }
 }
 
-/// The words that are looked for, each by itself.
+/// The words of the query, each by itself.
 fn wanted(q: &str) -> Vec<Query> {
     let query = Query::parse(q);
     let clauses = query.clauses.into_iter().chain(query.begun);
-    let each = clauses.flat_map(|Clause { terms, prefix }| {
+    let each = clauses.flat_map(|Clause { terms, prefix, .. }| {
         let last = terms.len();
-        (1..).zip(terms).map(move |(at, term)| Query {
-            clauses: vec![Clause { terms: vec![term], prefix: prefix && at == last }],
-            ..Query::default()
+        (1..).zip(terms).map(move |(at, term)| {
+            let terms = vec![term];
+            let clause = Clause { asked: terms.clone(), terms, prefix: prefix && at == last };
+            Query { clauses: vec![clause], ..Query::default() }
         })
     });
     each.collect()
 }
 
-/// Every find stands between `**`, but what was said may have those too: only what is looked for is marked.
+/// Excerpts mark matches with `**`, which the text may contain too: only what matches the query is highlighted.
 fn parts(excerpt: &str, wanted: &[Query]) -> Vec<(String, bool)> {
     let parts = excerpt.split("**").filter(|part| !part.is_empty());
     let told = parts.map(|part| {
         let is_find = wanted.iter().any(|word| word.matches(part));
-        // Stars of the text itself stand beside ours.
+        // The text itself may have asterisks beside our marks.
         let part = if is_find { part.trim_matches('*') } else { part };
         (part.to_owned(), is_find)
     });
     told.collect()
 }
 
-/// How to begin where there is nothing yet.
+/// How to get started, where there are no sessions yet.
 struct Begin {
     agent: String,
-    /// How to get it, where none is installed.
+    /// How to install the agent, if none is installed.
     install: Option<String>,
 }
 
-/// The one that newcomers are told of where nothing speaks for another.
+/// The agent to suggest where nothing speaks for another.
 const WELL_KNOWN: &str = "claude";
 
 impl Begin {
-    /// With the agent that workflows use, or the first, of those that are installed; or else with one that can be.
+    /// Suggests the workflow agent or else the first of the installed agents; if none is installed, one that can be.
     fn of(app: &App) -> Result<Option<Self>, Problem> {
         let usual = app.program.workflows()?.agent;
         let mut agents = app.program.agents()?;
         let is_any = agents.iter().any(|agent| agent.is_installed);
         agents.retain(|agent| agent.is_installed == is_any && (is_any || agent.install.is_some()));
-        // Of equals the first in the list stays first.
+        // The sort is stable: equals keep their order.
         agents.sort_by_key(|agent| {
             (Some(&agent.name) != usual.as_ref(), !is_any && agent.name != WELL_KNOWN)
         });
@@ -194,21 +195,21 @@ impl Begin {
     }
 }
 
-/// What was found: sessions, or places in them.
+/// The results: sessions, or matches within them.
 #[derive(Template)]
 #[template(path = "sessions/results.html")]
 struct Results {
     q: String,
     rows: Vec<Row>,
     finds: Vec<Find>,
-    /// Where the list goes on.
+    /// The cursor of the next page.
     older: Option<String>,
     is_first: bool,
     is_filtered: bool,
     is_admin: bool,
-    /// Where there is no session at all.
+    /// Set where there are no sessions at all.
     begin: Option<Begin>,
-    /// What to do where only a part was searched.
+    /// Advice where the search was cut short.
     partial: Option<&'static str>,
 }
 
@@ -216,33 +217,38 @@ struct Results {
 #[template(path = "sessions/list.html")]
 struct List {
     frame: Frame,
-    asked: Asked,
+    filters: Filters,
     agents: Vec<String>,
     statuses: [&'static str; 4],
     fragment: String,
     results: Results,
 }
 
-async fn found(app: &App, caller: &Caller, asked: &Asked, stop: Stop) -> Result<Results, Problem> {
+async fn found(
+    app: &App,
+    caller: &Caller,
+    filters: &Filters,
+    stop: Stop,
+) -> Result<Results, Problem> {
     let mut results = Results {
-        q: asked.q.trim().to_owned(),
+        q: filters.q.trim().to_owned(),
         rows: Vec::new(),
         finds: Vec::new(),
         older: None,
-        is_first: asked.cursor.is_empty(),
-        is_filtered: asked.is_filtered(),
+        is_first: filters.cursor.is_empty(),
+        is_filtered: filters.is_filtered(),
         is_admin: caller.is_admin(),
         begin: None,
         partial: None,
     };
     if results.q.is_empty() {
-        (results.rows, results.older) = listed(app, caller, asked).await?;
+        (results.rows, results.older) = listed(app, caller, filters).await?;
         if results.rows.is_empty() {
             results.begin = Begin::of(app)?;
         }
     } else {
         let is_partial;
-        (results.finds, results.older, is_partial) = sought(app, caller, asked, stop).await?;
+        (results.finds, results.older, is_partial) = sought(app, caller, filters, stop).await?;
         results.partial = is_partial.then_some("give more words or filters");
     }
     Ok(results)
@@ -251,18 +257,18 @@ async fn found(app: &App, caller: &Caller, asked: &Asked, stop: Stop) -> Result<
 async fn listed(
     app: &App,
     caller: &Caller,
-    asked: &Asked,
+    filters: &Filters,
 ) -> Result<(Vec<Row>, Option<String>), Problem> {
     app.keep_up().await;
     let filter = ListFilter {
-        user: scope(caller, some(&asked.user)),
-        project: some(&asked.project),
-        kind: some(&asked.kind),
-        agent: some(&asked.agent),
-        status: asked.status()?,
-        archived: asked.archived.is_some(),
-        deleted: asked.deleted.is_some(),
-        before: some(&asked.cursor).as_deref().map(cursor::decode::<SessionId>).transpose()?,
+        user: scope(caller, some(&filters.user)),
+        project: some(&filters.project),
+        kind: some(&filters.kind),
+        agent: some(&filters.agent),
+        status: filters.status()?,
+        archived: filters.archived.is_some(),
+        deleted: filters.deleted.is_some(),
+        before: some(&filters.cursor).as_deref().map(cursor::decode::<SessionId>).transpose()?,
         limit: cursor::USUAL + 1,
         ..ListFilter::default()
     };
@@ -270,66 +276,66 @@ async fn listed(
     let is_more = found.len() > cursor::USUAL as usize;
     found.truncate(cursor::USUAL as usize);
     let last = found.last().filter(|_| is_more);
-    let older = last.map(|last| format!("/?{}", asked.query(&cursor::after(last))));
+    let older = last.map(|last| format!("/?{}", filters.query(&cursor::of_session(last))));
     Ok((found.iter().map(|session| Row::of(app, session)).collect(), older))
 }
 
-/// The finds, where they go on, and whether the search was cut short.
+/// The matches, the cursor of the next page, and whether the search was cut short.
 async fn sought(
     app: &App,
     caller: &Caller,
-    asked: &Asked,
+    filters: &Filters,
     stop: Stop,
 ) -> Result<(Vec<Find>, Option<String>, bool), Problem> {
     let filter = Filter {
-        user: scope(caller, some(&asked.user)),
-        project: some(&asked.project),
-        agent: some(&asked.agent),
-        kind: some(&asked.kind),
-        status: asked.status()?,
+        user: scope(caller, some(&filters.user)),
+        project: some(&filters.project),
+        agent: some(&filters.agent),
+        kind: some(&filters.kind),
+        status: filters.status()?,
         ..Filter::default()
     };
-    // A cursor of the list may still be there when somebody begins to type.
-    let after = asked.cursor.parse().ok();
-    let search = Search { after, stop, ..Search::new(asked.q.trim(), filter, cursor::USUAL) };
+    // A cursor of the list may still be in the address when somebody starts to search.
+    let after = filters.cursor.parse().ok();
+    let search = Search { after, stop, ..Search::new(filters.q.trim(), filter, cursor::USUAL) };
     let found = crate::routes::search::view(app, &app.engine.search(search).await?)?;
-    let wanted = wanted(asked.q.trim());
+    let wanted = wanted(filters.q.trim());
     let finds = found.items.into_iter().map(|view| Find::of(app, &wanted, view)).collect();
-    Ok((finds, found.next.map(|next| format!("/?{}", asked.query(&next))), found.partial))
+    Ok((finds, found.next.map(|next| format!("/?{}", filters.query(&next))), found.partial))
 }
 
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    Leaving(stop): Leaving,
-    Params(asked): Params<Asked>,
+    Disconnect(stop): Disconnect,
+    QueryParams(filters): QueryParams<Filters>,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
-    let results = found(&app, &caller, &asked, stop).await?;
+    let results = found(&app, &caller, &filters, stop).await?;
     let mut agents: Vec<String> =
         app.program.agents()?.into_iter().map(|agent| agent.name).collect();
-    if !asked.agent.is_empty() && !agents.contains(&asked.agent) {
-        agents.push(asked.agent.clone());
+    if !filters.agent.is_empty() && !agents.contains(&filters.agent) {
+        agents.push(filters.agent.clone());
     }
-    let frame = Frame::new("Sessions", Nav::Sessions, &caller).notice(asked.told.as_deref());
+    let frame = Frame::new("Sessions", Nav::Sessions, &caller).notice(filters.notice.as_deref());
     frame::page(&List {
         frame: frame.live(after),
-        fragment: format!("/search/results?{}", asked.query(&asked.cursor)),
+        fragment: format!("/search/results?{}", filters.query(&filters.cursor)),
         agents,
         statuses: Status::ALL.map(Status::as_str),
         results,
-        asked,
+        filters,
     })
 }
 
-/// The list alone, for the script.
+/// The results alone, for the script.
 pub(super) async fn results(
     State(app): State<App>,
     caller: Caller,
-    Leaving(stop): Leaving,
-    Params(asked): Params<Asked>,
+    Disconnect(stop): Disconnect,
+    QueryParams(filters): QueryParams<Filters>,
 ) -> Result<Response, Problem> {
-    frame::page(&found(&app, &caller, &asked, stop).await?)
+    frame::page(&found(&app, &caller, &filters, stop).await?)
 }
 
 #[cfg(test)]
@@ -350,7 +356,8 @@ mod tests {
 
     #[test]
     fn an_address_keeps_what_was_asked() {
-        let asked = Asked { q: "a&b".into(), archived: Some("on".into()), ..Asked::default() };
-        assert_eq!(asked.query("1.x"), "q=a%26b&archived=on&cursor=1.x");
+        let filters =
+            Filters { q: "a&b".into(), archived: Some("on".into()), ..Filters::default() };
+        assert_eq!(filters.query("1.x"), "q=a%26b&archived=on&cursor=1.x");
     }
 }

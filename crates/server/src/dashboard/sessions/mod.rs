@@ -1,11 +1,11 @@
-//! Pages about sessions: the list with its search, one session with its conversation, and what can be done with it.
+//! The session pages: the list with its search, a single session, and its forms.
 
-mod act;
-mod asks;
+mod actions;
 mod list;
+mod questions;
 mod send;
 mod show;
-mod speech;
+mod transcript;
 
 use crate::access::{READ, Routes, WRITE};
 
@@ -16,11 +16,11 @@ pub(super) fn router() -> Routes {
         .get(READ, "/sessions/{id}", show::page)
         .get(READ, "/sessions/{id}/head", show::head)
         .get(READ, "/sessions/{id}/talk", show::talk)
-        .get(READ, "/sessions/{id}/questions", asks::questions)
-        .post(WRITE, "/sessions/{id}/answer", act::answer)
-        .post(WRITE, "/sessions/{id}/rename", act::rename)
-        .post(WRITE, "/sessions/{id}/fork", act::fork)
-        .post(WRITE, "/sessions/{id}/send", act::send)
-        .post(WRITE, "/sessions/{id}/cancel", act::cancel)
-        .post(WRITE, "/sessions/{id}/{what}", act::act)
+        .get(READ, "/sessions/{id}/questions", questions::questions)
+        .post(WRITE, "/sessions/{id}/answer", actions::answer)
+        .post(WRITE, "/sessions/{id}/rename", actions::rename)
+        .post(WRITE, "/sessions/{id}/fork", actions::fork)
+        .post(WRITE, "/sessions/{id}/send", actions::send)
+        .post(WRITE, "/sessions/{id}/cancel", actions::cancel)
+        .post(WRITE, "/sessions/{id}/{what}", actions::act)
 }

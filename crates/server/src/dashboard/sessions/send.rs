@@ -1,22 +1,22 @@
-//! The form that sends a message: whom it can go to, and what stands in it.
+//! The form that sends a prompt: its choice of agents, and its draft.
 
 use rethread_domain::Session;
 use rethread_engine::program::AgentInfo;
 
 use crate::problem::Problem;
 use crate::state::App;
-use crate::turns::Stands;
+use crate::turns::TurnState;
 
-/// An agent to talk to.
+/// An agent that can be chosen.
 pub(super) struct Choice {
     pub(super) name: String,
     pub(super) is_chosen: bool,
     pub(super) is_installed: bool,
 }
 
-/// Who can go on with a session.
+/// The agents that can continue a session.
 pub(super) struct Speakers {
-    /// Who spoke last, or whom it was begun with: who goes on where nobody says otherwise.
+    /// The session's agent: the one that answered last, or else the one it was started with.
     pub(super) last: Option<String>,
     known: Vec<AgentInfo>,
 }
@@ -27,14 +27,14 @@ impl Speakers {
         Ok(Self { last, known: app.program.agents()? })
     }
 
-    /// Who is offered: who would go on in a terminal, or the first that is installed.
+    /// The preselected agent: the session's own if it is installed, or else the first that is.
     fn usual(&self) -> Option<&str> {
         let mut installed = self.known.iter().filter(|agent| agent.is_installed);
         let last = installed.clone().find(|agent| Some(&agent.name) == self.last.as_ref());
         last.or_else(|| installed.next()).map(|agent| agent.name.as_str())
     }
 
-    /// The command that takes the session up in a terminal; it names an agent where the session's own cannot.
+    /// The command that resumes the session in a terminal; it names another agent if the session's own is not installed.
     pub(super) fn resume(&self, session: &Session) -> String {
         let command = format!("rethread resume {}", session.id.short());
         match self.usual() {
@@ -45,7 +45,7 @@ impl Speakers {
         }
     }
 
-    /// Those that are installed, and the session's own.
+    /// The installed agents, and the session's own.
     pub(super) fn choices(&self, chosen: Option<&str>) -> Vec<Choice> {
         let is_installed =
             |name: &&str| self.known.iter().any(|agent| agent.is_installed && agent.name == **name);
@@ -59,7 +59,7 @@ impl Speakers {
         all.filter(|choice| choice.is_installed || own(choice)).collect()
     }
 
-    /// How to get the session's agent, or another one.
+    /// How to install the session's agent, or another one.
     pub(super) fn install(&self) -> Option<&str> {
         let own = self.known.iter().find(|agent| Some(&agent.name) == self.last.as_ref());
         let mut all = own.into_iter().chain(&self.known);
@@ -67,33 +67,34 @@ impl Speakers {
     }
 }
 
-/// What stands in the form: what could not be sent is kept.
+/// The content of the form: a prompt that could not be sent is kept.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) text: String,
     pub(super) agent: Option<String>,
-    /// Why it was not sent, and what to do about it.
+    /// Why it was not sent, and what to do.
     pub(super) trouble: Option<String>,
     pub(super) hint: Option<String>,
 }
 
 impl Draft {
-    /// What was to be said last, where the session does not have it and nobody went on.
+    /// The prompt of the last turn, if it was not recorded and nothing has happened since.
     pub(super) fn left(app: &App, session: &Session) -> Self {
         let is_resting = app.turns.running_in(session.id).is_empty();
         let last = app.turns.last_in(session.id).filter(|_| is_resting);
-        let Some((turn, text)) = last.and_then(|turn| turn.unsaid().map(|text| (turn, text)))
+        let Some((turn, text)) =
+            last.and_then(|turn| turn.unrecorded_prompt().map(|text| (turn, text)))
         else {
             return Self::default();
         };
-        let trouble = match turn.stands() {
-            Stands::Failed(problem) => app.clean(&problem.detail),
+        let trouble = match turn.state() {
+            TurnState::Failed(problem) => app.clean(&problem.detail),
             _ => "it was cancelled".to_owned(),
         };
         Self { text, agent: Some(turn.agent.clone()), trouble: Some(trouble), hint: None }
     }
 
-    /// What was refused just now.
+    /// A prompt that has just been refused.
     pub(super) fn refused(text: String, agent: Option<String>, problem: &Problem) -> Self {
         let (trouble, hint) = (Some(problem.detail.clone()), problem.hint.clone());
         Self { text, agent, trouble, hint }

@@ -1,4 +1,4 @@
-//! One session: what is known of it, what was said, and what can be done with it.
+//! The page of one session: its details, its messages, and what can be done with it.
 
 use askama::Template;
 use axum::extract::State;
@@ -8,31 +8,31 @@ use rethread_domain::{Session, SessionId};
 use rethread_engine::{Order, Span};
 use serde::Deserialize;
 
-use super::asks::Questions;
 use super::list::{self, Row};
+use super::questions::Questions;
 use super::send::{Choice, Draft, Speakers};
-use super::speech::{self, Item};
+use super::transcript::{self, Item};
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words::{self, Moment};
-use crate::extract::{At, Params};
+use crate::dashboard::humanize::{self, Moment};
+use crate::extract::{PathParams, QueryParams};
 use crate::problem::Problem;
 use crate::state::App;
 
 /// How many messages a page has.
 const PAGE: u32 = 50;
 
-/// Which part of the conversation.
+/// Which part of the conversation to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
-    /// Those before this number; without it, the newest.
+pub(super) struct PageParams {
+    /// Messages before this number; by default the newest.
     before: Option<u32>,
-    /// Those around this one.
+    /// Messages around this one.
     at: Option<u32>,
-    /// Only those after this one: for the script.
+    /// Messages after this one: for the script.
     after: Option<u32>,
-    told: Option<String>,
+    notice: Option<String>,
 }
 
 /// A button that does something with the session.
@@ -51,9 +51,9 @@ struct Head {
     status: &'static str,
     kind: String,
     user: Option<String>,
-    /// Who spoke last.
+    /// The agent that answered last.
     agent: Option<String>,
-    /// Whom it was begun with, where that is another one.
+    /// The agent it was started with, if that is another one.
     begun_with: Option<String>,
     model: Option<String>,
     project: String,
@@ -66,11 +66,12 @@ struct Head {
     /// The number of the newest message.
     last: u32,
     tokens: String,
-    /// What agents told of it, taken in and given out.
+    /// Input and output tokens, as reported by agents.
     usage: Option<(String, String)>,
     cost: Option<String>,
     forked_from: Option<(String, String, u32)>,
     parent: Option<(String, String)>,
+    imported_from: Option<String>,
     children: Vec<Row>,
     resume: Option<String>,
     actions: Vec<Action>,
@@ -78,13 +79,13 @@ struct Head {
     may_fork: bool,
 }
 
-/// What was said, as a list.
+/// A part of the conversation.
 #[derive(Template)]
 #[template(path = "sessions/talk.html")]
 struct Talk {
     id: String,
     items: Vec<Item>,
-    /// Which of how many, where these are not all.
+    /// Which messages of how many, if these are not all.
     part: Option<String>,
     older: Option<String>,
     newer: Option<String>,
@@ -97,16 +98,16 @@ struct Show {
     id: String,
     head: Head,
     talk: Talk,
-    /// The script goes on after this message; not there on older parts.
+    /// The script appends what follows this message; `None` on older parts.
     upto: Option<u32>,
     fragment: String,
-    /// Where the newest message is.
+    /// The link to the newest message.
     newest: Option<String>,
-    /// Those that run, with the agent of each.
+    /// The running turns, with the agent of each.
     turns: Vec<(String, String)>,
     questions: Questions,
     choices: Vec<Choice>,
-    /// How to get an agent, where none is there to be chosen.
+    /// How to install an agent, if none can be chosen.
     install: Option<String>,
     draft: Draft,
     /// Why nothing can be sent.
@@ -125,9 +126,9 @@ fn actions(session: &Session) -> Vec<Action> {
         (Move::Archive, "archive", "Archive"),
         (Move::Unarchive, "unarchive", "Unarchive"),
     ];
-    let fit = moves.into_iter().filter(|(asked, ..)| {
-        // To activate what is active changes nothing.
-        session.decide(*asked).is_ok_and(|status| status != session.status())
+    let fit = moves.into_iter().filter(|(params, ..)| {
+        // An active session needs no activation.
+        session.decide(*params).is_ok_and(|status| status != session.status())
     });
     fit.map(|(_, path, name)| Action { path, name, style: "" }).collect()
 }
@@ -155,24 +156,25 @@ impl Head {
             agent: speakers.last.clone(),
             begun_with: session.agent.clone().filter(|_| session.agent != speakers.last),
             model: session.model.clone(),
-            project_name: words::last_part(project).to_owned(),
+            project_name: humanize::last_part(project).to_owned(),
             project: project.clone(),
             branch: branch.and_then(|repository| repository.branch.clone()),
             summary: app.clean_some(session.summary.as_deref()),
             started: Moment::of(session.started_at, now),
             active: Moment::of(session.last_active_at, now),
-            messages: words::grouped(session.last_seq.into()),
-            tokens: words::grouped(counters.tokens),
+            messages: humanize::grouped(session.last_seq.into()),
+            tokens: humanize::grouped(counters.tokens),
             last: session.last_seq,
             usage: (counters.input_tokens + counters.output_tokens > 0).then(|| {
-                (words::short(counters.input_tokens), words::short(counters.output_tokens))
+                (humanize::short(counters.input_tokens), humanize::short(counters.output_tokens))
             }),
-            cost: (counters.cost_nano > 0).then(|| words::dollars(counters.cost_usd())),
+            cost: (counters.cost_nano > 0).then(|| humanize::dollars(counters.cost_usd())),
             forked_from: session.forked_from.map(|origin| {
                 let (id, short) = link(origin.session);
                 (id, short, origin.seq)
             }),
             parent: session.parent.map(link),
+            imported_from: session.imported_from.clone(),
             children: children.map(|child| Row::of(app, child)).take(50).collect(),
             resume: session.can_resume().is_ok().then(|| speakers.resume(session)),
             actions: if caller.may_write() { actions(session) } else { Vec::new() },
@@ -182,9 +184,9 @@ impl Head {
     }
 }
 
-/// The first and the last message of the part that is asked for.
-fn part(asked: &Asked, last_seq: u32) -> (u32, u32) {
-    let to = match (asked.before, asked.at) {
+/// The numbers of the first and the last message of the requested part.
+fn part(params: &PageParams, last_seq: u32) -> (u32, u32) {
+    let to = match (params.before, params.at) {
         (Some(before), _) => before.saturating_sub(1),
         (None, Some(at)) => at.saturating_add(PAGE / 2),
         (None, None) => last_seq,
@@ -194,14 +196,14 @@ fn part(asked: &Asked, last_seq: u32) -> (u32, u32) {
 }
 
 impl Talk {
-    async fn of(app: &App, session: &Session, asked: &Asked) -> Result<Self, Problem> {
+    async fn of(app: &App, session: &Session, params: &PageParams) -> Result<Self, Problem> {
         let (id, last) = (session.id, session.last_seq);
-        let (from, to) = match asked.after {
+        let (from, to) = match params.after {
             Some(after) => (after.saturating_add(1), last.min(after.saturating_add(PAGE))),
-            None => part(asked, last),
+            None => part(params, last),
         };
-        // Where they are long, fewer come than were asked for: the newest, or those that follow.
-        let order = if asked.after.is_some() { Order::OldestFirst } else { Order::NewestFirst };
+        // Long messages may exceed the size of a part, so that fewer are returned: the newest, or the next ones.
+        let order = if params.after.is_some() { Order::OldestFirst } else { Order::NewestFirst };
         let mut messages = if from <= to {
             app.engine.messages(id, Span { from, to, order, limit: PAGE }).await?
         } else {
@@ -213,16 +215,16 @@ impl Talk {
         let from = messages.first().map_or(from, |first| first.seq);
         let to = messages.last().map_or(to, |last| last.seq);
         let now = app.engine.clock().now();
-        // What came at the end belongs to the last message; what came before the next one, to the next part.
+        // An opening at the end belongs to the last message; one before the next message, to the next part.
         let until = if to >= last { u32::MAX } else { to };
         let opened = app.engine.attached(id, from - 1..until).await?;
-        let openings = speech::openings(opened, now);
-        let is_whole = asked.after.is_none();
+        let openings = transcript::openings(opened, now);
+        let is_whole = params.after.is_none();
         Ok(Self {
             id: id.to_string(),
-            items: speech::woven(app, &messages, openings),
+            items: transcript::woven(app, &messages, openings),
             part: (is_whole && from <= to && (from > 1 || to < last)).then(|| {
-                let [from, to, last] = [from, to, last].map(|seq| words::grouped(seq.into()));
+                let [from, to, last] = [from, to, last].map(|seq| humanize::grouped(seq.into()));
                 format!("{from}–{to} of {last}")
             }),
             older: (is_whole && from > 1).then(|| format!("/sessions/{id}?before={from}#end")),
@@ -235,30 +237,30 @@ impl Talk {
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Asked>,
+    PathParams(id): PathParams<String>,
+    QueryParams(params): QueryParams<PageParams>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
-    let (asked, draft) = (Asked { after: None, ..asked }, Draft::left(&app, &session));
-    with(&app, &caller, &session, &asked, draft).await
+    let (params, draft) = (PageParams { after: None, ..params }, Draft::left(&app, &session));
+    with(&app, &caller, &session, &params, draft).await
 }
 
-/// The page, with something in its form.
+/// The page, with a draft in its form.
 pub(super) async fn with(
     app: &App,
     caller: &Caller,
     session: &Session,
-    asked: &Asked,
+    params: &PageParams,
     draft: Draft,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
-    // Nothing of it may be older than the newest event.
+    // Read first: nothing on the page may be older than this event.
     let session = &app.engine.session(session.id).await?;
     let speakers = Speakers::of(app, session).await?;
     let head = Head::of(app, caller, session, &speakers).await?;
-    let talk = Talk::of(app, session, asked).await?;
+    let talk = Talk::of(app, session, params).await?;
     let frame = Frame::new(head.title.clone(), Nav::Sessions, caller);
-    let query = match (asked.before, asked.at) {
+    let query = match (params.before, params.at) {
         (Some(before), _) => format!("?before={before}"),
         (None, Some(at)) => format!("?at={at}"),
         (None, None) => String::new(),
@@ -269,13 +271,13 @@ pub(super) async fn with(
     let choices = speakers.choices(draft.agent.as_deref());
     let is_any = choices.iter().any(|choice| choice.is_installed);
     frame::page(&Show {
-        frame: frame.notice(asked.told.as_deref()).live(after),
+        frame: frame.notice(params.notice.as_deref()).live(after),
         upto: talk.newer.is_none().then_some(last),
         fragment: format!("/sessions/{id}/talk{query}"),
         newest: (last > 0).then(|| format!("{place}#m{last}")),
         turns: running.iter().map(|turn| (turn.id.to_string(), turn.agent.clone())).collect(),
         questions: Questions::of(app, caller, session),
-        // What could not be sent stays to be seen.
+        // The form stays visible while it has a draft that could not be sent.
         choices: if is_any || !draft.text.is_empty() { choices } else { Vec::new() },
         install: speakers.install().map(str::to_owned),
         draft,
@@ -286,45 +288,45 @@ pub(super) async fn with(
     })
 }
 
-/// What is known of it alone, for the script.
+/// The details alone, for the script.
 pub(super) async fn head(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let speakers = Speakers::of(&app, &session).await?;
     frame::page(&Head::of(&app, &caller, &session, &speakers).await?)
 }
 
-/// What was said alone, for the script.
+/// The messages alone, for the script.
 pub(super) async fn talk(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Asked>,
+    PathParams(id): PathParams<String>,
+    QueryParams(params): QueryParams<PageParams>,
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
-    frame::page(&Talk::of(&app, &session, &asked).await?)
+    frame::page(&Talk::of(&app, &session, &params).await?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(asked: Asked, expected: (u32, u32)) {
-        assert_eq!(part(&asked, 120), expected);
+    fn check(params: PageParams, expected: (u32, u32)) {
+        assert_eq!(part(&params, 120), expected);
     }
 
     #[test]
     fn parts_of_a_conversation() {
-        check(Asked::default(), (71, 120));
-        check(Asked { before: Some(71), ..Asked::default() }, (21, 70));
-        check(Asked { before: Some(21), ..Asked::default() }, (1, 20));
-        check(Asked { before: Some(0), ..Asked::default() }, (1, 0));
-        check(Asked { before: Some(u32::MAX), ..Asked::default() }, (71, 120));
-        check(Asked { at: Some(1), ..Asked::default() }, (1, 26));
-        check(Asked { at: Some(u32::MAX), ..Asked::default() }, (71, 120));
-        assert_eq!(part(&Asked::default(), 0), (1, 0));
+        check(PageParams::default(), (71, 120));
+        check(PageParams { before: Some(71), ..PageParams::default() }, (21, 70));
+        check(PageParams { before: Some(21), ..PageParams::default() }, (1, 20));
+        check(PageParams { before: Some(0), ..PageParams::default() }, (1, 0));
+        check(PageParams { before: Some(u32::MAX), ..PageParams::default() }, (71, 120));
+        check(PageParams { at: Some(1), ..PageParams::default() }, (1, 26));
+        check(PageParams { at: Some(u32::MAX), ..PageParams::default() }, (71, 120));
+        assert_eq!(part(&PageParams::default(), 0), (1, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The page about what was used: tokens, cost and how full contexts were, over time, as plots and as a table.
+//! The usage page: tokens, cost and context use over time, as plots and as a table.
 
 mod plot;
 mod scale;
@@ -13,11 +13,11 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::frame::{self, Frame, Nav};
-use super::words::{self, some};
+use super::humanize::{self, some};
 use crate::access::{Caller, READ, Routes};
-use crate::extract::Params;
+use crate::extract::QueryParams;
 use crate::problem::Problem;
-use crate::routes::agents::{Asked, UsageDay, UsageView, known, used};
+use crate::routes::agents::{UsageDay, UsageParams, UsageView, known, used};
 use crate::state::App;
 use plot::{Figure, Plot, Series, Shape};
 
@@ -25,12 +25,12 @@ pub(super) fn router() -> Routes {
     Routes::default().get(READ, "/usage", page).get(READ, "/usage/part", part)
 }
 
-/// How many names have a colour of their own; the others share one.
+/// How many names get a colour of their own; the rest are summed up.
 const NAMES: usize = 7;
-/// How many rows the table has.
+/// The most rows of the table.
 const ROWS: usize = 500;
 
-/// The fields of the form: an empty one is no wish.
+/// The fields of the form; an empty field means no filter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -41,8 +41,8 @@ struct Fields {
 }
 
 impl Fields {
-    fn asked(&self) -> Asked {
-        Asked {
+    fn params(&self) -> UsageParams {
+        UsageParams {
             from: some(&self.from),
             to: some(&self.to),
             agent: some(&self.agent),
@@ -51,7 +51,7 @@ impl Fields {
     }
 
     fn query(&self) -> String {
-        words::query(&[
+        humanize::query(&[
             ("from", &self.from),
             ("to", &self.to),
             ("agent", &self.agent),
@@ -79,12 +79,12 @@ impl Row {
             day: day.day.clone(),
             agent: named(&day.agent),
             project: day.project.clone(),
-            project_name: words::last_part(&day.project).to_owned(),
-            messages: words::grouped(day.messages),
-            tokens: words::grouped(day.tokens),
-            input: words::grouped(day.input_tokens),
-            output: words::grouped(day.output_tokens),
-            cost: words::dollars(day.cost_usd),
+            project_name: humanize::last_part(&day.project).to_owned(),
+            messages: humanize::grouped(day.messages),
+            tokens: humanize::grouped(day.tokens),
+            input: humanize::grouped(day.input_tokens),
+            output: humanize::grouped(day.output_tokens),
+            cost: humanize::dollars(day.cost_usd),
             context: day.context_use.map_or_else(|| "–".to_owned(), percent),
         }
     }
@@ -95,13 +95,13 @@ impl Row {
 struct Usage {
     frame: Frame,
     fields: Fields,
-    /// The same as part of an address.
+    /// The filters as a query string.
     query: String,
     agents: Vec<String>,
     part: Part,
 }
 
-/// What changes when something is said.
+/// The part of the page that is updated live.
 #[derive(Template)]
 #[template(path = "usage/part.html")]
 struct Part {
@@ -114,7 +114,7 @@ struct Part {
     cost: String,
     fullest: String,
     plots: Vec<Plot>,
-    /// How many days each bar stands for.
+    /// How many days a bar stands for.
     each: usize,
     rows: Vec<Row>,
     left_out: usize,
@@ -130,10 +130,10 @@ fn named(agent: &str) -> String {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a label")]
 fn many(value: f64) -> String {
-    words::short(value.round().max(0.0) as u64)
+    humanize::short(value.round().max(0.0) as u64)
 }
 
-/// The days from one to another, some of them as one bar.
+/// The days of the period, several of which may share a bar.
 struct Calendar {
     from: Date,
     each: usize,
@@ -152,14 +152,14 @@ impl Calendar {
         Some(Self { from, each, bars: bars.collect() })
     }
 
-    /// The bar that a day belongs to.
+    /// The bar of a day.
     fn bar(&self, day: &str) -> Option<usize> {
         let day: Date = day.parse().ok()?;
         Some(usize::try_from((day - self.from).get_days()).ok()? / self.each)
     }
 }
 
-/// Values by name and bar; those with the most come first, the rest is put together.
+/// Values by name and bar; the largest come first, the rest are summed up.
 fn series(
     calendar: &Calendar,
     days: &[UsageDay],
@@ -201,7 +201,7 @@ fn together(rest: Vec<Series>, join: fn(f64, f64) -> f64) -> Option<Series> {
     Some(Series { name, values })
 }
 
-/// What a plot is about.
+/// What a plot shows.
 struct About {
     titles: [&'static str; 2],
     shape: Shape,
@@ -231,7 +231,7 @@ const ABOUT: &[About] = &[
         top: None,
         value: |day| Some(day.cost_usd),
         join: |a, b| a + b,
-        words: words::dollars,
+        words: humanize::dollars,
     },
     About {
         titles: ["Fullest context by agent", "Fullest context by project"],
@@ -248,7 +248,7 @@ fn plots(view: &UsageView) -> (Vec<Plot>, usize) {
     let mut all = Vec::new();
     for about in ABOUT {
         let by: [fn(&UsageDay) -> String; 2] =
-            [|day| named(&day.agent), |day| words::last_part(&day.project).to_owned()];
+            [|day| named(&day.agent), |day| humanize::last_part(&day.project).to_owned()];
         for (title, name) in about.titles.into_iter().zip(by) {
             all.push(Plot::of(&Figure {
                 title,
@@ -265,7 +265,7 @@ fn plots(view: &UsageView) -> (Vec<Plot>, usize) {
 
 impl Part {
     async fn of(app: &App, caller: &Caller, fields: &Fields) -> Result<Self, Problem> {
-        let mut view = used(app, caller, fields.asked()).await?;
+        let mut view = used(app, caller, fields.params()).await?;
         let (plots, each) = plots(&view);
         let newest_first = |a: &UsageDay, b: &UsageDay| {
             (&b.day, &a.agent, &a.project).cmp(&(&a.day, &b.agent, &b.project))
@@ -274,11 +274,11 @@ impl Part {
         let sum = |of: fn(&UsageDay) -> u64| view.days.iter().map(of).sum::<u64>();
         let fullest = view.days.iter().filter_map(|day| day.context_use).reduce(f64::max);
         Ok(Self {
-            tokens: words::grouped(sum(|day| day.tokens)),
-            input: words::short(sum(|day| day.input_tokens)),
-            output: words::short(sum(|day| day.output_tokens)),
-            messages: words::grouped(sum(|day| day.messages)),
-            cost: words::dollars(view.days.iter().map(|day| day.cost_usd).sum()),
+            tokens: humanize::grouped(sum(|day| day.tokens)),
+            input: humanize::short(sum(|day| day.input_tokens)),
+            output: humanize::short(sum(|day| day.output_tokens)),
+            messages: humanize::grouped(sum(|day| day.messages)),
+            cost: humanize::dollars(view.days.iter().map(|day| day.cost_usd).sum()),
             fullest: fullest.map_or_else(|| "–".to_owned(), percent),
             plots,
             each,
@@ -293,7 +293,7 @@ impl Part {
 async fn page(
     State(app): State<App>,
     caller: Caller,
-    Params(fields): Params<Fields>,
+    QueryParams(fields): QueryParams<Fields>,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
     frame::page(&Usage {
@@ -305,11 +305,11 @@ async fn page(
     })
 }
 
-/// What changes alone, for the script.
+/// The live part alone, for the script.
 async fn part(
     State(app): State<App>,
     caller: Caller,
-    Params(fields): Params<Fields>,
+    QueryParams(fields): QueryParams<Fields>,
 ) -> Result<Response, Problem> {
     frame::page(&Part::of(&app, &caller, &fields).await?)
 }

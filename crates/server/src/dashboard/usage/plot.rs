@@ -1,4 +1,4 @@
-//! A plot over time as SVG: bars on top of each other, or lines. The template draws what is measured out here.
+//! The layout of a plot over time: stacked bars or lines. The template draws it as SVG.
 
 use askama::Template;
 
@@ -10,10 +10,10 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 28.0;
-/// How many days are named below.
+/// How many days are labelled on the axis.
 const LABELS: usize = 8;
 
-/// Values of one name, one for each bar; `None` where nothing is known.
+/// The values of one name, one for each bar; `None` where there is no data.
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) values: Vec<Option<f64>>,
@@ -26,16 +26,16 @@ pub(super) enum Shape {
     Lines,
 }
 
-/// What is to be drawn.
+/// The data of a plot.
 pub(super) struct Figure<'a> {
     pub(super) title: &'static str,
     pub(super) shape: Shape,
-    /// What each bar stands for.
+    /// The days of each bar.
     pub(super) days: &'a [String],
     pub(super) series: Vec<Series>,
-    /// The top of the scale, where it is always the same.
+    /// A fixed top of the scale.
     pub(super) top: Option<f64>,
-    /// A value in words.
+    /// Formats a value.
     pub(super) words: fn(f64) -> String,
 }
 
@@ -58,7 +58,7 @@ struct Lane {
     colour: usize,
 }
 
-/// A plot, measured out.
+/// A plot with all coordinates computed.
 #[derive(Template)]
 #[template(path = "usage/plot.html")]
 pub(super) struct Plot {
@@ -83,7 +83,7 @@ fn text(at: f64) -> String {
     format!("{at:.1}")
 }
 
-/// How values become places.
+/// Maps values to coordinates.
 struct Ground {
     top: f64,
     step: f64,
@@ -100,7 +100,7 @@ impl Ground {
     }
 }
 
-/// The highest value, or the highest pile of values.
+/// The highest value or, for stacked bars, the highest stack.
 fn highest(figure: &Figure<'_>) -> f64 {
     let at = |index: usize| {
         figure.series.iter().filter_map(move |one| one.values.get(index).copied().flatten())
@@ -122,7 +122,7 @@ impl Plot {
         let every = scale::labelled(figure.days.len(), LABELS);
         let days = figure.days.iter().enumerate().step_by(every).map(|(index, day)| Tick {
             at: text(ground.x(index) + step / 2.0),
-            // The year is in the table and in each mark.
+            // Labels omit the year: the table and the tooltips have it.
             words: day.get(5..).unwrap_or(day).to_owned(),
         });
         let (bars, lanes, dots) = match figure.shape {
@@ -169,7 +169,7 @@ fn bars(figure: &Figure<'_>, ground: &Ground) -> Vec<Mark> {
                 x: text(ground.x(index) + (ground.step - width) / 2.0),
                 y: text(top),
                 width: text(width),
-                // Little is seen too.
+                // Small values stay visible.
                 height: text((bottom - top).max(0.5)),
                 colour: number + 1,
                 words: words(figure, series, index, value),

@@ -1,9 +1,9 @@
-//! The scale of a plot: round numbers that reach as far as the values do.
+//! The scale of a plot: round numbers up to the highest value.
 
-/// How many ticks a scale has, about.
+/// The approximate number of ticks.
 const ABOUT: f64 = 5.0;
 
-/// Ticks from nought to at least `most`, at 1, 2 or 5 times a power of ten.
+/// Ticks from 0 to at least `most`, in steps of 1, 2 or 5 times a power of ten.
 pub(super) fn ticks(most: f64) -> Vec<f64> {
     if !most.is_finite() || most <= 0.0 {
         return vec![0.0, 1.0];
@@ -14,7 +14,7 @@ pub(super) fn ticks(most: f64) -> Vec<f64> {
     let step = step.into_iter().find(|step| *step >= rough * 0.999_999).unwrap_or(power * 10.0);
     let mut all = vec![0.0];
     let mut tick = 0.0;
-    // A handful: the step is at least a fifth of the whole.
+    // There are only a few: a step is at least a fifth of the range.
     while tick < most && all.len() < 10 {
         tick = step * count(all.len());
         all.push(tick);
@@ -27,12 +27,12 @@ fn count(number: usize) -> f64 {
     number as f64
 }
 
-/// How many days one bar stands for, so that no more than about sixty stand side by side.
+/// How many days share a bar, so that there are at most about sixty bars.
 pub(super) fn days_each(days: usize) -> usize {
     [1, 7, 28, 91, 182].into_iter().find(|each| days.div_ceil(*each) <= 62).unwrap_or(365)
 }
 
-/// Which of the bars have a label below, so that they do not run into each other.
+/// Every how many bars a label fits.
 pub(super) fn labelled(bars: usize, most: usize) -> usize {
     bars.div_ceil(most.max(1)).max(1)
 }

@@ -1,4 +1,4 @@
-//! Two snapshots of a workflow side by side.
+//! Compares two snapshots of a workflow side by side.
 
 use askama::Template;
 use axum::extract::State;
@@ -9,37 +9,37 @@ use super::describe::{self, plain};
 use super::list::titled;
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words;
-use crate::extract::{At, Params};
+use crate::dashboard::humanize;
+use crate::extract::{PathParams, QueryParams};
 use crate::problem::Problem;
-use crate::routes::snapshots::{Both, found, view};
+use crate::routes::snapshots::{CompareParams, found, view};
 use crate::state::App;
 
-/// Something that has one value in each.
+/// A row with one value for each snapshot.
 #[derive(Debug, PartialEq, Eq)]
-struct Pair {
+struct ValueRow {
     name: String,
     before: String,
     after: String,
     is_changed: bool,
 }
 
-impl Pair {
+impl ValueRow {
     fn new(name: impl Into<String>, before: String, after: String) -> Self {
         Self { name: name.into(), is_changed: before != after, before, after }
     }
 }
 
-/// Something that has many: those that only one of them has, and how many both have.
+/// A row with a list for each snapshot: the items that only one of them has, and how many they share.
 #[derive(Debug, PartialEq, Eq)]
-struct Many {
+struct ListRow {
     name: &'static str,
     before: Vec<String>,
     after: Vec<String>,
     both: usize,
 }
 
-impl Many {
+impl ListRow {
     fn new(name: &'static str, before: Vec<String>, after: Vec<String>) -> Self {
         let only = |these: &[String], others: &[String]| -> Vec<String> {
             these.iter().filter(|one| !others.contains(one)).cloned().collect()
@@ -49,7 +49,7 @@ impl Many {
     }
 }
 
-/// One of the two, as the head of its column.
+/// The column head of a snapshot.
 struct Column {
     id: String,
     number: u32,
@@ -62,7 +62,7 @@ impl Column {
         Self {
             id: snapshot.id.clone(),
             number: snapshot.session_number,
-            taken: words::minute(snapshot.created_at),
+            taken: humanize::minute(snapshot.created_at),
             trigger: plain(&snapshot.trigger),
         }
     }
@@ -76,12 +76,12 @@ struct Page {
     title: String,
     from: Column,
     to: Column,
-    tasks: Vec<Pair>,
-    facts: Vec<Pair>,
-    lists: Vec<Many>,
+    tasks: Vec<ValueRow>,
+    facts: Vec<ValueRow>,
+    lists: Vec<ListRow>,
 }
 
-fn tasks(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
+fn tasks(from: &SnapshotView, to: &SnapshotView) -> Vec<ValueRow> {
     let state = |of: &SnapshotView, id: &str| {
         let task = of.tasks.iter().find(|task| task.id == id);
         task.map_or_else(|| "–".to_owned(), |task| plain(&task.state))
@@ -90,19 +90,20 @@ fn tasks(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
     let all = to.tasks.iter().chain(gone);
     let named = all.map(|task| {
         let name = format!("{} {}", task.id, task.title);
-        Pair::new(name, state(from, &task.id), state(to, &task.id))
+        ValueRow::new(name, state(from, &task.id), state(to, &task.id))
     });
     named.collect()
 }
 
-fn facts(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
+fn facts(from: &SnapshotView, to: &SnapshotView) -> Vec<ValueRow> {
     let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let commit = |text: &Option<String>| some(text).chars().take(12).collect::<String>();
     let tests =
         |of: &SnapshotView| of.tests.as_ref().map_or_else(|| "–".to_owned(), describe::checked);
-    let cost = |of: &SnapshotView| of.total.cost_usd.map_or_else(|| "–".to_owned(), words::dollars);
+    let cost =
+        |of: &SnapshotView| of.total.cost_usd.map_or_else(|| "–".to_owned(), humanize::dollars);
     let pair = |name: &str, value: &dyn Fn(&SnapshotView) -> String| {
-        Pair::new(name, value(from), value(to))
+        ValueRow::new(name, value(from), value(to))
     };
     vec![
         pair("Why it paused", &|of| of.reason.clone()),
@@ -112,15 +113,15 @@ fn facts(from: &SnapshotView, to: &SnapshotView) -> Vec<Pair> {
         pair("Branch", &|of| some(&of.git.branch)),
         pair("Commit", &|of| commit(&of.git.commit)),
         pair("Tests", &tests),
-        pair("Tokens in all", &|of| words::grouped(of.total.tokens)),
+        pair("Tokens in all", &|of| humanize::grouped(of.total.tokens)),
         pair("Cost in all", &cost),
         pair("Time in all", &|of| describe::length(of.total.seconds)),
     ]
 }
 
-fn lists(from: &SnapshotView, to: &SnapshotView) -> Vec<Many> {
+fn lists(from: &SnapshotView, to: &SnapshotView) -> Vec<ListRow> {
     let many =
-        |name, texts: fn(&SnapshotView) -> Vec<String>| Many::new(name, texts(from), texts(to));
+        |name, texts: fn(&SnapshotView) -> Vec<String>| ListRow::new(name, texts(from), texts(to));
     vec![
         many("Decisions", |of| {
             of.decisions.iter().map(|one| format!("{}: {}", one.kind, one.what)).collect()
@@ -148,8 +149,8 @@ fn lists(from: &SnapshotView, to: &SnapshotView) -> Vec<Many> {
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(both): Params<Both>,
+    PathParams(id): PathParams<String>,
+    QueryParams(both): QueryParams<CompareParams>,
 ) -> Result<Response, Problem> {
     let from = view(&app, &found(&app, &caller, &id, &both.from).await?)?;
     let to = view(&app, &found(&app, &caller, &id, &both.to).await?)?;
@@ -172,9 +173,9 @@ mod tests {
     #[test]
     fn what_both_have_is_only_counted() {
         let texts = |all: &[&str]| -> Vec<String> { all.iter().map(|&one| one.into()).collect() };
-        let many = Many::new("Files", texts(&["a", "b"]), texts(&["b", "c", "d"]));
+        let many = ListRow::new("Files", texts(&["a", "b"]), texts(&["b", "c", "d"]));
         let expected =
-            Many { name: "Files", before: texts(&["a"]), after: texts(&["c", "d"]), both: 1 };
+            ListRow { name: "Files", before: texts(&["a"]), after: texts(&["c", "d"]), both: 1 };
         assert_eq!(many, expected);
     }
 }

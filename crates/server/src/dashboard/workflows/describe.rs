@@ -1,12 +1,12 @@
-//! Parts of workflows in words that several pages share.
+//! Text for parts of workflows that several pages share.
 
 use rethread_engine::views::{TaskView, TestsView, UsageView};
 
-use crate::dashboard::words;
+use crate::dashboard::humanize;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A status or a state without the line between its words.
+/// A status with spaces instead of underscores.
 pub(super) fn plain(word: &str) -> String {
     word.replace('_', " ")
 }
@@ -21,7 +21,7 @@ pub(super) fn length(seconds: u64) -> String {
     }
 }
 
-/// A task in a table.
+/// A task in the table.
 pub(super) struct TaskRow {
     pub(super) id: String,
     pub(super) title: String,
@@ -29,7 +29,7 @@ pub(super) struct TaskRow {
     pub(super) state: String,
     pub(super) words: String,
     pub(super) depends_on: String,
-    /// Their ids, whole and short.
+    /// The sessions' ids, full and short.
     pub(super) sessions: Vec<(String, String)>,
     pub(super) attempts: u32,
     pub(super) note: Option<String>,
@@ -54,7 +54,7 @@ impl TaskRow {
             attempts: task.attempts,
             note: task.note.clone(),
             tests,
-            tokens: words::short(task.usage.tokens),
+            tokens: humanize::short(task.usage.tokens),
             was_interrupted: task.was_interrupted,
             may_retry: may_answer && matches!(state, "failed" | "skipped" | "blocked"),
             may_skip: may_answer && matches!(state, "failed" | "pending" | "blocked"),
@@ -63,7 +63,7 @@ impl TaskRow {
     }
 }
 
-/// What a check gave: `passed`, `failed, 2 failing`, `failed as planned, 2 failing`.
+/// The result of a check: `passed`, `failed, 2 failing`, `failed as planned, 2 failing`.
 pub(super) fn checked(tests: &TestsView) -> String {
     let is_planned = !tests.expected.is_empty() && tests.expected.len() == tests.failing.len();
     let words = match tests.phase.as_str() {
@@ -78,28 +78,28 @@ pub(super) fn checked(tests: &TestsView) -> String {
     }
 }
 
-/// The short form of an id, cut from its random part.
+/// The short form of an id, from its random part.
 pub(super) fn short(id: &str) -> String {
     id.get(24..32).unwrap_or(id).to_owned()
 }
 
-/// What work took, a name and a value each.
+/// What was used, as names with values.
 pub(super) fn usage(used: &UsageView) -> Vec<(&'static str, String)> {
     let how = match used.measure.as_str() {
         "exact" => String::new(),
         measure => format!(" ({measure})"),
     };
-    let mut all = vec![("Tokens", format!("{}{how}", words::grouped(used.tokens)))];
+    let mut all = vec![("Tokens", format!("{}{how}", humanize::grouped(used.tokens)))];
     if let Some(share) = used.context_use {
         all.push(("Context use", format!("{:.0} %", share * 100.0)));
     }
     if let Some(left) = used.remaining {
-        all.push(("Left of the context", format!("{} tokens", words::grouped(left))));
+        all.push(("Left of the context", format!("{} tokens", humanize::grouped(left))));
     }
     all.push(("Model calls", used.model_calls.to_string()));
     all.push(("Tool calls", used.tool_calls.to_string()));
     all.push(("Turns", used.turns.to_string()));
-    all.push(("Cost", used.cost_usd.map_or_else(|| "–".to_owned(), words::dollars)));
+    all.push(("Cost", used.cost_usd.map_or_else(|| "–".to_owned(), humanize::dollars)));
     let time = match used.seconds {
         0 if used.turns > 0 => "under 1 s".to_owned(),
         seconds => length(seconds),
@@ -108,7 +108,7 @@ pub(super) fn usage(used: &UsageView) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Agents that can go on with a workflow.
+/// The agents that can continue a workflow.
 pub(super) fn agents(app: &App) -> Result<Vec<String>, Problem> {
     let all = app.program.agents()?.into_iter().filter(|agent| agent.is_installed);
     Ok(all.map(|agent| agent.name).collect())

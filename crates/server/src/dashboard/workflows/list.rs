@@ -11,31 +11,31 @@ use super::describe::{self, plain};
 use super::start::Start;
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words::{self, Moment, some};
-use crate::extract::Params;
+use crate::dashboard::humanize::{self, Moment, some};
+use crate::extract::QueryParams;
 use crate::problem::Problem;
-use crate::routes::workflows::{Listed, listed};
+use crate::routes::workflows::{ListParams, listed};
 use crate::state::App;
 
-/// Which ones. Forms send their empty fields too: an empty text is no wish.
+/// The filters. Browsers submit empty fields too: an empty field means no filter.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct Filters {
     status: String,
     worktree: String,
     user: String,
     cursor: String,
-    told: Option<String>,
+    notice: Option<String>,
 }
 
-impl Asked {
+impl Filters {
     fn is_filtered(&self) -> bool {
         [&self.status, &self.worktree, &self.user].into_iter().any(|text| some(text).is_some())
     }
 
-    /// The same as part of an address, from another place in the list on.
+    /// The filters as a query string, with another cursor.
     fn query(&self, cursor: &str) -> String {
-        words::query(&[
+        humanize::query(&[
             ("status", &self.status),
             ("worktree", &self.worktree),
             ("user", &self.user),
@@ -73,7 +73,7 @@ impl Row {
             status: row.status,
             user: row.user,
             agent: row.agent,
-            worktree_name: words::last_part(&row.worktree).to_owned(),
+            worktree_name: humanize::last_part(&row.worktree).to_owned(),
             worktree: row.worktree,
             done: row.tasks_completed,
             total: row.tasks_total,
@@ -93,7 +93,7 @@ pub(super) fn titled(title: String) -> String {
 #[template(path = "workflows/results.html")]
 struct Results {
     rows: Vec<Row>,
-    /// Where the list goes on.
+    /// The cursor of the next page.
     older: Option<String>,
     is_first: bool,
     is_filtered: bool,
@@ -104,27 +104,27 @@ struct Results {
 #[template(path = "workflows/list.html")]
 struct List {
     frame: Frame,
-    asked: Asked,
+    filters: Filters,
     statuses: Vec<(&'static str, String)>,
     start: Start,
     fragment: String,
     results: Results,
 }
 
-async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Problem> {
-    let wanted = Listed {
-        user: some(&asked.user),
-        status: some(&asked.status),
-        worktree: some(&asked.worktree),
-        cursor: some(&asked.cursor),
+async fn found(app: &App, caller: &Caller, filters: &Filters) -> Result<Results, Problem> {
+    let wanted = ListParams {
+        user: some(&filters.user),
+        status: some(&filters.status),
+        worktree: some(&filters.worktree),
+        cursor: some(&filters.cursor),
         limit: None,
     };
     let page = listed(app, caller, wanted).await?;
     Ok(Results {
         rows: page.items.into_iter().map(|row| Row::of(app, row)).collect(),
-        older: page.next.map(|cursor| format!("/workflows?{}", asked.query(&cursor))),
-        is_first: asked.cursor.is_empty(),
-        is_filtered: asked.is_filtered(),
+        older: page.next.map(|cursor| format!("/workflows?{}", filters.query(&cursor))),
+        is_first: filters.cursor.is_empty(),
+        is_filtered: filters.is_filtered(),
         is_admin: caller.is_admin(),
     })
 }
@@ -132,37 +132,37 @@ async fn found(app: &App, caller: &Caller, asked: &Asked) -> Result<Results, Pro
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    Params(asked): Params<Asked>,
+    QueryParams(filters): QueryParams<Filters>,
 ) -> Result<Response, Problem> {
     let start = Start::new(&app)?;
-    with(&app, &caller, asked, start).await
+    with(&app, &caller, filters, start).await
 }
 
-/// The list, with the form that starts another as it stands.
+/// The list, with the content of the form that starts a workflow.
 pub(super) async fn with(
     app: &App,
     caller: &Caller,
-    asked: Asked,
+    filters: Filters,
     start: Start,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
-    let results = found(app, caller, &asked).await?;
-    let frame = Frame::new("Workflows", Nav::Workflows, caller).notice(asked.told.as_deref());
+    let results = found(app, caller, &filters).await?;
+    let frame = Frame::new("Workflows", Nav::Workflows, caller).notice(filters.notice.as_deref());
     frame::page(&List {
         frame: frame.live(after),
         statuses: Status::ALL.iter().map(|one| (one.as_str(), plain(one.as_str()))).collect(),
         start,
-        fragment: format!("/workflows/results?{}", asked.query(&asked.cursor)),
+        fragment: format!("/workflows/results?{}", filters.query(&filters.cursor)),
         results,
-        asked,
+        filters,
     })
 }
 
-/// The list alone, for the script.
+/// The results alone, for the script.
 pub(super) async fn results(
     State(app): State<App>,
     caller: Caller,
-    Params(asked): Params<Asked>,
+    QueryParams(filters): QueryParams<Filters>,
 ) -> Result<Response, Problem> {
-    frame::page(&found(&app, &caller, &asked).await?)
+    frame::page(&found(&app, &caller, &filters).await?)
 }

@@ -1,5 +1,5 @@
-//! What happened in a workflow, a line each, the latest first: so many at once, with the way to those before. Between the
-//! events stands what its agents said and did of late; the rest of that is in their sessions.
+//! The log of a workflow, latest first, one page at a time. Recent messages of its agents stand between the events; older ones
+//! are in their sessions.
 
 use askama::Template;
 use jiff::Timestamp;
@@ -8,28 +8,28 @@ use rethread_engine::views::WorkflowEventView;
 use rethread_engine::{Order, Span};
 use rethread_workflow::{Event, EventRecord, Workflow};
 
-use super::{describe, speech};
+use super::{describe, messages};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// How many events are shown at once.
+/// How many events a page has.
 const EVENTS: u32 = 100;
 /// Of how many sessions messages are shown.
 const SESSIONS: usize = 4;
-/// How many messages are shown in all.
+/// How many messages are shown in total.
 const MESSAGES: usize = 60;
 
 /// A line of the log.
 pub(super) struct Line {
-    /// By this it is known on the page.
+    /// Identifies the line on the page.
     pub(super) id: String,
     pub(super) at: Timestamp,
-    /// Who says or does it, in which task.
+    /// The agent and its task.
     pub(super) by: Option<String>,
     pub(super) text: String,
     pub(super) tone: &'static str,
-    /// The session that it is about, whole and short, and the place in it.
+    /// The session that it is about (id, full and short), and the message in it.
     pub(super) session: Option<(String, String, String)>,
 }
 
@@ -61,16 +61,16 @@ impl Line {
 pub(super) struct Log {
     id: String,
     lines: Vec<Line>,
-    /// Whose messages are among them: the script looks again when there are more.
+    /// The sessions whose messages are shown: the script reloads when they grow.
     sessions: String,
-    /// Only what happened before this event is older than these.
+    /// The event before which the next page begins.
     older: Option<u32>,
-    /// Whether it ends before the latest: such a part does not change any more.
+    /// Whether this is an older page, which does not change any more.
     pub(super) is_older: bool,
 }
 
 impl Log {
-    /// The latest, with what agents say; or what happened before an event.
+    /// The latest events with what agents say, or the page before an event.
     pub(super) async fn of(
         app: &App,
         caller: &Caller,
@@ -87,7 +87,7 @@ impl Log {
         if before.is_none() {
             sessions = at_work(workflow, &records);
             lines.extend(said(app, caller, &sessions).await?);
-            // What came at one time stays as it is: events before what they led to.
+            // The sort is stable: of the same time, events stay before what they caused.
             lines.sort_by_key(|line| std::cmp::Reverse(line.at));
         }
         let sessions: Vec<String> = sessions.iter().map(|(id, _)| id.to_string()).collect();
@@ -101,7 +101,7 @@ impl Log {
     }
 }
 
-/// The sessions that are worked in, or were of late, each with its task.
+/// The sessions that are, or recently were, worked in, each with its task.
 fn at_work(workflow: &Workflow, latest: &[EventRecord]) -> Vec<(SessionId, String)> {
     let running = workflow.at_work().into_iter().map(|(on, session)| (session, on.to_owned()));
     let begun = latest.iter().filter_map(|record| match &record.event {
@@ -121,7 +121,7 @@ fn at_work(workflow: &Workflow, latest: &[EventRecord]) -> Vec<(SessionId, Strin
     found
 }
 
-/// The latest of what was said in them, the latest first.
+/// The latest messages of these sessions, latest first.
 async fn said(
     app: &App,
     caller: &Caller,
@@ -129,7 +129,7 @@ async fn said(
 ) -> Result<Vec<Line>, Problem> {
     let mut lines = Vec::new();
     for (id, task) in sessions {
-        // A session may be gone though its workflow is not.
+        // A session may have been deleted while its workflow remains.
         let Ok(session) = app.session(caller, &id.to_string()).await else { continue };
         if session.deleted_at.is_some() {
             continue;
@@ -137,7 +137,7 @@ async fn said(
         let span = Span::newest(u32::try_from(MESSAGES).unwrap_or(u32::MAX));
         let messages = app.engine.heads(*id, span).await?;
         lines.extend(
-            messages.iter().filter_map(|message| speech::line(app, &session, task, message)),
+            messages.iter().filter_map(|message| messages::line(app, &session, task, message)),
         );
     }
     lines.sort_by_key(|line| std::cmp::Reverse(line.at));

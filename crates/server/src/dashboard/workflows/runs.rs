@@ -1,15 +1,15 @@
-//! The runs of a workflow, a card each: from its beginning or a resume up to a pause or its end.
+//! The runs of a workflow, each from a start or resume to a pause or the end.
 
 use jiff::Timestamp;
 use rethread_workflow::{SnapshotSum, Status, Workflow};
 
 use super::describe::{self, plain};
-use crate::dashboard::words::{self, Moment};
+use crate::dashboard::humanize::{self, Moment};
 use crate::problem::Problem;
 use crate::routes::snapshots::row;
 use crate::state::App;
 
-/// How many are shown at once.
+/// How many runs are shown at once.
 const MOST: usize = 24;
 
 /// One run.
@@ -21,7 +21,7 @@ pub(super) struct Run {
     pub(super) done: u32,
     pub(super) total: u32,
     pub(super) used: String,
-    /// The snapshot that it ended with, whole and short.
+    /// The snapshot at the end of the run (id, full and short).
     pub(super) snapshot: Option<(String, String)>,
 }
 
@@ -35,12 +35,12 @@ impl Run {
             reason: row.reason,
             done: row.tasks_completed,
             total: snapshot.tasks,
-            used: format!("{} tokens", words::short(snapshot.tokens)),
+            used: format!("{} tokens", humanize::short(snapshot.tokens)),
             snapshot: Some((row.id.clone(), describe::short(&row.id))),
         })
     }
 
-    /// The one that has no snapshot: it goes on, or the workflow ended in it.
+    /// The run without a snapshot: it is under way, or the workflow ended in it.
     fn last(workflow: &Workflow, now: Timestamp) -> Self {
         let total = u32::try_from(workflow.tasks.len()).unwrap_or(u32::MAX);
         Self {
@@ -50,23 +50,23 @@ impl Run {
             reason: String::new(),
             done: workflow.completed(),
             total,
-            used: format!("{} tokens", words::short(workflow.run.used.tokens)),
+            used: format!("{} tokens", humanize::short(workflow.run.used.tokens)),
             snapshot: None,
         }
     }
 }
 
-/// Some of them, the latest first.
+/// A page of runs, latest first.
 pub(super) struct Runs {
     pub(super) some: Vec<Run>,
-    /// Whether there are newer ones.
+    /// Whether there are newer runs.
     pub(super) is_older: bool,
-    /// Only those before this one are older than these.
+    /// The run before which the next page begins.
     pub(super) older: Option<u32>,
 }
 
 impl Runs {
-    /// The latest, or those before one.
+    /// The latest runs, or those before a run.
     pub(super) fn of(app: &App, workflow: &Workflow, before: Option<u32>) -> Result<Self, Problem> {
         let now = app.engine.clock().now();
         let upto = before.unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! One workflow: how it stands, what it waits for, its tasks and runs, and what happened.
+//! The page of one workflow: its status, what it waits for, its tasks and runs, and its log.
 
 use askama::Template;
 use axum::extract::State;
@@ -11,28 +11,28 @@ use serde::Deserialize;
 use super::describe::{self, TaskRow, plain};
 use super::list::titled;
 use super::log::Log;
-use super::now::Now;
 use super::runs::Runs;
+use super::streaming::Streaming;
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words::Moment;
-use crate::extract::{At, Params};
+use crate::dashboard::humanize::Moment;
+use crate::extract::{PathParams, QueryParams};
 use crate::problem::Problem;
 use crate::state::App;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
-    told: Option<String>,
-    /// The code of a problem: why what was asked for was not done.
+pub(super) struct PageParams {
+    notice: Option<String>,
+    /// The code of the problem that kept the last form from being carried out.
     failed: Option<String>,
-    /// Only what happened before this event.
+    /// Shows the log before this event.
     before: Option<u32>,
-    /// Only the runs before this one.
+    /// Shows the runs before this one.
     runs_before: Option<u32>,
 }
 
-/// Everything about a workflow that changes with it.
+/// The part of the page that changes with the workflow.
 #[derive(Template)]
 #[template(path = "workflows/board.html")]
 #[expect(clippy::struct_excessive_bools, reason = "each shows or hides a part of the page")]
@@ -40,7 +40,7 @@ struct Board {
     id: String,
     short: String,
     title: String,
-    /// Its status, or `pausing`: the class of the badge.
+    /// The class of the badge: the status, or `pausing`.
     state: String,
     words: String,
     view: WorkflowView,
@@ -57,13 +57,13 @@ struct Board {
     may_pause: bool,
     may_resume: bool,
     may_cancel: bool,
-    /// In progress, though nobody runs it.
+    /// Whether it is in progress although no process runs it.
     is_abandoned: bool,
-    /// What was told above it is not true any more: the script takes it away.
-    is_told_over: bool,
+    /// Whether the notice above it is out of date: the script removes it then.
+    is_notice_outdated: bool,
 }
 
-/// Whether it can go on: paused, or left by whoever ran it.
+/// Whether it can be resumed: it is paused, or its process has died.
 pub(super) fn may_resume(workflow: &Workflow, is_running: bool) -> bool {
     match workflow.status() {
         Status::Paused => true,
@@ -77,7 +77,7 @@ impl Board {
         app: &App,
         caller: &Caller,
         workflow: &Workflow,
-        asked: &Asked,
+        params: &PageParams,
     ) -> Result<Self, Problem> {
         let now = app.engine.clock().now();
         let view = app.engine.masked_workflow_view(workflow).await?;
@@ -97,7 +97,7 @@ impl Board {
             resumes: view.resumes_at.map(Moment::minute),
             questions: view.questions.clone(),
             tasks: view.tasks.iter().map(|task| TaskRow::of(task, may_answer)).collect(),
-            runs: Runs::of(app, workflow, asked.runs_before)?,
+            runs: Runs::of(app, workflow, params.runs_before)?,
             usage: describe::usage(&view.usage),
             agents: describe::agents(app)?,
             may_write,
@@ -105,19 +105,19 @@ impl Board {
             may_resume: may_write && may_resume(workflow, view.is_running),
             may_cancel: may_answer,
             is_abandoned: is_in_progress && !view.is_running,
-            is_told_over: asked
-                .told
+            is_notice_outdated: params
+                .notice
                 .as_deref()
-                .is_some_and(|told| still_true(told, workflow).is_none()),
+                .is_some_and(|notice| notice_if_current(notice, workflow).is_none()),
             view,
         })
     }
 }
 
-/// Whether what was told after something was done is still how it stands: the code, if it is one of ours.
-fn still_true(told: &str, workflow: &Workflow) -> Option<&'static str> {
+/// The notice, if it still describes the state of the workflow and is one of ours.
+fn notice_if_current(notice: &str, workflow: &Workflow) -> Option<&'static str> {
     let is_pausing = workflow.pausing().is_some();
-    let (code, is_true) = match (told, workflow.status()) {
+    let (code, is_true) = match (notice, workflow.status()) {
         ("started", status) => ("started", !status.is_final() && status != Status::Paused),
         ("pausing", status) => ("pausing", status == Status::InProgress && is_pausing),
         ("paused", status) => ("paused", status == Status::Paused),
@@ -138,26 +138,26 @@ struct Show {
     frame: Frame,
     id: String,
     failed: Option<&'static str>,
-    /// Where the script finds the board again.
+    /// The address at which the script reloads the board.
     board_fragment: String,
     board: Board,
-    now: Now,
+    now: Streaming,
     log: Log,
 }
 
-/// Where the board is found again: with the same runs, and whether what was told still holds.
-fn fragment(workflow: &Workflow, told: Option<&str>, runs: Option<u32>) -> String {
+/// The address at which the board is reloaded: for the same runs, with the notice to check.
+fn fragment(workflow: &Workflow, notice: Option<&str>, runs: Option<u32>) -> String {
     let mut path = format!("/workflows/{}/board", workflow.id);
-    let told = told.map(|told| format!("told={told}"));
+    let notice = notice.map(|notice| format!("notice={notice}"));
     let runs = runs.map(|runs| format!("runs_before={runs}"));
-    let asked: Vec<String> = told.into_iter().chain(runs).collect();
-    if !asked.is_empty() {
-        path = format!("{path}?{}", asked.join("&"));
+    let params: Vec<String> = notice.into_iter().chain(runs).collect();
+    if !params.is_empty() {
+        path = format!("{path}?{}", params.join("&"));
     }
     path
 }
 
-/// Only what is in the table is told: nobody else's link puts words on our pages.
+/// The title of a known problem code. Only these are shown, so that a foreign link cannot put words on our pages.
 fn failure(code: &str) -> Option<&'static str> {
     CODES.iter().find(|known| known.name == code).map(|known| known.title)
 }
@@ -165,44 +165,44 @@ fn failure(code: &str) -> Option<&'static str> {
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Asked>,
+    PathParams(id): PathParams<String>,
+    QueryParams(params): QueryParams<PageParams>,
 ) -> Result<Response, Problem> {
     let after = app.engine.feed_head().await?;
     let workflow = app.workflow(&caller, &id).await?;
-    let board = Board::of(&app, &caller, &workflow, &asked).await?;
+    let board = Board::of(&app, &caller, &workflow, &params).await?;
     let frame = Frame::new(board.title.clone(), Nav::Workflows, &caller);
     let id = workflow.id;
-    let told = asked.told.as_deref().and_then(|told| still_true(told, &workflow));
+    let notice = params.notice.as_deref().and_then(|notice| notice_if_current(notice, &workflow));
     frame::page(&Show {
-        frame: frame.notice(told).live(after),
+        frame: frame.notice(notice).live(after),
         id: id.to_string(),
-        failed: asked.failed.as_deref().and_then(failure),
-        board_fragment: fragment(&workflow, told, asked.runs_before),
-        now: Now::of(&app, &workflow).await?,
-        log: Log::of(&app, &caller, &workflow, asked.before).await?,
+        failed: params.failed.as_deref().and_then(failure),
+        board_fragment: fragment(&workflow, notice, params.runs_before),
+        now: Streaming::of(&app, &workflow).await?,
+        log: Log::of(&app, &caller, &workflow, params.before).await?,
         board,
     })
 }
 
-/// How it stands alone, for the script.
+/// The board alone, for the script.
 pub(super) async fn board(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Asked>,
+    PathParams(id): PathParams<String>,
+    QueryParams(params): QueryParams<PageParams>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
-    frame::page(&Board::of(&app, &caller, &workflow, &asked).await?)
+    frame::page(&Board::of(&app, &caller, &workflow, &params).await?)
 }
 
-/// What happened alone, for the script.
+/// The log alone, for the script.
 pub(super) async fn log(
     State(app): State<App>,
     caller: Caller,
-    At(id): At<String>,
-    Params(asked): Params<Asked>,
+    PathParams(id): PathParams<String>,
+    QueryParams(params): QueryParams<PageParams>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
-    frame::page(&Log::of(&app, &caller, &workflow, asked.before).await?)
+    frame::page(&Log::of(&app, &caller, &workflow, params.before).await?)
 }

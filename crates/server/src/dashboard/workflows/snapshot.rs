@@ -1,4 +1,4 @@
-//! One snapshot: all that was known when the workflow paused.
+//! The page of one snapshot: everything that was known when the workflow paused.
 
 use askama::Template;
 use axum::extract::State;
@@ -11,13 +11,13 @@ use super::list::titled;
 use super::show::may_resume;
 use crate::access::Caller;
 use crate::dashboard::frame::{self, Frame, Nav};
-use crate::dashboard::words::Moment;
-use crate::extract::At;
+use crate::dashboard::humanize::Moment;
+use crate::extract::PathParams;
 use crate::problem::Problem;
 use crate::routes::snapshots::{found, rows, view};
 use crate::state::App;
 
-/// Another snapshot, to compare with.
+/// Another snapshot to compare with.
 pub(super) struct Other {
     pub(super) id: String,
     pub(super) name: String,
@@ -42,7 +42,7 @@ struct Page {
     may_resume: bool,
 }
 
-/// All snapshots of a workflow but one, the oldest first.
+/// All snapshots of a workflow except one, oldest first.
 fn others(app: &App, workflow: &Workflow, id: &str) -> Result<Vec<Other>, Problem> {
     let all = rows(app, workflow)?.into_iter().filter(|row| row.id != id);
     let named = all.map(|row| {
@@ -59,7 +59,7 @@ fn others(app: &App, workflow: &Workflow, id: &str) -> Result<Vec<Other>, Proble
 pub(super) async fn page(
     State(app): State<App>,
     caller: Caller,
-    At((id, given)): At<(String, String)>,
+    PathParams((id, given)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let workflow = app.workflow(&caller, &id).await?;
     let snapshot = view(&app, &found(&app, &caller, &id, &given).await?)?;

@@ -1,4 +1,4 @@
-//! The form that starts a workflow. What does not fit is told beside it, and what was typed stays.
+//! The form that starts a workflow. Errors are shown beside their field, and the input is kept.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use rethread_domain::quote::safe;
 use serde::Deserialize;
 
 use super::describe;
-use crate::dashboard::words::some;
+use crate::dashboard::humanize::some;
 use crate::problem::Problem;
-use crate::routes::workflows::Started;
+use crate::routes::workflows::StartWorkflow;
 use crate::state::App;
 
-/// What was typed.
+/// The input.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct Fields {
@@ -29,7 +29,7 @@ pub(super) struct Fields {
     max_cost_usd: String,
 }
 
-/// The names of the fields: what a problem says of one begins with it.
+/// The names of the fields: the text of a problem about a field begins with its name.
 const NAMES: [&str; 9] = [
     "worktree",
     "plan",
@@ -42,7 +42,7 @@ const NAMES: [&str; 9] = [
     "max_cost_usd",
 ];
 
-/// A number above 0; nothing where nothing was typed.
+/// A positive number; `None` if the field is empty.
 fn number<T: FromStr + PartialOrd + Default + Display>(
     name: &str,
     text: &str,
@@ -55,10 +55,10 @@ fn number<T: FromStr + PartialOrd + Default + Display>(
 }
 
 impl Fields {
-    /// What is asked for.
-    pub(super) fn read(&self) -> Result<Started, Problem> {
+    /// Parses the input.
+    pub(super) fn read(&self) -> Result<StartWorkflow, Problem> {
         let whole = "a whole number";
-        Ok(Started {
+        Ok(StartWorkflow {
             worktree: some(&self.worktree),
             plan: some(&self.plan),
             issue: some(&self.issue),
@@ -72,9 +72,9 @@ impl Fields {
     }
 }
 
-/// Why nothing was started.
+/// Why the workflow was not started.
 struct Refused {
-    /// The field that it is about, or none of them.
+    /// The field that it is about; empty if none.
     field: &'static str,
     text: String,
     hint: Option<String>,
@@ -92,9 +92,9 @@ impl Refused {
 pub(super) struct Start {
     fields: Fields,
     agents: Vec<String>,
-    /// The folder to work in, where none is named.
+    /// The default folder.
     folder: String,
-    /// Who works, where nobody is named.
+    /// The default agent.
     default_agent: Option<String>,
     refused: Option<Refused>,
 }
@@ -104,7 +104,7 @@ impl Start {
         Self::with(app, Fields::default(), None)
     }
 
-    /// Once more, with why it was not done.
+    /// The form with its input and the reason for the refusal.
     pub(super) fn again(app: &App, fields: Fields, problem: &Problem) -> Result<Self, Problem> {
         let said = problem.detail.split_once(": ");
         let named = said.and_then(|(name, text)| Some((known(name)?, text)));
@@ -133,7 +133,7 @@ impl Start {
         self.refused.is_some()
     }
 
-    /// What a field says of itself besides: where its hint is, and whether it is the one that does not fit.
+    /// The attributes of a field: which hint describes it, and whether it is the invalid one.
     fn marks(&self, field: &'static str) -> String {
         match &self.refused {
             Some(refused) if refused.field == field => {
@@ -150,8 +150,8 @@ fn known(name: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|known| *known == name)
 }
 
-/// Whether a problem is one of what was typed, or of how things stand: then it is told beside the form.
-pub(super) fn is_told_beside(problem: &Problem) -> bool {
+/// Whether the problem concerns the input or the current state: then it is shown in the form.
+pub(super) fn is_shown_in_form(problem: &Problem) -> bool {
     let others = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
     let status = problem.status();
     status == StatusCode::BAD_GATEWAY || status.is_client_error() && !others.contains(&status)

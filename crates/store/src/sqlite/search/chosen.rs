@@ -1,6 +1,6 @@
 //! Which sessions a filter asks for, and what the index is asked.
 
-use rethread_domain::search::{Clause, Filter, Query};
+use rethread_domain::search::{Clause, Filter};
 use rusqlite::{Connection, params_from_iter};
 
 use super::super::damage;
@@ -55,8 +55,8 @@ pub(super) fn few_sessions(
 /// All of these, as the index is asked for them.
 pub(super) fn all_of(clauses: &[Clause]) -> String {
     let terms = clauses.iter().flat_map(|clause| {
-        let last = clause.terms.len() - 1;
-        clause.terms.iter().enumerate().map(move |(at, term)| {
+        let last = clause.asked.len() - 1;
+        clause.asked.iter().enumerate().map(move |(at, term)| {
             if clause.prefix && at == last {
                 let short = clause.short_stems();
                 let mut either = vec![format!("{} *", quoted(term))];
@@ -70,15 +70,31 @@ pub(super) fn all_of(clauses: &[Clause]) -> String {
     format!("({})", terms.collect::<Vec<_>>().join(" AND "))
 }
 
+/// The words that the index is asked for, each once; none where one is a beginning.
+pub(super) fn asked(clauses: &[Clause]) -> Vec<&str> {
+    let mut terms: Vec<&str> = Vec::new();
+    for clause in clauses {
+        if clause.prefix {
+            return Vec::new();
+        }
+        for term in &clause.asked {
+            if !terms.contains(&term.as_str()) {
+                terms.push(term);
+            }
+        }
+    }
+    terms
+}
+
 /// What the index of messages is asked.
 pub(super) fn expression(
     connection: &Connection,
-    query: &Query,
+    clauses: &[Clause],
     filter: &Filter,
 ) -> Result<String> {
     let role = filter.role.map(|role| format!(" AND {}", quoted(&index::role_term(role))));
     let time = months(connection, filter)?;
-    Ok(format!("{}{}{time}", all_of(&query.clauses), role.unwrap_or_default()))
+    Ok(format!("{}{}{time}", all_of(clauses), role.unwrap_or_default()))
 }
 
 /// The months of a filter in time, where they are not too many to name.

@@ -66,9 +66,9 @@ impl Meter {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Text was read and compared.
-    pub(super) fn read(&self, text: &str) {
-        self.0.used.fetch_add(1 + text.len() as u64 / BYTES, Ordering::Relaxed);
+    /// So many bytes of text were read and compared.
+    pub(super) fn read(&self, bytes: usize) {
+        self.0.used.fetch_add(1 + bytes as u64 / BYTES, Ordering::Relaxed);
     }
 
     /// Whether it has to end, or what goes on now has.

@@ -6,20 +6,28 @@
 
 mod chosen;
 mod meter;
+mod owners;
+mod said;
 mod walk;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::rc::Rc;
 
-use rethread_domain::search::{Answer, Cursor, Found, Hit, Query, Rank, Stretch};
-use rusqlite::Connection;
+use rethread_domain::search::{self, Answer, Cursor, Found, Hit, Query, Rank, Stretch};
+use rusqlite::{CachedStatement, Connection};
 
 use self::meter::Meter;
-use self::walk::{Ranked, Walk, Window};
+use self::owners::Told;
+use self::walk::{Ranked, Walk, Wanted, Window};
+use super::damage::session_by_no;
 use crate::error::Result;
 use crate::search::Search;
 
 /// How many finds are ranked at least.
 const CANDIDATES: usize = 100;
+/// How long an excerpt is, about.
+const EXCERPT: usize = 160;
 
 pub(super) fn search(connection: &mut Connection, search: &Search) -> Result<Found> {
     if search.query.is_empty() || search.limit == 0 {
@@ -31,12 +39,8 @@ pub(super) fn search(connection: &mut Connection, search: &Search) -> Result<Fou
         page.fill()?;
         // What was found is shown: that is bounded by how much is asked for.
         meter.turn_off();
-        let mut hits = Vec::with_capacity(page.hits.len());
-        if !meter.is_stopped() {
-            for hit in page.hits {
-                hits.push(hit.shown(connection, search)?);
-            }
-        }
+        let found = if meter.is_stopped() { Vec::new() } else { page.hits };
+        let hits = Showing::new(connection, search)?.all(found)?;
         Ok(Found { hits, next: page.next, is_partial: page.is_partial, work: meter.used() })
     })
 }
@@ -64,11 +68,11 @@ impl<'a> Page<'a> {
         CANDIDATES.max(self.limit())
     }
 
-    fn walk<'b>(&self, query: &'b Query, before: &'b [Query], answer: Answer) -> Walk<'b>
+    fn walk<'b>(&self, wanted: Wanted<'b>) -> Walk<'b>
     where
         'a: 'b,
     {
-        Walk::new(self.connection, self.search, self.meter, query, before, answer)
+        Walk::new(self.connection, self.search, self.meter, wanted)
     }
 
     /// Those that have all words come first, then those that only begin with the last one, then those that have some.
@@ -103,7 +107,7 @@ impl<'a> Page<'a> {
     /// Adds finds from `cursor` on; gives whether there are no more of the kind.
     fn stage(&mut self, query: &Query, before: &[Query], mut cursor: Cursor) -> Result<bool> {
         let answer = if cursor.unfinished { Answer::Beginning } else { Answer::Words };
-        let mut walk = self.walk(query, before, answer);
+        let mut walk = self.walk(Wanted { query, ranking: query, before, answer });
         loop {
             let mut window = walk.window(cursor.titles, cursor.messages, self.most())?;
             window.hits.sort_by(|a, b| a.rank.order(&b.rank));
@@ -141,8 +145,8 @@ impl<'a> Page<'a> {
         let mut taken = HashSet::new();
         for clause in &whole.clauses {
             let one = Query::only(clause);
-            let mut walk = self.walk(&one, before, Answer::Some);
-            walk.ranked_by(whole);
+            let wanted = Wanted { query: &one, ranking: whole, before, answer: Answer::Some };
+            let mut walk = self.walk(wanted);
             let window = walk.window(Stretch::below(0), Stretch::default(), self.most())?;
             self.is_partial |= window.is_cut;
             found.extend(window.hits.into_iter().filter(|hit| taken.insert(hit.rank.key)));
@@ -170,17 +174,67 @@ fn after(cursor: Cursor, window: &Window) -> Cursor {
     Cursor { titles, messages, last: None, ..cursor }
 }
 
-impl Ranked {
-    /// A find as it leaves: its text and the title above it without secrets.
-    fn shown(self, connection: &Connection, search: &Search) -> Result<Hit> {
-        let text = self.text(connection, search)?;
-        let query = match self.hit.answer {
-            Answer::Words | Answer::Some => None,
-            Answer::Beginning => search.query.unfinished(),
-        };
-        let query = query.as_ref().unwrap_or(&search.query);
-        let masked = |title: String| search.redactor.redact(&title).text.into_owned();
-        let (title, excerpt) = (self.hit.title.map(masked), walk::excerpt(query, &text));
-        Ok(Hit { title, excerpt, ..self.hit })
+/// Finds as they leave: their texts and the titles above them without secrets.
+struct Showing<'a> {
+    connection: &'a Connection,
+    search: &'a Search,
+    unfinished: Option<Query>,
+    one: CachedStatement<'a>,
+    /// The last title that was masked: many finds are in the same session.
+    title: Option<(Rc<Told>, Option<String>)>,
+}
+
+impl<'a> Showing<'a> {
+    fn new(connection: &'a Connection, search: &'a Search) -> Result<Self> {
+        let one = connection.prepare_cached(&said::ONE)?;
+        let unfinished = search.query.unfinished();
+        Ok(Self { connection, search, unfinished, one, title: None })
     }
+
+    fn all(&mut self, found: Vec<Ranked>) -> Result<Vec<Hit>> {
+        found.into_iter().map(|one| self.shown(one)).collect()
+    }
+
+    fn shown(&mut self, found: Ranked) -> Result<Hit> {
+        let Ranked { rank, session, place, answer } = found;
+        let excerpt = if rank.is_message {
+            let mut rows = self.one.query([rank.key])?;
+            let said = match rows.next()? {
+                Some(row) => said::said(self.connection, row, self.search)?,
+                None => None,
+            };
+            let text = said.map_or(Cow::Borrowed(""), |said| said.text);
+            excerpt(self.search, self.unfinished.as_ref(), answer, &text)
+        } else {
+            let session = session_by_no(self.connection, rank.key / 2)?.map(|row| row.session);
+            let is_title = rank.key % 2 == 0;
+            let text = session.and_then(|own| if is_title { own.title } else { own.summary });
+            let text = text.unwrap_or_default();
+            let text = self.search.redactor.redact(&text).text;
+            excerpt(self.search, self.unfinished.as_ref(), answer, &text)
+        };
+        let title = self.title(&session);
+        Ok(Hit { session: session.id, title, place, answer, excerpt, score: rank.score })
+    }
+
+    fn title(&mut self, session: &Rc<Told>) -> Option<String> {
+        if let Some((last, title)) = &self.title
+            && Rc::ptr_eq(last, session)
+        {
+            return title.clone();
+        }
+        let masked = |title: &String| self.search.redactor.redact(title).text.into_owned();
+        let title = session.title.as_ref().map(masked);
+        self.title = Some((session.clone(), title.clone()));
+        title
+    }
+}
+
+/// The text around a find.
+fn excerpt(search: &Search, unfinished: Option<&Query>, answer: Answer, text: &str) -> String {
+    let query = match answer {
+        Answer::Words | Answer::Some => &search.query,
+        Answer::Beginning => unfinished.unwrap_or(&search.query),
+    };
+    search::excerpt(query, text, EXCERPT)
 }

@@ -1,37 +1,61 @@
 //! Going through the store for what matches, from the newest key down.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::rc::Rc;
 
-use rethread_domain::search::{self, Answer, Hit, Place, Query, Rank, Stretch};
-use rethread_domain::{Message, Seq, Session, SessionId};
-use rusqlite::{Connection, OptionalExtension, Rows};
+use rethread_domain::Seq;
+use rethread_domain::search::{Answer, Look, Place, Query, Rank, Stretch};
+use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
+use rusqlite::{Connection, OptionalExtension, Row, Rows};
 
 use super::super::damage::{self, session_by_no};
 use super::super::index;
-use super::super::rows::{self, MessageRow, seq_of};
-use super::super::scope::{Scope, open_body};
-use super::chosen::{all_of, expression, few_sessions, fits};
+use super::super::plain::unchecked;
+use super::super::rows::{self, seq_of};
+use super::super::scope::Scope;
+use super::chosen::{all_of, asked, expression, few_sessions, fits};
 use super::meter::{Meter, is_interrupted};
+use super::owners::{Owners, Told};
+use super::said::{FOUND, NEWEST_FIRST, said};
 use crate::error::Result;
 use crate::search::Search;
 
-/// How much of a long text counts for its rank.
-const RANKED_BYTES: usize = 8 * 1024;
-const EXCERPT: usize = 160;
 /// A find in a title or summary counts for more than one in the text.
 const TITLE_BONUS: f64 = 0.5;
 
-const MESSAGES: &str = "select rowid from message_index where message_index match ?1
-    and rowid between ?2 and ?3 order by rowid desc";
 const TITLES: &str = "select rowid from title_index where title_index match ?1
     and rowid between ?2 and ?3 and rowid / 2 not in (select no from session where title_indexed = 0)
     order by rowid desc";
 
-/// A find. Its excerpt is cut when it is known to be shown.
+const NEWEST: &str = "select id from message where id between ?1 and ?2 order by id desc limit 1";
+
+/// How far the newest messages with a word reach down tells how rare it is.
+const REACH: &str = "select rowid from message_index where message_index match ?1
+    and rowid between ?2 and ?3 order by rowid desc limit 1 offset 31";
+/// A word that is more common than the rarest one by so much is not asked for: reading what has the rare one is less work
+/// than finding all of those among what has the common one.
+const MUCH_RARER: i64 = 16;
+/// Of more words none is looked at by itself.
+const MOST_WORDS: usize = 4;
+/// So many are read at most for one word alone: what seemed rare may not be, or not go with the others.
+const MOST_READ: usize = 400;
+
+/// A find, as far as it is needed to find its place. The rest is read when it is known to be shown.
 pub(super) struct Ranked {
-    pub(super) hit: Hit,
     pub(super) rank: Rank,
+    pub(super) session: Rc<Told>,
+    pub(super) place: Place,
+    pub(super) answer: Answer,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) query: &'a Query,
+    /// What finds are ranked by.
+    pub(super) ranking: &'a Query,
+    /// What matches these was found before.
+    pub(super) before: &'a [Query],
+    pub(super) answer: Answer,
 }
 
 /// The finds in a stretch of the store.
@@ -46,35 +70,32 @@ pub(super) struct Window {
     pub(super) is_cut: bool,
 }
 
-/// A session that has a message, with the part of the other's messages that it shares.
-struct Owner {
-    session: Session,
-    lo: Seq,
-    hi: Seq,
-}
-
 /// Whether to go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
     /// There are as many finds as wanted.
     Full,
+    /// As many were read as should be, down to this key.
+    Enough(i64),
+}
+
+/// What the index is asked.
+struct Asked<'a> {
+    expression: &'a str,
+    /// How many of those that it finds are read.
+    most: usize,
+    /// What the index finds has to be checked: it cannot tell by itself, or holds what must not be found.
+    is_checked: bool,
 }
 
 pub(super) struct Walk<'a> {
     connection: &'a Connection,
     search: &'a Search,
     meter: &'a Meter,
-    query: &'a Query,
-    /// What finds are ranked by.
-    ranking: &'a Query,
-    /// What matches these was found before.
-    before: &'a [Query],
-    answer: Answer,
-    /// What the index finds has to be read: it cannot tell by itself, or holds what must not be found.
-    has_to_be_read: bool,
-    /// Who has the messages of a session: itself and its forks, as far as they fit the filter.
-    owners: HashMap<i64, Vec<Owner>>,
+    wanted: Wanted<'a>,
+    look: Look<'a>,
+    owners: Owners<'a>,
     hits: Vec<Ranked>,
     /// How many finds are wanted.
     most: usize,
@@ -87,28 +108,19 @@ impl<'a> Walk<'a> {
         connection: &'a Connection,
         search: &'a Search,
         meter: &'a Meter,
-        query: &'a Query,
-        before: &'a [Query],
-        answer: Answer,
+        wanted: Wanted<'a>,
     ) -> Self {
         Self {
             connection,
             search,
             meter,
-            query,
-            ranking: query,
-            before,
-            answer,
-            has_to_be_read: true,
-            owners: HashMap::new(),
+            wanted,
+            look: Look::new(wanted.query, wanted.ranking, wanted.before),
+            owners: Owners::new(connection, &search.filter),
             hits: Vec::new(),
             most: 0,
             reached: 0,
         }
-    }
-
-    pub(super) fn ranked_by(&mut self, query: &'a Query) {
-        self.ranking = query;
     }
 
     /// The finds in these stretches: all where they have two ends, otherwise at most so many.
@@ -154,7 +166,7 @@ impl<'a> Walk<'a> {
         };
         match flow {
             Ok(Flow::Full) => Ok((Some(self.reached), false)),
-            Ok(Flow::On) => Ok((stretch.from, false)),
+            Ok(Flow::On | Flow::Enough(_)) => Ok((stretch.from, false)),
             Err(error) if is_interrupted(&error) => Ok((Some(self.reached), true)),
             Err(error) => Err(error),
         }
@@ -174,7 +186,7 @@ impl<'a> Walk<'a> {
         }
         let mut keys: Vec<i64> = Vec::new();
         let mut statement = self.connection.prepare_cached(TITLES)?;
-        let expression = all_of(&self.query.clauses);
+        let expression = all_of(&self.wanted.query.clauses);
         let found = self.meter.opening(|| {
             let mut rows = statement.query((&expression, lo, hi))?;
             let first: Option<i64> = rows.next()?.map(|row| row.get(0)).transpose()?;
@@ -212,86 +224,123 @@ impl<'a> Walk<'a> {
         let Some(row) = session_by_no(self.connection, no)? else { return Ok(()) };
         let text = if is_title { &row.session.title } else { &row.session.summary };
         let Some(text) = text else { return Ok(()) };
-        if !self.is_in_session(&row.session) || !fits(self.connection, &self.search.filter, no)? {
+        if !self.owners.is_asked_for(&row.session)
+            || !fits(self.connection, &self.search.filter, no)?
+        {
             return Ok(());
         }
         self.reached = key;
         let text = self.search.redactor.redact(text).text;
-        self.meter.read(&text);
-        if !self.query.matches(&text) || self.was_before(&text) {
-            return Ok(());
-        }
-        let score = search::score(self.ranking, &text) + TITLE_BONUS;
-        let at = row.session.last_active_at;
+        self.meter.read(text.len());
+        let Some(score) = self.look.judge(&text, true) else { return Ok(()) };
+        let (score, at) = (score + TITLE_BONUS, row.session.last_active_at);
         self.hits.push(Ranked {
             rank: Rank { score, at, is_message: false, key },
-            hit: Hit {
-                session: row.session.id,
-                title: row.session.title.clone(),
-                place: if is_title { Place::Title } else { Place::Summary },
-                answer: self.answer,
-                excerpt: String::new(),
-                score,
-            },
+            session: Rc::new(Told::of(&row.session)),
+            place: if is_title { Place::Title } else { Place::Summary },
+            answer: self.wanted.answer,
         });
         Ok(())
     }
 
-    fn is_in_session(&self, session: &Session) -> bool {
-        self.search.filter.session.is_none_or(|id| id == session.id)
-    }
-
-    fn was_before(&self, text: &str) -> bool {
-        self.before.iter().any(|query| query.matches(text))
-    }
-
     fn messages(&mut self, lo: i64, hi: i64) -> Result<Flow> {
-        self.has_to_be_read = self.query.has_to_be_read()
+        let query = self.wanted.query;
+        let is_checked = query.has_to_be_read()
             || self.search.redactor.has_known()
             || !index::is_current(self.connection)?;
-        let expression = expression(self.connection, self.query, &self.search.filter)?;
         let ranges: Vec<_> =
             self.ranges()?.into_iter().filter_map(|at| within(at, (lo, hi))).collect();
         let (Some(first), Some(last)) = (ranges.last(), ranges.first()) else {
             return Ok(Flow::On);
         };
+        let whole = expression(self.connection, &query.clauses, &self.search.filter)?;
         let lagging = self.lagging()?;
         // A beginning stands for many words, which are brought together anew each time: once is enough.
-        let pieces =
-            if self.query.has_beginnings() { vec![(first.0, last.1)] } else { ranges.clone() };
-        for piece in pieces {
-            let scans: Vec<_> = lagging.iter().filter_map(|at| within(*at, piece)).collect();
-            let mut statement = self.connection.prepare_cached(MESSAGES)?;
-            let found = self.meter.opening(|| {
-                let mut rows = statement.query((&expression, piece.0, piece.1))?;
-                let first: Option<i64> = rows.next()?.map(|row| row.get(0)).transpose()?;
-                Ok((first, rows))
-            })?;
-            let flow = match found {
-                Some((first, rows)) => self.indexed(piece, first, rows, scans)?,
-                // Where so much begins alike, the newest messages have it soon.
-                None => {
-                    self.scan_all(ranges.iter().filter_map(|at| within(*at, piece)).collect())?
+        let pieces = if query.has_beginnings() { vec![(first.0, last.1)] } else { ranges.clone() };
+        let is_one = pieces.len() == 1;
+        for mut piece in pieces {
+            if is_one && let Some(rare) = self.rare_words(piece)? {
+                let asked = Asked { expression: &rare, most: MOST_READ, is_checked: true };
+                match self.piece(piece, &asked, &lagging, &ranges)? {
+                    Flow::Full => return Ok(Flow::Full),
+                    Flow::On => continue,
+                    Flow::Enough(key) => piece.1 = key - 1,
                 }
-            };
-            if flow == Flow::Full {
+            }
+            let asked = Asked { expression: &whole, most: usize::MAX, is_checked };
+            if self.piece(piece, &asked, &lagging, &ranges)? == Flow::Full {
                 return Ok(Flow::Full);
             }
         }
         Ok(Flow::On)
     }
 
+    /// Goes through a stretch of messages, as far as the index finds them by what is asked, and through those it lacks.
+    fn piece(
+        &mut self,
+        piece: (i64, i64),
+        asked: &Asked<'_>,
+        lagging: &[(i64, i64)],
+        ranges: &[(i64, i64)],
+    ) -> Result<Flow> {
+        let scans: Vec<_> = lagging.iter().filter_map(|at| within(*at, piece)).collect();
+        let mut statement = self.connection.prepare_cached(&FOUND)?;
+        let found = self.meter.opening(|| {
+            let mut rows = statement.query((asked.expression, piece.0, piece.1))?;
+            rows.advance()?;
+            Ok(rows)
+        })?;
+        match found {
+            Some(rows) => self.indexed(piece, asked, rows, scans),
+            // Where so much begins alike, the newest messages have it soon.
+            None => self.scan_all(ranges.iter().filter_map(|at| within(*at, piece)).collect()),
+        }
+    }
+
+    /// The rarest of several words as the index is asked for it, where the others are so much more common that they are
+    /// better looked for in what has it.
+    fn rare_words(&self, piece: (i64, i64)) -> Result<Option<String>> {
+        let terms = asked(&self.wanted.query.clauses);
+        let is_about_messages = self.search.filter.is_about_messages();
+        if is_about_messages || !(2..=MOST_WORDS).contains(&terms.len()) {
+            return Ok(None);
+        }
+        let newest: Option<i64> = self
+            .connection
+            .prepare_cached(NEWEST)?
+            .query_row(piece, |row| row.get(0))
+            .optional()?;
+        let Some(newest) = newest else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(REACH)?;
+        let mut reached = Vec::with_capacity(terms.len());
+        for term in terms {
+            let query = (index::quoted(term), piece.0, piece.1);
+            let key = statement.query_row(query, |row| row.get(0)).optional()?;
+            reached.push((newest - key.unwrap_or(piece.0), term));
+        }
+        let farthest = reached.iter().map(|(far, _)| *far).max().unwrap_or(0);
+        // Where the newest message has them all, all are alike.
+        let is_rare = |far: i64| far.saturating_mul(MUCH_RARER) >= farthest;
+        if reached.iter().all(|(far, _)| is_rare(*far)) {
+            return Ok(None);
+        }
+        let rare = reached.iter().filter(|(far, _)| is_rare(*far));
+        let rare: Vec<String> = rare.map(|(_, term)| index::quoted(term)).collect();
+        Ok(Some(rare.join(" AND ")))
+    }
+
     /// Takes what the index found in a stretch, and what it lacks there, in the order of keys.
     fn indexed(
         &mut self,
         piece: (i64, i64),
-        first: Option<i64>,
+        asked: &Asked<'_>,
         mut rows: Rows<'_>,
         mut scans: Vec<(i64, i64)>,
     ) -> Result<Flow> {
         scans.reverse();
-        let mut next = first;
+        let mut read = 0;
         loop {
+            let next: Option<i64> = rows.get().map(|row| row.get(0)).transpose()?;
             let above = next.unwrap_or(piece.0 - 1);
             while let Some((lo, hi)) = scans.pop_if(|(_, hi)| *hi > above) {
                 if lo <= above {
@@ -301,13 +350,19 @@ impl<'a> Walk<'a> {
                     return Ok(Flow::Full);
                 }
             }
-            let Some(key) = next else { return Ok(Flow::On) };
+            let (Some(key), Some(row)) = (next, rows.get()) else { return Ok(Flow::On) };
             self.check()?;
-            self.message(key)?;
+            if let Some(owner) = self.owners.of(key >> 32, seq_of(key))? {
+                self.take(key, owner, row, asked.is_checked)?;
+            }
+            read += 1;
             if self.flow() == Flow::Full {
                 return Ok(Flow::Full);
             }
-            next = rows.next()?.map(|row| row.get(0)).transpose()?;
+            if read == asked.most {
+                return Ok(Flow::Enough(key));
+            }
+            rows.advance()?;
         }
     }
 
@@ -322,14 +377,13 @@ impl<'a> Walk<'a> {
 
     /// Looks at every message between two keys: a store that cannot be written to is searched all the same.
     fn scan(&mut self, lo: i64, hi: i64) -> Result<Flow> {
-        let sql = rows::select_message("where id between ?1 and ?2 order by id desc");
-        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut statement = self.connection.prepare_cached(&NEWEST_FIRST)?;
         let mut found = statement.query((lo, hi))?;
         while let Some(row) = found.next()? {
             self.check()?;
             let key: i64 = row.get(0)?;
-            if let Some((id, title)) = self.owner(key >> 32, seq_of(key))? {
-                self.take(key, id, title, rows::message(row)?, true)?;
+            if let Some(owner) = self.owners.of(key >> 32, seq_of(key))? {
+                self.take(key, owner, row, true)?;
             }
             if self.flow() == Flow::Full {
                 return Ok(Flow::Full);
@@ -338,83 +392,27 @@ impl<'a> Walk<'a> {
         Ok(Flow::On)
     }
 
-    /// Takes a message that the index found, if the filter lets it.
-    fn message(&mut self, key: i64) -> Result<()> {
-        let Some((id, title)) = self.owner(key >> 32, seq_of(key))? else { return Ok(()) };
-        let sql = rows::select_message("where id = ?1");
-        let row =
-            self.connection.prepare_cached(&sql)?.query_row([key], rows::message).optional()?;
-        row.map_or(Ok(()), |row| self.take(key, id, title, row, self.has_to_be_read))
-    }
-
-    fn take(
-        &mut self,
-        key: i64,
-        session: SessionId,
-        title: Option<String>,
-        mut row: MessageRow,
-        has_to_be_read: bool,
-    ) -> Result<()> {
+    /// Takes a message, if it is what is looked for.
+    fn take(&mut self, key: i64, session: Rc<Told>, row: &Row<'_>, is_checked: bool) -> Result<()> {
         self.reached = key;
-        let filter = &self.search.filter;
-        let is_wanted = filter.has_time(row.message.at)
-            && filter.role.is_none_or(|role| role == row.message.role)
-            && row.message.purged_at.is_none()
-            && row.damage.is_none();
-        if !is_wanted {
+        if self.look.wants_phrases()
+            && !self.search.redactor.has_known()
+            && let Some(text) = unchecked(row).filter(|text| self.look.lacks_phrases(text))
+        {
+            self.meter.read(text.len());
             return Ok(());
         }
-        open_body(self.connection, &mut row)?;
-        self.meter.read(row.message.body.head());
-        let text = hidden(&row.message, self.search);
-        if has_to_be_read && !self.query.matches(&text) || self.was_before(&text) {
-            return Ok(());
-        }
-        let ranked = &text[..text.floor_char_boundary(RANKED_BYTES)];
-        let score = search::score(self.ranking, ranked);
-        let (at, role) = (row.message.at, row.message.role);
+        let Some(said) = said(self.connection, row, self.search)? else { return Ok(()) };
+        self.meter.read(said.bytes);
+        let Some(score) = self.look.judge(&said.text, is_checked) else { return Ok(()) };
+        let (seq, role, at) = (seq_of(key), said.role, said.at);
         self.hits.push(Ranked {
             rank: Rank { score, at, is_message: true, key },
-            hit: Hit {
-                session,
-                title,
-                place: Place::Message { seq: row.message.seq, role, at },
-                answer: self.answer,
-                excerpt: String::new(),
-                score,
-            },
+            session,
+            place: Place::Message { seq, role, at },
+            answer: self.wanted.answer,
         });
         Ok(())
-    }
-
-    /// A session that has this message and fits the filter: the one it was said in, or else a fork.
-    fn owner(&mut self, no: i64, seq: Seq) -> Result<Option<(SessionId, Option<String>)>> {
-        if !self.owners.contains_key(&no) {
-            let owners = self.owners_of(no)?;
-            self.owners.insert(no, owners);
-        }
-        let owners = self.owners.get(&no).map_or(&[][..], Vec::as_slice);
-        let found = owners.iter().find(|owner| (owner.lo..=owner.hi).contains(&seq));
-        Ok(found.map(|owner| (owner.session.id, owner.session.title.clone())))
-    }
-
-    fn owners_of(&self, no: i64) -> Result<Vec<Owner>> {
-        let mut shares = vec![(no, 1, Seq::MAX)];
-        let mut statement = self.connection.prepare_cached(
-            "select session, lo, hi from segment where source = ?1 order by session",
-        )?;
-        let forks = statement.query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        shares.extend(forks.collect::<rusqlite::Result<Vec<_>>>()?);
-        let mut owners = Vec::new();
-        for (no, lo, hi) in shares {
-            if let Some(row) = session_by_no(self.connection, no)?
-                && self.is_in_session(&row.session)
-                && fits(self.connection, &self.search.filter, no)?
-            {
-                owners.push(Owner { session: row.session, lo, hi });
-            }
-        }
-        Ok(owners)
     }
 
     /// The keys to look at, newest first: everything, or those of the few sessions that a filter leaves.
@@ -446,38 +444,6 @@ impl<'a> Walk<'a> {
             (rows::key(row.no, row.indexed + 1), rows::key(row.no, row.session.last_seq))
         };
         Ok(lagging.iter().map(keys).collect())
-    }
-}
-
-impl Ranked {
-    /// The text in which it was found, without secrets.
-    pub(super) fn text(&self, connection: &Connection, search: &Search) -> Result<String> {
-        let (key, redactor) = (self.rank.key, &search.redactor);
-        if self.rank.is_message {
-            let sql = rows::select_message("where id = ?1");
-            let mut row = connection.prepare_cached(&sql)?.query_row([key], rows::message)?;
-            open_body(connection, &mut row)?;
-            return Ok(hidden(&row.message, search).into_owned());
-        }
-        let session = session_by_no(connection, key / 2)?.map(|row| row.session);
-        let is_title = key % 2 == 0;
-        let text = session.and_then(|own| if is_title { own.title } else { own.summary });
-        Ok(redactor.redact(&text.unwrap_or_default()).text.into_owned())
-    }
-}
-
-pub(super) fn excerpt(query: &Query, text: &str) -> String {
-    search::excerpt(query, text, EXCERPT)
-}
-
-/// A text as it can be searched, without values that are known either.
-fn hidden<'a>(message: &'a Message, search: &Search) -> Cow<'a, str> {
-    match index::searchable(message) {
-        Cow::Borrowed(text) if search.redactor.has_known() => search.redactor.redact(text).text,
-        Cow::Owned(text) if search.redactor.has_known() => {
-            Cow::Owned(search.redactor.redact(&text).text.into_owned())
-        }
-        text => text,
     }
 }
 

@@ -9,6 +9,7 @@ use rethread_domain::{Seq, SessionId};
 use rethread_workflow::{Event, EventRecord, Quoted, Workflow, WorkflowId};
 use rusqlite::{Connection, Row};
 
+use super::super::summed::summed;
 use super::rows::{self, Found};
 use crate::crash;
 use crate::error::{Error, Result};
@@ -135,9 +136,8 @@ fn insert(
     events: &[Kept],
     at: Timestamp,
 ) -> Result<()> {
-    let mut statement = connection.prepare_cached(
-        "insert into workflow_event (id, at, what, sum) values (?1, ?2, ?3, checksum(?1, ?2, ?3))",
-    )?;
+    let mut statement = connection
+        .prepare_cached(summed!("insert into workflow_event (id, at, what) values (?1, ?2, ?3)"))?;
     for (n, kept) in (after + 1..).zip(events) {
         statement.execute((key(no, n), micros(at), &kept.text))?;
     }
@@ -162,7 +162,7 @@ fn link<'a>(
     for (session, task) in events.filter_map(linked) {
         connection
             .prepare_cached(
-                "insert or replace into workflow_session (session, workflow, task) values (?1, ?2, ?3)",
+                summed!("insert or replace into workflow_session (session, workflow, task) values (?1, ?2, ?3)"),
             )?
             .execute((session, no, task))?;
     }
@@ -288,7 +288,7 @@ pub(in crate::sqlite) fn purge(
             let text =
                 serde_json::to_string(&event).map_err(|bad| Error::Failed(bad.to_string()))?;
             connection.execute(
-                "update workflow_event set what = ?2 where id = ?1",
+                summed!("update workflow_event set what = ?2 where id = ?1"),
                 (key(no, record.no), text),
             )?;
             is_changed = true;
@@ -297,7 +297,7 @@ pub(in crate::sqlite) fn purge(
             match tell_purged(connection, no, Event::Purged { session, message: seq }, at) {
                 // It cannot go on before it is repaired; until then its row need not say why it stands.
                 Err(Error::Damaged(_)) => {
-                    let sql = "update workflow set pause_reason = null where no = ?1";
+                    let sql = summed!("update workflow set pause_reason = null where no = ?1");
                     connection.execute(sql, [no])?;
                 }
                 told => told?,

@@ -15,6 +15,7 @@ use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 
 pub(super) use self::cache::Cache;
 pub(super) use self::log::{drift, purge, rebuild};
+use super::summed::summed;
 use super::{SqliteStore, claims};
 use crate::Workflows;
 use crate::error::{Error, Result};
@@ -139,7 +140,7 @@ impl Workflows for SqliteStore {
         self.write(move |connection| {
             let row = rows::find(connection, id)?;
             connection
-                .prepare_cached("update workflow set told = max(told, ?2) where no = ?1")?
+                .prepare_cached(summed!("update workflow set told = max(told, ?2) where no = ?1"))?
                 .execute((row.no, no))?;
             Ok(())
         })

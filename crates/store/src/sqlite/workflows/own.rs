@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use rethread_workflow::WorkflowId;
 use rusqlite::Connection;
 
+use super::super::summed::summed;
 use super::rows;
 use crate::error::{Error, Result};
 use crate::sqlite::claims;
@@ -82,7 +83,9 @@ pub(super) fn claim(
         // Who was killed has left its file: taken and dropped, it is gone.
         drop(claims::lock(store, &claims::workflow_lock_name(found.no, found.epoch))?);
         connection
-            .prepare_cached("update workflow set epoch = ?2, lease_until = ?3 where no = ?1")?
+            .prepare_cached(summed!(
+                "update workflow set epoch = ?2, lease_until = ?3 where no = ?1"
+            ))?
             .execute((found.no, epoch, until(found.now, lease)))?;
         let before = Timestamp::from_microsecond(found.lease_until).ok();
         let lease_before = before.filter(|_| found.epoch > 0);
@@ -103,7 +106,7 @@ pub(super) fn renew(
         return Err(Error::LeaseLost(id));
     }
     connection
-        .prepare_cached("update workflow set lease_until = ?2 where no = ?1")?
+        .prepare_cached(summed!("update workflow set lease_until = ?2 where no = ?1"))?
         .execute((found.no, until(found.now, lease)))?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use rethread_workflow::{Pause, Status, WorkflowId};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
+use super::super::summed::summed;
 use crate::error::{Error, Result};
 use crate::sqlite::rows::micros;
 use crate::sqlite::sums;
@@ -186,12 +187,12 @@ pub(super) fn user_of_worktree(
 pub(super) fn write(connection: &Connection, sum: &WorkflowRow) -> Result<()> {
     connection
         .prepare_cached(
-            "insert into workflow (id, user, worktree, title, agent, status, tasks_done, tasks, sessions, task,
+            summed!("insert into workflow (id, user, worktree, title, agent, status, tasks_done, tasks, sessions, task,
                 paused_at, pause_reason, until, created_at, updated_at, cost_usd, tokens, events)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
              on conflict (id) do update set user = ?2, worktree = ?3, title = ?4, agent = ?5, status = ?6,
                 tasks_done = ?7, tasks = ?8, sessions = ?9, task = ?10, paused_at = ?11, pause_reason = ?12,
-                until = ?13, created_at = ?14, updated_at = ?15, cost_usd = ?16, tokens = ?17, events = ?18",
+                until = ?13, created_at = ?14, updated_at = ?15, cost_usd = ?16, tokens = ?17, events = ?18"),
         )?
         .execute(rusqlite::params![
             sum.id.to_string(),

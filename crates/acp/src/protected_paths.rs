@@ -1,0 +1,166 @@
+//! Protected paths: files that decide what is run or who has access. Those of the repository itself, our settings, the store and what
+//! lies beside it. Writing them, or reading ours, needs an answer for exactly that file.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rethread_domain::consent::Intent;
+
+const REPOSITORY: &str =
+    "it belongs to the repository itself: what is written there may be run by git";
+const OURS: &str =
+    "it belongs to Rethread: it holds what was said, what is run, or who may come in";
+
+/// What is protected, besides every `.git`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProtectedPaths {
+    /// Folders with all of their content; files with all names that begin like theirs.
+    own: Vec<PathBuf>,
+}
+
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+impl ProtectedPaths {
+    pub(crate) fn new(own: &[PathBuf]) -> Self {
+        Self { own: own.iter().map(|path| real(path)).collect() }
+    }
+
+    /// Why a file, by its path without links, needs an answer of its own.
+    pub(crate) fn why(&self, path: &Path, access: Access) -> Option<&'static str> {
+        let is_git = |name: &std::ffi::OsStr| name.eq_ignore_ascii_case(".git");
+        if access == Access::Write && path.iter().any(is_git) {
+            return Some(REPOSITORY);
+        }
+        self.own.iter().any(|own| belongs(path, own)).then_some(OURS)
+    }
+
+    /// Whether an open file is one of ours under another name.
+    pub(crate) fn is_ours(&self, file: &File) -> bool {
+        let Ok(known) = file.metadata() else { return true };
+        known.nlink() > 1
+            && self.files().any(|own| {
+                own.symlink_metadata()
+                    .is_ok_and(|own| (own.dev(), own.ino()) == (known.dev(), known.ino()))
+            })
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = self
+            .own
+            .iter()
+            .filter_map(|own| if own.is_dir() { Some(own.as_path()) } else { own.parent() });
+        let entries = folders.filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        entries
+            .map(|entry| entry.path())
+            .filter(|path| self.own.iter().any(|own| belongs(path, own)))
+    }
+
+    /// Notes which protected paths an intent touches.
+    pub(crate) fn note(&self, intent: &mut Intent, root: &Path) {
+        let access = match intent.kind.as_str() {
+            "edit" | "delete" | "move" => Access::Write,
+            _ => Access::Read,
+        };
+        for path in &intent.paths {
+            if let Some(why) = self.why(&real(&root.join(path)), access) {
+                intent.guarded.push(format!("{path}: {why}"));
+            }
+        }
+        let Some(command) = &intent.command else { return };
+        let line = command.to_lowercase();
+        if line.contains(".git/") || line.contains("hookspath") {
+            intent
+                .warnings
+                .push("the command names files of the repository itself (.git)".to_owned());
+        }
+        if self.own.iter().any(|own| command.contains(&*own.to_string_lossy())) {
+            intent.warnings.push("the command names files of Rethread itself".to_owned());
+        }
+    }
+}
+
+fn belongs(path: &Path, own: &Path) -> bool {
+    if path.starts_with(own) {
+        return true;
+    }
+    let Some(name) = own.file_name().filter(|_| !own.is_dir()) else { return false };
+    let begins = |path: &Path| {
+        let beside = path.parent() == own.parent();
+        beside
+            && path
+                .file_name()
+                .is_some_and(|one| one.as_encoded_bytes().starts_with(name.as_encoded_bytes()))
+    };
+    path.ancestors().any(begins)
+}
+
+/// A path without links, as far as it exists.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut at = path;
+    loop {
+        if let Ok(found) = at.canonicalize() {
+            return rest.iter().rev().fold(found, |path, name| path.join(name));
+        }
+        match (at.parent(), at.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name.to_owned());
+                at = parent;
+            }
+            _ => return path.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_runs_and_what_is_ours_is_warded() {
+        let home = tempfile::TempDir::new().unwrap();
+        let at = |name: &str| real(&home.path().join(name));
+        std::fs::create_dir(at("data")).unwrap();
+        std::fs::write(at("store.db"), "").unwrap();
+        std::os::unix::fs::symlink(at(".git"), at("link")).unwrap();
+        std::fs::create_dir(at(".git")).unwrap();
+        let ward = ProtectedPaths::new(&[at("data"), at("store.db")]);
+        for (name, read, write) in [
+            ("src/a.rs", false, false),
+            (".git/config", false, true),
+            (".GIT/hooks/pre-commit", false, true),
+            ("sub/.git", false, true),
+            ("link/config", false, true),
+            (".gitignore", false, false),
+            ("store.db", true, true),
+            ("store.db.token", true, true),
+            ("store.db-wal", true, true),
+            ("data/agents.json", true, true),
+            ("database", false, false),
+        ] {
+            let path = at(name);
+            assert_eq!(ward.why(&path, Access::Read).is_some(), read, "{name}");
+            assert_eq!(ward.why(&path, Access::Write).is_some(), write, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_names_them_says_so() {
+        let ward = ProtectedPaths::new(&[PathBuf::from("/home/anna/store.db")]);
+        let warned = |line: &str| {
+            let mut intent = Intent { command: Some(line.into()), ..Intent::default() };
+            ward.note(&mut intent, Path::new("/p"));
+            intent.warnings.len()
+        };
+        assert_eq!(warned("echo x > .git/hooks/pre-commit"), 1);
+        assert_eq!(warned("git config core.hooksPath x"), 1);
+        assert_eq!(warned("cat /home/anna/store.db.token"), 1);
+        assert_eq!(warned("git commit -m x"), 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! Configuration files of other programs: changed as a whole or not at all, with everything in them kept.
+
+pub(crate) mod edit;
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::BadInput;
+use crate::output;
+
+/// How other programs start this one: by its path, and with the store that was named.
+pub(crate) fn own_command(store: Option<&str>) -> anyhow::Result<(String, Vec<String>)> {
+    let program = std::env::current_exe()?;
+    let program = program.to_str().ok_or_else(|| {
+        BadInput::new("this program has a name that is not valid UTF-8", "move it elsewhere")
+    })?;
+    let store = store.filter(|store| !store.is_empty());
+    let args = store.map(|store| vec!["--store".to_owned(), store.to_owned()]);
+    Ok((program.to_owned(), args.unwrap_or_default()))
+}
+
+/// What is in a file; nothing where there is none.
+pub(crate) fn read(file: &Path) -> std::io::Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The lines that differ: between those that are the same at both ends.
+pub(crate) fn difference(before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - head;
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count().min(most);
+    let mut out = String::new();
+    for (sign, lines) in [("-", &old[head..old.len() - tail]), ("+", &new[head..new.len() - tail])]
+    {
+        for line in lines {
+            out.push_str(&format!("{sign} {}\n", output::shown(line, false)));
+        }
+    }
+    out
+}
+
+/// Who may read a file; only its user where there is none yet.
+pub(crate) fn mode(file: &Path) -> u32 {
+    std::fs::metadata(file).map_or(0o600, |about| about.permissions().mode() & 0o777)
+}
+
+/// As a whole: a crash leaves the old file or the new one.
+pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // Its own for each process: two at once do not get into each other's way.
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".rethread-{}.part", std::process::id()));
+    let half = PathBuf::from(name);
+    let written = write(&half, text, mode(file))
+        .and_then(|()| std::fs::rename(&half, file).map_err(anyhow::Error::from));
+    if written.is_err() {
+        drop(std::fs::remove_file(&half)); // It may not be there.
+    }
+    written
+}
+
+/// Writes a file that is not there, down to the disk.
+pub(crate) fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    // There is one only after a crash; one that stays in the way fails what follows.
+    drop(std::fs::remove_file(file));
+    let mut out = OpenOptions::new().create_new(true).write(true).mode(mode).open(file)?;
+    out.write_all(text.as_bytes())?;
+    Ok(out.sync_all()?)
+}

@@ -1,0 +1,102 @@
+//! `rethread hook run`: what an agent calls.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+use rethread_engine::imports::hook::{self, Call};
+use rethread_engine::imports::{ImportOptions, Injection};
+use rethread_engine::{Clock, Engine};
+
+use crate::config::Config;
+use crate::diagnostics::{self, Output};
+use crate::output;
+
+/// More than this is not read: agents pass whole results of tools.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Less than agents wait for a hook.
+const LONGEST_RUN: Duration = Duration::from_secs(8);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Which agent calls
+    agent: String,
+    /// What happened, by the agent's own name for it
+    event: String,
+}
+
+impl Args {
+    /// Takes in what happened. Whatever goes wrong is noted in the log.
+    pub(super) async fn run(self, store: Option<&str>) {
+        let (agent, event) = (self.agent.as_str(), self.event.as_str());
+        end_in_time(self.agent.clone(), self.event.clone());
+        // Without settings nobody knows where the log is either.
+        let Ok(config) = Config::load() else { return };
+        if diagnostics::start(Output::File, config.redactor()).is_err() {
+            return;
+        }
+        match self.hear(config, store).await {
+            Ok(Some(answer)) => {
+                if let Err(error) = output::try_write(answer.as_bytes()) {
+                    tracing::warn!(agent, event, %error, "the agent does not take the context");
+                }
+            }
+            Ok(None) => (),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(agent, event, error, "a hook could not record what happened");
+            }
+        }
+    }
+
+    async fn hear(&self, config: Config, store: Option<&str>) -> anyhow::Result<Option<String>> {
+        let call = self.read()?;
+        if call.folder.as_deref().and_then(|folder| config.excluded(Path::new(folder))).is_some() {
+            return Ok(None);
+        }
+        let options = options(&config)?;
+        let url = config.store_url(store)?;
+        let store = rethread_store::open_briefly(&url).map_err(rethread_engine::Error::from)?;
+        let engine =
+            Engine::new(store, Clock::Wall).with_redactor(config.redactor(), config.redact.at_rest);
+        let injection = engine.hear_hook(&call, &options, config.hooks.limits(&config)).await?;
+        Ok(injection.and_then(|injection| answer(&call, &injection)))
+    }
+
+    fn read(&self) -> anyhow::Result<Call> {
+        let stdin = std::io::stdin();
+        anyhow::ensure!(!stdin.is_terminal(), "only agents call this");
+        let mut input = Vec::new();
+        let count = stdin.lock().take(MOST_BYTES + 1).read_to_end(&mut input)?;
+        anyhow::ensure!(count as u64 <= MOST_BYTES, "more than {MOST_BYTES} bytes were passed");
+        hook::read(&self.agent, &self.event, &input).map_err(anyhow::Error::msg)
+    }
+}
+
+/// Ends this process before the agent loses its patience, whatever it waits for: its input, the store, a huge session. What
+/// is written by then stays, and the next hook or import takes in the rest.
+fn end_in_time(agent: String, event: String) {
+    let watch = move || {
+        std::thread::sleep(LONGEST_RUN);
+        tracing::warn!(agent, event, "a hook took too long: what is missing is taken in later");
+        diagnostics::flush();
+        std::process::exit(0);
+    };
+    // Without it, the agent has to end us itself.
+    drop(std::thread::Builder::new().name("patience".to_owned()).spawn(watch));
+}
+
+/// How what agents keep is read.
+pub(super) fn options(config: &Config) -> anyhow::Result<ImportOptions> {
+    config.import_options(config.user(None)?)
+}
+
+/// What the agent takes as an answer, with a line for its user.
+fn answer(call: &Call, injection: &Injection) -> Option<String> {
+    let (id, tokens) = (injection.session.short(), injection.tokens);
+    let note = format!(
+        "Rethread told the agent where session {id} stopped ({tokens} tokens; `rethread config set hooks.inject false` turns this off)"
+    );
+    hook::injection(call, &injection.context, &note)
+}

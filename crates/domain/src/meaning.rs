@@ -1,0 +1,322 @@
+//! What a text is about, as a direction: texts that share no word but mean something alike point the same way.
+//!
+//! The direction of a text is the sum of those of its words, and of parts of words where a word is not known. They lie in the
+//! program as a table that is used where it lies (`data/README.md` says where it comes from): the count of rows, the length of
+//! their names, where each name begins, a hash table of rows, then for each row its scale, whether it begins a word, and its 64
+//! numbers of 4 bits; then the names.
+
+use std::cell::Cell;
+
+static TABLE: &[u8] = include_bytes!("../data/meaning.table");
+
+const DIMENSIONS: usize = 64;
+const ROW: usize = DIMENSIONS / 2;
+const SLOTS: usize = 1 << 16;
+const EMPTY: u16 = u16::MAX;
+/// No name is longer.
+const LONGEST: usize = 16;
+/// A word that is longer is none.
+const LONGEST_WORD: usize = 64;
+/// A name with digits in it is no longer.
+const LONGEST_NAME: usize = 12;
+/// So much of a longer text says what it is about: the sum of its words is a number of 32 bits then.
+const MOST_BYTES: usize = 5 << 10;
+
+/// What is larger than this, in terms of what is usual in a direction, counts as this.
+const LARGEST: f32 = 2.5;
+
+/// The direction of a text, in steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning([u8; ROW]);
+
+impl Meaning {
+    pub const BYTES: usize = ROW;
+
+    /// `None` for a text without words.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut sum = [0; DIMENSIONS];
+        let mut lower = String::new();
+        let mut known = KNOWN.take();
+        let words = text[..text.floor_char_boundary(MOST_BYTES)]
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty() && word.len() <= LONGEST_WORD && !is_key(word));
+        for word in words {
+            lower.clear();
+            if word.is_ascii() {
+                lower.push_str(word);
+                lower.make_ascii_lowercase();
+            } else {
+                lower.extend(word.chars().flat_map(char::to_lowercase));
+            }
+            known.add(&mut sum, &lower);
+        }
+        KNOWN.set(known);
+        #[expect(clippy::cast_precision_loss, reason = "it is rounded to fifteen steps")]
+        let sum = sum.map(|one| one as f32);
+        // A few numbers are much larger than the others, which need the steps more.
+        let squares: f32 = sum.iter().map(|one| one * one).sum();
+        let largest = LARGEST * (squares / 64.0).sqrt();
+        if largest <= 0.0 {
+            return None;
+        }
+        let mut bytes = [0; ROW];
+        for (byte, two) in bytes.iter_mut().zip(sum.chunks_exact(2)) {
+            *byte = step(two[0] / largest) | step(two[1] / largest) << 4;
+        }
+        Some(Self(bytes))
+    }
+
+    pub fn bytes(&self) -> [u8; ROW] {
+        self.0
+    }
+
+    pub fn from_bytes(bytes: [u8; ROW]) -> Self {
+        Self(bytes)
+    }
+
+    /// From 1 where both say the same over 0 to -1.
+    pub fn closeness(&self, other: &Self) -> f64 {
+        let (mut both, mut own, mut others) = (0_i32, 0_i32, 0_i32);
+        for (a, b) in self.0.iter().zip(&other.0) {
+            for (a, b) in [(a & 15, b & 15), (a >> 4, b >> 4)] {
+                let (a, b) = (i32::from(a) - 8, i32::from(b) - 8);
+                both += a * b;
+                own += a * a;
+                others += b * b;
+            }
+        }
+        f64::from(both) / (f64::from(own) * f64::from(others)).sqrt().max(1.0)
+    }
+}
+
+/// Whether a word is a key, a hash or a number: it means nothing, and its parts would.
+fn is_key(word: &str) -> bool {
+    word.len() > LONGEST_NAME && word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// A number from -1 to 1 as one of fifteen steps.
+fn step(number: f32) -> u8 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 15")]
+    let step = (number * 7.0).round().clamp(-7.0, 7.0) as i8 as u8;
+    step.wrapping_add(8) & 15
+}
+
+/// A direction in whole numbers: whatever order words are added in, the sum is the same.
+type Direction = [i32; DIMENSIONS];
+
+thread_local! {
+    static KNOWN: Cell<Known> = Cell::default();
+}
+
+/// The places for directions of words, at first and at most.
+const FIRST_SLOTS: usize = 1 << 6;
+const MOST_SLOTS: usize = 1 << 12;
+
+/// The directions of words that were met lately: few words make most of a text. Each has one place, where the last that came
+/// stays.
+#[derive(Default)]
+struct Known {
+    slots: Vec<(u128, Direction)>,
+    /// Words that were not there since the table has its size.
+    misses: usize,
+}
+
+impl Known {
+    /// Adds the direction of a word.
+    fn add(&mut self, sum: &mut Direction, word: &str) {
+        let mut bytes = [0; size_of::<u128>()];
+        let Some(start) = bytes.get_mut(..word.len()) else {
+            return add_all(sum, &direction(word));
+        };
+        start.copy_from_slice(word.as_bytes());
+        let number = u128::from_le_bytes(bytes);
+        let mut at = self.place(number);
+        if self.slots.get(at).is_none_or(|(known, _)| *known != number) {
+            self.grow();
+            at = self.place(number);
+            self.slots[at] = (number, direction(word));
+        }
+        add_all(sum, &self.slots[at].1);
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+    fn place(&self, number: u128) -> usize {
+        let mixed = (number as u64 ^ ((number >> 64) as u64).rotate_left(23))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    /// Makes the table, or a larger one where words keep pushing each other out.
+    #[cold]
+    fn grow(&mut self) {
+        self.misses += 1;
+        if self.slots.is_empty() || self.misses > self.slots.len() && self.slots.len() < MOST_SLOTS
+        {
+            let slots = (self.slots.len() * 4).max(FIRST_SLOTS);
+            self.slots = vec![(0, [0; DIMENSIONS]); slots];
+            self.misses = 0;
+        }
+    }
+}
+
+fn add_all(sum: &mut Direction, other: &Direction) {
+    for (one, other) in sum.iter_mut().zip(other) {
+        *one += other;
+    }
+}
+
+/// The direction of a word: that of the longest beginning that is known, then of the longest part after it.
+fn direction(word: &str) -> Direction {
+    let mut sum = [0; DIMENSIONS];
+    let bytes = word.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..bytes.len().min(at + LONGEST)];
+        match longest(rest, at == 0) {
+            Some((row, length)) => {
+                add_row(&mut sum, row);
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    sum
+}
+
+/// The row of the longest beginning of these bytes, and its length.
+fn longest(bytes: &[u8], begins: bool) -> Option<(usize, usize)> {
+    let mut hashes = [0_u32; LONGEST];
+    let mut hash: u32 = if begins { 0x811c_9dc5 } else { 0x0100_0193 };
+    for (kept, byte) in hashes.iter_mut().zip(bytes) {
+        hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        *kept = hash;
+    }
+    (1..=bytes.len()).rev().find_map(|length| {
+        find(&bytes[..length], begins, hashes[length - 1]).map(|row| (row, length))
+    })
+}
+
+fn find(name: &[u8], begins: bool, hash: u32) -> Option<usize> {
+    let layout = Layout::OF_TABLE;
+    let mut slot = (hash ^ hash >> 16) as usize & (SLOTS - 1);
+    loop {
+        let row = short(layout.slots + 2 * slot);
+        if row == EMPTY {
+            return None;
+        }
+        let row = usize::from(row);
+        if layout.name(row) == name && (TABLE[layout.kinds + row] == 1) == begins {
+            return Some(row);
+        }
+        slot = (slot + 1) & (SLOTS - 1);
+    }
+}
+
+fn add_row(sum: &mut Direction, row: usize) {
+    let layout = Layout::OF_TABLE;
+    let scale = i32::from(short(layout.scales + 2 * row));
+    let bytes = &TABLE[layout.rows + ROW * row..][..ROW];
+    for (two, byte) in sum.chunks_exact_mut(2).zip(bytes) {
+        two[0] += (i32::from(byte & 15) - 8) * scale;
+        two[1] += (i32::from(byte >> 4) - 8) * scale;
+    }
+}
+
+fn short(at: usize) -> u16 {
+    u16::from_le_bytes([TABLE[at], TABLE[at + 1]])
+}
+
+fn long(at: usize) -> usize {
+    u32::from_le_bytes([TABLE[at], TABLE[at + 1], TABLE[at + 2], TABLE[at + 3]]) as usize
+}
+
+/// Where the parts of the table begin.
+struct Layout {
+    starts: usize,
+    slots: usize,
+    scales: usize,
+    kinds: usize,
+    rows: usize,
+    names: usize,
+}
+
+impl Layout {
+    const COUNT: usize = 22_661;
+    const OF_TABLE: Self = {
+        let starts = 8;
+        let slots = starts + 4 * (Self::COUNT + 1);
+        let scales = slots + 2 * SLOTS;
+        let kinds = scales + 2 * Self::COUNT;
+        let rows = kinds + Self::COUNT;
+        Self { starts, slots, scales, kinds, rows, names: rows + ROW * Self::COUNT }
+    };
+
+    fn name(&self, row: usize) -> &'static [u8] {
+        let start = long(self.starts + 4 * row);
+        let end = long(self.starts + 4 * (row + 1));
+        &TABLE[self.names + start..self.names + end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closeness(a: &str, b: &str) -> f64 {
+        Meaning::of(a).unwrap().closeness(&Meaning::of(b).unwrap())
+    }
+
+    #[test]
+    fn the_table_is_laid_out_as_it_is_read() {
+        let layout = Layout::OF_TABLE;
+        assert_eq!(long(0), Layout::COUNT);
+        assert_eq!(TABLE.len(), layout.names + long(4));
+        for row in 0..Layout::COUNT {
+            let name = layout.name(row);
+            assert!((1..=LONGEST).contains(&name.len()));
+            let begins = TABLE[layout.kinds + row] == 1;
+            assert_eq!(longest(name, begins), Some((row, name.len())));
+        }
+    }
+
+    #[test]
+    fn texts_about_the_same_thing_are_closer_than_others() {
+        let question = "which credential do I need to sign in to the hosting service?";
+        let answer = "the password for the login on the server is kept there";
+        let other = "the cat slept on the warm roof all afternoon";
+        assert!(closeness(question, answer) > closeness(question, other) + 0.1);
+        assert!(closeness(question, question) > 0.999);
+    }
+
+    #[test]
+    fn the_sum_of_the_longest_text_is_a_number_of_32_bits() {
+        let layout = Layout::OF_TABLE;
+        let largest = (0..Layout::COUNT).map(|row| short(layout.scales + 2 * row)).max().unwrap();
+        // Every byte may be a part of its own, and in small letters a text may grow by half.
+        let parts = i64::try_from(MOST_BYTES * 3 / 2).unwrap();
+        assert!(i64::from(largest) * 8 * parts <= i64::from(i32::MAX), "{largest}");
+    }
+
+    /// What was met before, and how often, changes nothing.
+    #[test]
+    fn a_text_means_the_same_whatever_was_read_before_it() {
+        let text =
+            "The parser fails on a very-uncharacteristically-long-identifier, Сервер и parser";
+        let alone = std::thread::spawn(move || Meaning::of(text)).join().unwrap();
+        for number in 0..20_000 {
+            Meaning::of(&format!("word{number} parser{}", number % 7));
+        }
+        assert_eq!(Meaning::of(text), alone);
+    }
+
+    #[test]
+    fn a_text_without_words_means_nothing_and_any_other_something() {
+        assert_eq!(Meaning::of(" … \n!"), None);
+        assert_eq!(Meaning::of(&"x".repeat(1_000)), None);
+        for text in ["ö", "сервер", "数据库", "İ", "a\u{301}", "ſ"] {
+            let meaning = Meaning::of(text);
+            assert_eq!(meaning.map(|one| Meaning::from_bytes(one.bytes())), meaning);
+        }
+        assert!(Meaning::of("Сервер").is_some());
+    }
+}

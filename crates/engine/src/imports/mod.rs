@@ -1,0 +1,308 @@
+//! Taking in the sessions that other agents keep on this machine.
+//!
+//! What was read before is not read again: a row of the store says how each file stood. What is new is appended; where the
+//! agent has gone back and taken another way, that way becomes a fork. Ids follow from the agent's own, so that a session
+//! is the same one wherever and however often it is imported.
+
+mod live;
+mod merge;
+mod one;
+mod stream;
+mod take;
+mod watch;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rethread_domain::SessionId;
+use rethread_import::{self as import, Found, Roots};
+use rethread_store::Import;
+use serde::Serialize;
+
+use crate::{Engine, Result};
+
+pub use live::Injection;
+pub use rethread_import::hook;
+pub use rethread_import::{AGENTS, Roots as AgentFolders, is_session_of_agent};
+pub use stream::LiveStream;
+
+/// So many messages go into the search index at once.
+const INDEX_STEP: u32 = 500;
+/// So many folders that sessions were held in are looked into for agents that keep theirs there.
+const MOST_PROJECTS: u32 = 10_000;
+/// So much is told of what could not be read.
+const MOST_TROUBLES: usize = 100;
+
+/// What is to be imported.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Whose the sessions are then.
+    pub user: String,
+    /// Where agents keep theirs.
+    pub roots: Roots,
+    /// Only those of these agents; of all where it is empty.
+    pub agents: Vec<String>,
+    /// Only what is in these files and folders; what is found in the agents' own folders where it is empty.
+    pub paths: Vec<PathBuf>,
+    /// Only what has changed since.
+    pub since: Option<Timestamp>,
+    /// Nothing is written.
+    pub dry_run: bool,
+    /// Folders whose sessions are not recorded, by every path that they are reached by.
+    pub excluded: Vec<PathBuf>,
+    /// A longer text is cut.
+    pub most_bytes: u64,
+    /// The sessions are going on: they are not paused, and tool calls without a result wait for it.
+    pub is_live: bool,
+}
+
+impl ImportOptions {
+    /// Whether sessions that were held in this folder are kept out.
+    fn excludes(&self, folder: Option<&str>) -> bool {
+        let is_in =
+            |folder: &str| self.excluded.iter().any(|one| Path::new(folder).starts_with(one));
+        folder.is_some_and(is_in)
+    }
+}
+
+/// What became of the sessions of one agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    pub found: u64,
+    /// Taken in now for the first time.
+    pub new: u64,
+    /// Known, with more messages now.
+    pub grown: u64,
+    /// Known, with nothing new.
+    pub unchanged: u64,
+    /// Recorded by Rethread itself while they were held.
+    pub recorded: u64,
+    /// Deleted or archived here, and left alone.
+    pub put_away: u64,
+    /// Held in a folder whose sessions are not recorded.
+    pub excluded: u64,
+    /// Without a message.
+    pub empty: u64,
+    /// Last changed before the time that was asked for.
+    pub older: u64,
+    /// Not readable at all.
+    pub failed: u64,
+    /// Ways that the agent took after it had gone back: forks now.
+    pub forked: u64,
+    /// Imported earlier, and since deleted by the agent: they stay here.
+    pub gone: u64,
+    pub messages: u64,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TroubleWith {
+    pub path: String,
+    /// The byte at which it begins; nothing for a whole file.
+    pub at: Option<u64>,
+    pub why: String,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ImportReport {
+    pub agents: BTreeMap<String, Tally>,
+    pub troubles: Vec<TroubleWith>,
+    /// How many more there were.
+    pub more_troubles: u64,
+    /// The sessions that are new or have grown.
+    pub sessions: Vec<String>,
+}
+
+impl ImportReport {
+    fn tally(&mut self, agent: &str) -> &mut Tally {
+        self.agents.entry(agent.to_owned()).or_default()
+    }
+
+    fn trouble(&mut self, path: &Path, at: Option<u64>, why: String) {
+        if self.troubles.len() < MOST_TROUBLES {
+            self.troubles.push(TroubleWith { path: path.display().to_string(), at, why });
+        } else {
+            self.more_troubles += 1;
+        }
+    }
+
+    /// Something that cannot even be looked into.
+    fn closed(&mut self, error: &import::Error) {
+        let (import::Error::Io { path, .. } | import::Error::Unreadable { path, .. }) = error;
+        let text = error.to_string();
+        let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why).to_owned();
+        self.trouble(path, None, why);
+    }
+
+    /// All agents together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for one in self.agents.values() {
+            total.found += one.found;
+            total.new += one.new;
+            total.grown += one.grown;
+            total.unchanged += one.unchanged;
+            total.recorded += one.recorded;
+            total.put_away += one.put_away;
+            total.excluded += one.excluded;
+            total.empty += one.empty;
+            total.older += one.older;
+            total.failed += one.failed;
+            total.forked += one.forked;
+            total.gone += one.gone;
+            total.messages += one.messages;
+        }
+        total
+    }
+}
+
+/// How far an import has got.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    pub agent: &'a str,
+    pub done: usize,
+    pub of: usize,
+    pub messages: u64,
+}
+
+/// What the store knows of earlier imports.
+struct Known {
+    rows: HashMap<(String, String), Import>,
+    /// Sessions of agents that Rethread has talked in: the agent and its id.
+    held: HashMap<(String, String), SessionId>,
+    /// Sessions that came from imports.
+    imported: HashSet<SessionId>,
+    /// Where a session that is going on is recorded already.
+    live: Option<SessionId>,
+}
+
+impl Known {
+    fn row(&self, found: &Found) -> Option<&Import> {
+        self.rows.get(&(found.path.display().to_string(), found.native.clone()))
+    }
+}
+
+/// The id that a session of another agent has here, wherever it is imported.
+fn session_id(agent: &str, native: &str, instance: &str) -> SessionId {
+    SessionId::derived(&import::digest_of(&[agent, native, instance]))
+}
+
+impl Engine {
+    /// How many sessions there are of each agent, in their own folders: a look at their names.
+    pub async fn sessions_of_agents(&self, roots: &Roots) -> Result<BTreeMap<&'static str, usize>> {
+        let roots = self.with_projects(roots).await?;
+        let counted = AGENTS.iter().map(|agent| (*agent, import::find(agent, &roots).0.len()));
+        Ok(counted.filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// The agent whose files a session came from.
+    pub async fn imported_from(&self, id: SessionId) -> Result<Option<String>> {
+        Ok(self.store.imported_from(id).await?)
+    }
+
+    /// Whether sessions of other agents were looked at before.
+    pub async fn has_imported(&self) -> Result<bool> {
+        Ok(!self.store.imports().await?.is_empty())
+    }
+
+    /// The places where sessions lie, with the folders that are known here.
+    async fn with_projects(&self, roots: &Roots) -> Result<Roots> {
+        let mut roots = roots.clone();
+        let known = self.store.projects(MOST_PROJECTS).await?.into_iter().map(PathBuf::from);
+        let known: Vec<PathBuf> = known.filter(|one| !roots.projects.contains(one)).collect();
+        roots.projects.extend(known);
+        Ok(roots)
+    }
+
+    /// Takes in what is new in the sessions of other agents. Tells how far it is after each session.
+    pub async fn import_sessions(
+        &self,
+        options: &ImportOptions,
+        progress: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<ImportReport> {
+        let options =
+            &ImportOptions { roots: self.with_projects(&options.roots).await?, ..options.clone() };
+        let (found, closed) = all_found(options);
+        let known = self.known_imports().await?;
+        let mut report = ImportReport::default();
+        for error in closed {
+            report.closed(&error);
+        }
+        let (mut messages, of) = (0, found.len());
+        for (done, one) in found.iter().enumerate() {
+            progress(Progress { agent: one.agent, done, of, messages });
+            self.import_one(options, &known, one, &mut report).await?;
+            messages = report.total().messages;
+        }
+        progress(Progress { agent: "", done: of, of, messages });
+        if !options.dry_run {
+            if options.paths.is_empty() && options.since.is_none() {
+                self.mark_gone(options, &known, &found, &mut report).await?;
+            }
+            while self.store.index(INDEX_STEP).await? > 0 {}
+        }
+        Ok(report)
+    }
+
+    async fn known_imports(&self) -> Result<Known> {
+        let rows = self.store.imports().await?;
+        let imported = rows.iter().filter_map(|row| row.session).collect();
+        let key = |row: &Import| (row.source.clone(), row.native.clone());
+        let rows = rows.into_iter().map(|row| (key(&row), row)).collect();
+        let held = self.store.natives().await?.into_iter();
+        let held = held.map(|(agent, native, id)| ((agent, native), id)).collect();
+        Ok(Known { rows, held, imported, live: None })
+    }
+
+    /// What the agents have deleted stays here, and is marked.
+    async fn mark_gone(
+        &self,
+        options: &ImportOptions,
+        known: &Known,
+        found: &[Found],
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let here: HashSet<(String, &str)> =
+            found.iter().map(|one| (one.path.display().to_string(), one.native.as_str())).collect();
+        for row in known.rows.values() {
+            let is_looked_for = options.agents.is_empty() || options.agents.contains(&row.agent);
+            let is_here = here.contains(&(row.source.clone(), row.native.as_str()));
+            let is_own = import::is_in_roots(&row.agent, Path::new(&row.source), &options.roots);
+            if !is_looked_for || is_here || !is_own || row.session.is_none() {
+                continue;
+            }
+            report.tally(&row.agent).gone += 1;
+            if row.gone_at.is_none() {
+                let gone_at = Some(self.clock.now());
+                self.store.set_import(Import { gone_at, ..row.clone() }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What there is, and what cannot be looked into.
+fn all_found(options: &ImportOptions) -> (Vec<Found>, Vec<import::Error>) {
+    let is_wanted =
+        |agent: &str| options.agents.is_empty() || options.agents.iter().any(|one| one == agent);
+    let mut all = Vec::new();
+    let mut closed = Vec::new();
+    if options.paths.is_empty() {
+        for agent in AGENTS.iter().filter(|agent| is_wanted(agent)) {
+            let (found, not) = import::find(agent, &options.roots);
+            all.extend(found);
+            closed.extend(not);
+        }
+    }
+    // The same file may be in several folders that are named.
+    let mut seen = HashSet::new();
+    for path in &options.paths {
+        let (found, not) = import::look_at(path);
+        closed.extend(not);
+        let found = found.into_iter().filter(|one| is_wanted(one.agent));
+        all.extend(found.filter(|one| seen.insert((one.path.clone(), one.native.clone()))));
+    }
+    (all, closed)
+}

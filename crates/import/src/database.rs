@@ -1,0 +1,143 @@
+//! Databases of other agents: read with what their logs hold, while they are in use, and never written to.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Params, Row};
+use serde_json::Value;
+
+use crate::{Error, Found, Unread, json};
+
+/// So long an agent may hold its database locked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a row may have at most: a longer one is passed over.
+pub(crate) const LONGEST_ROW: i64 = 64 * 1024 * 1024;
+
+/// A database that is only read.
+pub(crate) struct Database {
+    pub(crate) connection: Connection,
+    /// A copy, where the original cannot be opened without writing beside it.
+    _copy: Option<tempfile::TempDir>,
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+impl Database {
+    /// Opens a database. Without a log there is nothing to be shared with others, and no file is made beside it.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let unreadable = unreadable(path);
+        let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
+        let has_shared_memory = beside(path, "-shm").exists();
+        let options =
+            if log == 0 && !has_shared_memory { "mode=ro&immutable=1" } else { "mode=ro" };
+        match Self::connect(path, options, None) {
+            Ok(database) => Ok(database),
+            Err(_) if log > 0 => Self::copied(path),
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+
+    fn connect(
+        path: &Path,
+        options: &str,
+        copy: Option<tempfile::TempDir>,
+    ) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let path = path.to_string_lossy();
+        let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let connection = Connection::open_with_flags(format!("file:{path}?{options}"), flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        // Their definitions are not ours: nothing in them is to be run.
+        connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        connection
+            .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection
+            .query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+        Ok(Self { connection, _copy: copy })
+    }
+
+    /// Where the folder cannot be written to, SQLite cannot share the log: a copy of both is read.
+    fn copied(path: &Path) -> Result<Self, Error> {
+        let io = |error| Error::Io { path: path.to_owned(), error };
+        let folder = tempfile::tempdir().map_err(io)?;
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(path, &copy).map_err(io)?;
+        std::fs::copy(beside(path, "-wal"), beside(&copy, "-wal")).map_err(io)?;
+        Self::connect(&copy, "mode=ro", Some(folder)).map_err(unreadable(path))
+    }
+
+    /// The sessions of a database, by a query.
+    pub(crate) fn list(
+        path: &Path,
+        sql: &str,
+        mut found: impl FnMut(&Row<'_>) -> Found,
+    ) -> Result<Vec<Found>, Error> {
+        let database = Self::open(path)?;
+        let mut statement = database.connection.prepare(sql).map_err(unreadable(path))?;
+        let rows = statement.query_map([], |row| Ok(found(row)));
+        Ok(rows.map_err(unreadable(path))?.flatten().collect())
+    }
+
+    /// One row, where there is one.
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> T,
+    ) -> rusqlite::Result<Option<T>> {
+        let row = self.connection.prepare_cached(sql)?.query_row(params, |row| Ok(read(row)));
+        match row {
+            Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+            row => row.map(Some),
+        }
+    }
+
+    /// The ids of what a session consists of, in order.
+    pub(crate) fn ids(&self, sql: &str, session: &str) -> rusqlite::Result<VecDeque<String>> {
+        let mut statement = self.connection.prepare(sql)?;
+        let ids = statement.query_map([session], |row| Ok(text(row, 0)))?;
+        ids.collect()
+    }
+
+    /// Whether it has a table with these columns.
+    pub(crate) fn has(&self, table: &str, columns: &[&str]) -> bool {
+        let found = self.connection.prepare("select name from pragma_table_info(?1)");
+        let Ok(mut statement) = found else { return false };
+        let names = statement.query_map([table], |row| row.get::<_, String>(0));
+        let Ok(names) = names else { return false };
+        let names: Vec<String> = names.flatten().collect();
+        columns.iter().all(|column| names.iter().any(|name| name == column))
+    }
+}
+
+/// A database that cannot be read, and why.
+pub(crate) fn unreadable(path: &Path) -> impl Fn(rusqlite::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |error| Error::Unreadable { path: path.clone(), why: error.to_string() }
+}
+
+/// A column that should hold JSON; what cannot be read is told.
+pub(crate) fn document(text: &str, what: &str, unread: &mut Vec<Unread>) -> Option<Value> {
+    let parsed = json::parse::<Value>(text.as_bytes());
+    if parsed.is_none() {
+        unread.push(Unread { at: None, why: format!("{what} is not valid JSON") });
+    }
+    parsed.map(|parsed| parsed.value)
+}
+
+/// A text from a column that should have one.
+pub(crate) fn text(row: &rusqlite::Row<'_>, at: usize) -> String {
+    match row.get_ref(at) {
+        Ok(rusqlite::types::ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+        Ok(rusqlite::types::ValueRef::Integer(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,394 @@
+//! JSON that was damaged, or is of another shape than expected: as much as can be read of it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::{Map, Value};
+
+/// So many places are tried as the beginning of a whole record after a torn one.
+const MOST_TRIED: usize = 32;
+
+/// What could be read of a line.
+pub(crate) struct Parsed<T> {
+    pub(crate) value: T,
+    /// Whether something of the line is lost.
+    pub(crate) is_damaged: bool,
+}
+
+/// Reads a line: as it is, with what is wrong in it mended, or from where a whole record begins.
+pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<Parsed<T>> {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    if let Ok(value) = serde_json::from_slice(line) {
+        return Some(Parsed { value, is_damaged: false });
+    }
+    let mended = mend(line);
+    if let Ok(value) = serde_json::from_str(&mended) {
+        return Some(Parsed { value, is_damaged: matches!(mended, Cow::Owned(_)) });
+    }
+    // A record that was torn, with a whole one behind it on the same line.
+    let begins = mended.match_indices("{\"").map(|(at, _)| at).skip(1);
+    for at in begins.take(MOST_TRIED) {
+        if serde_json::from_str::<IgnoredAny>(&mended[at..]).is_ok() {
+            let value = serde_json::from_str(&mended[at..]).ok()?;
+            return Some(Parsed { value, is_damaged: true });
+        }
+    }
+    None
+}
+
+/// The same text with what no parser takes made readable: bytes that are no text, half characters, raw control characters.
+fn mend(line: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(line);
+    let has_controls = text.chars().any(|char| char < ' ' && !char.is_ascii_whitespace());
+    if !has_controls && !text.contains("\\u") && !text.contains(['\t', '\r']) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_ref();
+    let mut is_inside = false;
+    while let Some(char) = rest.chars().next() {
+        let taken = match char {
+            '"' => {
+                is_inside = !is_inside;
+                out.push('"');
+                1
+            }
+            '\\' => mend_escape(rest, &mut out),
+            control if control < ' ' && is_inside => {
+                out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                1
+            }
+            other => {
+                out.push(other);
+                other.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
+}
+
+/// Copies an escape sequence; half of a character becomes the sign for what cannot be read.
+fn mend_escape(rest: &str, out: &mut String) -> usize {
+    let unit = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    match unit(rest) {
+        Some(0xd800..=0xdbff) => match rest.get(6..).and_then(unit) {
+            Some(0xdc00..=0xdfff) => {
+                out.push_str(&rest[..12]);
+                12
+            }
+            _ => {
+                out.push('\u{fffd}');
+                6
+            }
+        },
+        Some(0xdc00..=0xdfff) => {
+            out.push('\u{fffd}');
+            6
+        }
+        Some(_) => {
+            out.push_str(&rest[..6]);
+            6
+        }
+        None => {
+            let next = rest[1..].chars().next().map_or(0, char::len_utf8);
+            out.push_str(&rest[..=next]);
+            1 + next
+        }
+    }
+}
+
+/// A text where there is one; anything else is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) Option<String>);
+
+impl Text {
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn is(&self, other: &str) -> bool {
+        self.0.as_deref() == Some(other)
+    }
+
+    pub(crate) fn owned(&self) -> Option<String> {
+        self.as_str().map(str::to_owned)
+    }
+}
+
+/// Whether there is a `true`; anything else is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Flag(pub(crate) bool);
+
+struct Anything;
+
+/// What a value is, as far as it is simple.
+enum Simple {
+    Text(String),
+    Flag(bool),
+    Other,
+}
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Simple;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Simple, E> {
+        Ok(Simple::Flag(flag))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Simple, E> {
+        Ok(Simple::Text(text.to_owned()))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Simple, E> {
+        Ok(Simple::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Simple, E> {
+        Ok(Simple::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Simple, E> {
+        Ok(Simple::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Simple, E> {
+        Ok(Simple::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Simple, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Simple::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Simple, A::Error> {
+        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Simple::Other)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(match from.deserialize_any(Anything)? {
+            Simple::Text(text) => Self(Some(text)),
+            _ => Self(None),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self(matches!(from.deserialize_any(Anything)?, Simple::Flag(true))))
+    }
+}
+
+/// What an object has in fields that we know; anything else is nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Loose<T>(pub(crate) Option<T>);
+
+struct Inside<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Inside<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Option<T>, A::Error> {
+        T::deserialize(serde::de::value::MapAccessDeserializer::new(fields)).map(Some)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Option<T>, A::Error> {
+        Anything.visit_seq(items).map(|_| None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Inside(std::marker::PhantomData)).map(Self)
+    }
+}
+
+/// A list of objects, with what they have in fields that we know; anything else is nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Items<T>(pub(crate) Vec<T>);
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+struct Each<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Loose(item)) = items.next_element::<Loose<T>>()? {
+            all.extend(item);
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Vec<T>, A::Error> {
+        Anything.visit_map(fields).map(|_| Vec::new())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_unit<E>(self) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Each(std::marker::PhantomData)).map(Self)
+    }
+}
+
+/// The text of a field, unless it is empty.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+pub(crate) fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The items of a field that is a list.
+pub(crate) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(crate) fn object(fields: &[(&str, Value)]) -> Map<String, Value> {
+    fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}
+
+/// A time as RFC 3339, or in milliseconds or seconds since 1970.
+pub(crate) fn time(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::String(text) => instant(text),
+        Value::Number(number) => number.as_f64().and_then(since_1970),
+        _ => None,
+    }
+}
+
+/// A time that a context can show, to the microsecond.
+pub(crate) fn instant(text: &str) -> Option<Timestamp> {
+    let at: Timestamp = text.parse().ok()?;
+    within(Timestamp::from_microsecond(at.as_microsecond()).ok()?)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounded by the check before it")]
+fn since_1970(number: f64) -> Option<Timestamp> {
+    // Seconds have ten digits until the year 2286, milliseconds thirteen.
+    let seconds = if number.abs() >= 1e11 { number / 1e3 } else { number };
+    if !seconds.is_finite() || seconds.abs() > 2e11 {
+        return None;
+    }
+    within(Timestamp::from_millisecond((seconds * 1e3).round() as i64).ok()?)
+}
+
+fn within(at: Timestamp) -> Option<Timestamp> {
+    let (first, last) = (-62_135_596_800, 253_402_300_799);
+    (first..=last).contains(&at.as_second()).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[u8]) -> Option<(Value, bool)> {
+        parse(line).map(|parsed| (parsed.value, parsed.is_damaged))
+    }
+
+    #[test]
+    fn damaged_lines_give_what_can_be_read() {
+        let whole = serde_json::json!({"a": "x"});
+        assert_eq!(parsed(br#"{"a":"x"}"#), Some((whole.clone(), false)));
+        assert_eq!(parsed(b"\xef\xbb\xbf{\"a\":\"x\"}\r"), Some((whole.clone(), false)));
+        assert_eq!(parsed(br#"{"type":"b","text":"to{"a":"x"}"#), Some((whole, true)));
+        let mended = |text: &str| Some((serde_json::json!({ "a": text }), true));
+        assert_eq!(parsed(b"{\"a\":\"x\xff\"}"), mended("x\u{fffd}"));
+        assert_eq!(parsed(b"{\"a\":\"x\ty\"}"), mended("x\ty"));
+        assert_eq!(parsed(br#"{"a":"\ud83dx"}"#), mended("\u{fffd}x"));
+        assert_eq!(parsed(br#"{"a":"\udc00"}"#), mended("\u{fffd}"));
+        assert_eq!(parsed(br#"{"a":"\ud83d\ude00\"\\ \ud8"#), None);
+        assert_eq!(parsed(br#"{"a":"x"#), None);
+        assert_eq!(parsed("[".repeat(10_000).as_bytes()), None);
+    }
+
+    #[test]
+    fn times_are_read_in_each_form() {
+        let at = |value: Value| time(&value).map(|at| at.to_string());
+        assert_eq!(
+            at("2026-11-17T19:02:40.631Z".into()).as_deref(),
+            Some("2026-11-17T19:02:40.631Z")
+        );
+        assert_eq!(at(1_794_942_160.into()).as_deref(), Some("2026-11-17T19:02:40Z"));
+        assert_eq!(at(1_794_942_160_631_u64.into()).as_deref(), Some("2026-11-17T19:02:40.631Z"));
+        assert_eq!(at("-009999-01-01T00:00:00Z".into()), None);
+        assert_eq!(at(1e300.into()), None);
+    }
+}

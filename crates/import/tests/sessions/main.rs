@@ -1,0 +1,9 @@
+//! Sessions of other agents: each format, and what is damaged.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+
+mod common;
+mod damaged;
+mod folders;
+mod formats;
+mod written;

@@ -1,0 +1,167 @@
+//! Which files of other agents were read, and how far.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rethread_domain::SessionId;
+use rethread_domain::opening::Watermark;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::SqliteStore;
+use super::rows::micros;
+use super::summed::summed;
+use super::sums;
+use crate::Imports;
+use crate::error::Result;
+use crate::imports::Import;
+
+#[async_trait]
+impl Imports for SqliteStore {
+    async fn imports(&self) -> Result<Vec<Import>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{ALL} where {}", intact()))?;
+            let found = statement.query_map([], import)?.collect::<rusqlite::Result<_>>()?;
+            Ok(found)
+        })
+    }
+
+    async fn import_of(&self, source: &str, native: &str) -> Result<Option<Import>> {
+        self.read(|connection| {
+            let sql = format!("{ALL} where source = ?1 and native = ?2 and {}", intact());
+            let mut statement = connection.prepare_cached(&sql)?;
+            Ok(statement.query_row([source, native], import).optional()?)
+        })
+    }
+
+    async fn set_import(&self, import: Import) -> Result<()> {
+        self.write(move |connection| set(connection, &import)).await
+    }
+
+    async fn imported_from(&self, id: SessionId) -> Result<Option<String>> {
+        self.read(|connection| {
+            let found = connection
+                .prepare_cached(&format!(
+                    "select agent from imported where session = ?1 and {} limit 1",
+                    intact()
+                ))?
+                .query_row([id.to_string()], |row| row.get(0))
+                .optional()?;
+            Ok(found)
+        })
+    }
+
+    async fn natives(&self) -> Result<Vec<(String, String, SessionId)>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "select session.id, what from holding join session on session.no = holding.session",
+            )?;
+            let found = statement
+                .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+            let mut natives = Vec::new();
+            for found in found {
+                let (id, what) = found?;
+                natives.extend(held(&id, &what));
+            }
+            Ok(natives)
+        })
+    }
+
+    async fn holder_of(&self, agent: &str, native: &str) -> Result<Option<SessionId>> {
+        self.read(|connection| {
+            // The text is only parsed where it has the id in it.
+            let mut statement = connection.prepare_cached(
+                "select session.id, what from holding join session on session.no = holding.session
+                 where holding.agent = ?1 and instr(what, ?2) > 0 order by session.no desc",
+            )?;
+            let found = statement.query_map([agent, native], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            for found in found {
+                let (id, what) = found?;
+                let held = held(&id, &what).filter(|(_, own, _)| own == native);
+                if let Some((.., id)) = held {
+                    return Ok(Some(id));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    async fn projects(&self, most: u32) -> Result<Vec<String>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "select project from session where deleted_at is null
+                 group by project order by max(last_active_at) desc limit ?1",
+            )?;
+            let found = statement.query_map([most], |row| row.get(0))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+const ALL: &str =
+    "select source, native, agent, session, stamp, cursor, seq, gone_at from imported";
+
+/// Only intact rows are used. A damaged one is as good as none: the file is read again, and ids show which of its messages are known.
+fn intact() -> String {
+    sums::intact("imported")
+}
+
+/// An agent, its own session and ours. A row that is damaged is named by `doctor`.
+fn held(id: &str, what: &str) -> Option<(String, String, SessionId)> {
+    let held = serde_json::from_str::<Watermark>(what).ok().filter(Watermark::is_held)?;
+    Some((held.agent, held.native, id.parse().ok()?))
+}
+
+fn import(row: &Row<'_>) -> rusqlite::Result<Import> {
+    let session: Option<String> = row.get(3)?;
+    let gone_at: Option<i64> = row.get(7)?;
+    Ok(Import {
+        source: row.get(0)?,
+        native: row.get(1)?,
+        agent: row.get(2)?,
+        session: session.and_then(|id| id.parse().ok()),
+        stamp: row.get(4)?,
+        cursor: row.get(5)?,
+        seq: row.get(6)?,
+        gone_at: gone_at.and_then(|at| Timestamp::from_microsecond(at).ok()),
+    })
+}
+
+fn set(connection: &Connection, import: &Import) -> Result<()> {
+    connection
+        .prepare_cached(summed!(
+            "insert into imported (source, native, agent, session, stamp, cursor, seq, gone_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             on conflict do update set agent = excluded.agent, session = excluded.session, stamp = excluded.stamp,
+                cursor = excluded.cursor, seq = excluded.seq, gone_at = excluded.gone_at, sum = null"
+        ))?
+        .execute((
+            &import.source,
+            &import.native,
+            &import.agent,
+            import.session.map(|id| id.to_string()),
+            &import.stamp,
+            &import.cursor,
+            import.seq,
+            import.gone_at.map(micros),
+        ))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sqlite::schema::plan_of;
+
+    #[test]
+    fn where_a_session_came_from_is_found_by_an_index() {
+        let plan = plan_of("select agent from imported where session = 'x' limit 1").join("\n");
+        assert!(plan.contains("imported_session"), "{plan}");
+    }
+
+    #[test]
+    fn how_far_one_was_read_is_found_by_its_key() {
+        let sql = format!("{} where source = 'x' and native = ''", super::ALL);
+        let plan = plan_of(&sql).join("\n");
+        assert!(plan.contains("PRIMARY KEY (source=? AND native=?)"), "{plan}");
+    }
+}

@@ -1,0 +1,84 @@
+//! A message as far as a search looks at it: read where it lies, and only as far as it is wanted.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use rethread_domain::Role;
+use rethread_domain::search::Filter;
+use rethread_redact::Redactor;
+use rusqlite::{Connection, Row};
+
+use super::super::plain::{Plain, plain};
+use super::super::scope::open_body;
+use super::super::{index, rows};
+use crate::error::Result;
+use crate::search::Search;
+
+pub(super) static ONE: LazyLock<String> = LazyLock::new(|| rows::select_message("where id = ?1"));
+/// What the index finds, with its rows, newest first.
+pub(super) static FOUND: LazyLock<String> = LazyLock::new(|| {
+    let rows = rows::select_message(
+        "on message.id = message_index.rowid where message_index match ?1
+            and message_index.rowid between ?2 and ?3 order by message_index.rowid desc",
+    );
+    rows.replacen("from message ", "from message_index cross join message ", 1)
+});
+pub(super) static NEWEST_FIRST: LazyLock<String> =
+    LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id desc"));
+
+/// What was said, without secrets.
+pub(super) struct Said<'r> {
+    pub(super) role: Role,
+    pub(super) at: Timestamp,
+    pub(super) text: Cow<'r, str>,
+    /// How much of it was read.
+    pub(super) bytes: usize,
+}
+
+/// What a row says that comes from [`rows::select_message`]; `None` where a filter does not ask for it, or where it cannot be
+/// read or was purged.
+pub(super) fn said<'r>(
+    connection: &Connection,
+    row: &'r Row<'_>,
+    search: &Search,
+) -> Result<Option<Said<'r>>> {
+    let (filter, redactor) = (&search.filter, &search.redactor);
+    match plain(row) {
+        Plain::Damaged => Ok(None),
+        Plain::Whole { role, at, .. } if !is_wanted(filter, role, at) => Ok(None),
+        Plain::Whole { role, at, text, rules, .. } => {
+            let bytes = text.len();
+            let text = without_known(index::unmarked(text, rules), redactor);
+            Ok(Some(Said { role, at, text, bytes }))
+        }
+        Plain::Other => {
+            let mut row = rows::message(row)?;
+            let (role, at) = (row.message.role, row.message.at);
+            let is_there = row.message.purged_at.is_none() && row.damage.is_none();
+            if !is_there || !is_wanted(filter, role, at) {
+                return Ok(None);
+            }
+            open_body(connection, &mut row)?;
+            let bytes = row.message.body.head().len();
+            let text = without_known(index::searchable(&row.message), redactor);
+            let text = Cow::Owned(text.into_owned());
+            Ok(Some(Said { role: row.message.role, at: row.message.at, text, bytes }))
+        }
+    }
+}
+
+fn is_wanted(filter: &Filter, role: Role, at: Timestamp) -> bool {
+    filter.has_time(at) && filter.role.is_none_or(|wanted| wanted == role)
+}
+
+/// Without values that are known either.
+fn without_known<'r>(text: Cow<'r, str>, redactor: &Redactor) -> Cow<'r, str> {
+    match text {
+        Cow::Borrowed(text) if redactor.has_known() => redactor.redact(text).text,
+        Cow::Owned(text) if redactor.has_known() => {
+            Cow::Owned(redactor.redact(&text).text.into_owned())
+        }
+        text => text,
+    }
+}
