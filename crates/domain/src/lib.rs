@@ -31,6 +31,7 @@ pub mod summary;
 pub mod terms;
 pub mod tokens;
 pub mod turn;
+mod word_cache;
 pub mod wording;
 mod words;
 

@@ -7,6 +7,8 @@
 
 use std::cell::Cell;
 
+use crate::word_cache::{self, WordCache};
+
 static TABLE: &[u8] = include_bytes!("../data/meaning.table");
 
 const DIMENSIONS: usize = 64;
@@ -34,7 +36,7 @@ impl Meaning {
 
     /// `None` for a text without words.
     pub fn of(text: &str) -> Option<Self> {
-        let mut sum = [0; DIMENSIONS];
+        let mut sum = Direction::default();
         let mut lower = String::new();
         let mut known = KNOWN.take();
         let words = text[..text.floor_char_boundary(MOST_BYTES)]
@@ -52,7 +54,7 @@ impl Meaning {
         }
         KNOWN.set(known);
         #[expect(clippy::cast_precision_loss, reason = "it is rounded to fifteen steps")]
-        let sum = sum.map(|one| one as f32);
+        let sum = sum.0.map(|one| one as f32);
         // A few numbers are much larger than the others, which need the steps more.
         let squares: f32 = sum.iter().map(|one| one * one).sum();
         let largest = LARGEST * (squares / 64.0).sqrt();
@@ -102,72 +104,44 @@ fn step(number: f32) -> u8 {
 }
 
 /// A direction in whole numbers: whatever order words are added in, the sum is the same.
-type Direction = [i32; DIMENSIONS];
+#[derive(Clone)]
+struct Direction([i32; DIMENSIONS]);
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self([0; DIMENSIONS])
+    }
+}
+
+impl Direction {
+    fn add(&mut self, other: &Self) {
+        for (one, other) in self.0.iter_mut().zip(&other.0) {
+            *one += other;
+        }
+    }
+}
 
 thread_local! {
     static KNOWN: Cell<Known> = Cell::default();
 }
 
-/// The places for directions of words, at first and at most.
-const FIRST_SLOTS: usize = 1 << 6;
-const MOST_SLOTS: usize = 1 << 12;
-
-/// The directions of words that were met lately: few words make most of a text. Each has one place, where the last that came
-/// stays.
+/// The directions of words that were met lately.
 #[derive(Default)]
-struct Known {
-    slots: Vec<(u128, Direction)>,
-    /// Words that were not there since the table has its size.
-    misses: usize,
-}
+struct Known(WordCache<Direction, { 1 << 6 }, { 1 << 12 }>);
 
 impl Known {
     /// Adds the direction of a word.
     fn add(&mut self, sum: &mut Direction, word: &str) {
-        let mut bytes = [0; size_of::<u128>()];
-        let Some(start) = bytes.get_mut(..word.len()) else {
-            return add_all(sum, &direction(word));
-        };
-        start.copy_from_slice(word.as_bytes());
-        let number = u128::from_le_bytes(bytes);
-        let mut at = self.place(number);
-        if self.slots.get(at).is_none_or(|(known, _)| *known != number) {
-            self.grow();
-            at = self.place(number);
-            self.slots[at] = (number, direction(word));
+        match word_cache::number(word.as_bytes()) {
+            Some(number) => sum.add(self.0.get_or_insert_with(number, || direction(word))),
+            None => sum.add(&direction(word)),
         }
-        add_all(sum, &self.slots[at].1);
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-    fn place(&self, number: u128) -> usize {
-        let mixed = (number as u64 ^ ((number >> 64) as u64).rotate_left(23))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 40) as usize & self.slots.len().wrapping_sub(1)
-    }
-
-    /// Makes the table, or a larger one where words keep pushing each other out.
-    #[cold]
-    fn grow(&mut self) {
-        self.misses += 1;
-        if self.slots.is_empty() || self.misses > self.slots.len() && self.slots.len() < MOST_SLOTS
-        {
-            let slots = (self.slots.len() * 4).max(FIRST_SLOTS);
-            self.slots = vec![(0, [0; DIMENSIONS]); slots];
-            self.misses = 0;
-        }
-    }
-}
-
-fn add_all(sum: &mut Direction, other: &Direction) {
-    for (one, other) in sum.iter_mut().zip(other) {
-        *one += other;
     }
 }
 
 /// The direction of a word: that of the longest beginning that is known, then of the longest part after it.
 fn direction(word: &str) -> Direction {
-    let mut sum = [0; DIMENSIONS];
+    let mut sum = Direction::default();
     let bytes = word.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -216,7 +190,7 @@ fn add_row(sum: &mut Direction, row: usize) {
     let layout = Layout::OF_TABLE;
     let scale = i32::from(short(layout.scales + 2 * row));
     let bytes = &TABLE[layout.rows + ROW * row..][..ROW];
-    for (two, byte) in sum.chunks_exact_mut(2).zip(bytes) {
+    for (two, byte) in sum.0.chunks_exact_mut(2).zip(bytes) {
         two[0] += (i32::from(byte & 15) - 8) * scale;
         two[1] += (i32::from(byte >> 4) - 8) * scale;
     }

@@ -13,7 +13,8 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use self::distinct::Distinct;
-use self::stems::{SHORT, Stems};
+use self::stems::Stems;
+use crate::word_cache::SHORT;
 use crate::words;
 pub use crate::words::is_stop;
 

@@ -154,7 +154,7 @@ fn guessing_codes_is_slow() {
 fn another(site: &Site) -> (crate::site::Running, String) {
     let command = site.env.command(["serve", "--addr", "127.0.0.1:0"]);
     let said = std::sync::Arc::default();
-    let (child, address) = crate::site::begin(command, &said);
+    let (child, address, _) = crate::site::begin(command, &said);
     (crate::site::Running(child), format!("http://{address}"))
 }
 

@@ -6,11 +6,6 @@ use crate::client::Request;
 use crate::env::TestEnv;
 use crate::site::Site;
 
-fn lines(site: &Site) -> Vec<Value> {
-    let said = site.said.lock().unwrap().clone();
-    said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
 /// The answer tells no more than an id; the log has the whole cause under it.
 #[test]
 fn a_fault_leaves_its_cause_in_the_log_under_the_id_that_was_given() {
@@ -27,7 +22,7 @@ fn a_fault_leaves_its_cause_in_the_log_under_the_id_that_was_given() {
     assert!(page.text().contains(page.header("x-request-id").unwrap()), "{}", page.text());
     assert!(site.stop());
     let of_it: Vec<Value> =
-        lines(&site).into_iter().filter(|line| line["request"] == id.as_str()).collect();
+        site.log().into_iter().filter(|line| line["request"] == id.as_str()).collect();
     let cause = of_it.iter().find(|line| line["event"] == "internal error");
     let cause = cause.unwrap_or_else(|| panic!("{of_it:#?}"));
     assert!(cause["error"].as_str().unwrap().contains("no such table"), "{cause}");
@@ -52,7 +47,7 @@ fn what_a_request_begins_is_noted_under_its_id() {
     site.get(&format!("/api/v1/turns/{turn}/events")).is(200);
     assert!(site.stop());
     for event in ["opened", "turn ended"] {
-        let lines = lines(&site);
+        let lines = site.log();
         let line = lines.iter().find(|line| line["event"] == event);
         let line = line.unwrap_or_else(|| panic!("{event}: {lines:#?}"));
         assert_eq!(

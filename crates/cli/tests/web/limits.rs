@@ -270,7 +270,7 @@ fn a_body_without_end_is_refused_early() {
 
 #[test]
 fn packed_and_deeply_nested_bodies_are_refused() {
-    let site = Site::new();
+    let mut site = Site::new();
     for packing in ["gzip", "GZIP", "deflate", "br", "zstd", "identity, gzip", "x", ""] {
         let request = Request::new("POST", "/api/v1/sessions").by(&site.token).json(&json!({}));
         let answer = request.header("Content-Encoding", packing).send(site.address);
@@ -301,5 +301,5 @@ fn packed_and_deeply_nested_bodies_are_refused() {
         }
     }
     site.get("/api/v1/sessions").is(200);
-    assert!(!site.said.lock().unwrap().contains("bug"));
+    site.stop_without_errors();
 }

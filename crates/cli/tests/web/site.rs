@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub(crate) struct Site {
     /// What it has said so far.
     pub(crate) said: Arc<Mutex<String>>,
     child: Child,
+    heard_all: Receiver<()>,
 }
 
 impl Drop for Site {
@@ -41,15 +43,16 @@ impl Site {
     /// On this address.
     pub(crate) fn on(env: TestEnv, address: &str, more: &[&str]) -> Self {
         let said = Arc::new(Mutex::new(String::new()));
-        let (child, address) = start(&env, address, more, &said);
-        let mut site = Self { env, address, token: String::new(), said, child };
+        let (child, address, heard_all) = start(&env, address, more, &said);
+        let mut site = Self { env, address, token: String::new(), said, child, heard_all };
         site.token = site.first_token();
         site
     }
 
     /// Starts it anew after its end, on another port.
     pub(crate) fn restart(&mut self) {
-        (self.child, self.address) = start(&self.env, "127.0.0.1:0", &[], &self.said);
+        (self.child, self.address, self.heard_all) =
+            start(&self.env, "127.0.0.1:0", &[], &self.said);
     }
 
     /// The token that was made at the first start.
@@ -71,11 +74,29 @@ impl Site {
         drop(self.child.wait());
     }
 
-    /// Asks it to end; gives whether it ended well.
+    /// Asks it to end, and hears it out; gives whether it ended well.
     pub(crate) fn stop(&mut self) -> bool {
         let pid = self.child.id().to_string();
         std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        self.child.wait().unwrap().success()
+        let ended_well = self.child.wait().unwrap().success();
+        let heard = self.heard_all.recv_timeout(PATIENCE);
+        assert_eq!(heard, Err(RecvTimeoutError::Disconnected), "something keeps its stderr open");
+        ended_well
+    }
+
+    /// The lines of its log.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let said = self.said.lock().unwrap();
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Asks it to end, and fails if it did not end well or noted an error, such as a panic.
+    pub(crate) fn stop_without_errors(&mut self) {
+        assert!(self.stop(), "{}", self.said.lock().unwrap());
+        let log = self.log();
+        assert!(!log.is_empty(), "{}", self.said.lock().unwrap());
+        let errors: Vec<&Value> = log.iter().filter(|line| line["level"] == "error").collect();
+        assert!(errors.is_empty(), "{errors:#?}");
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -113,7 +134,7 @@ fn start(
     address: &str,
     more: &[&str],
     said: &Arc<Mutex<String>>,
-) -> (Child, SocketAddr) {
+) -> (Child, SocketAddr, Receiver<()>) {
     let args = ["serve", "--addr", address].into_iter().chain(more.iter().copied());
     begin(env.command(args), said)
 }
@@ -128,8 +149,12 @@ impl Drop for Running {
     }
 }
 
-/// Starts a server by this command; gives where it listens.
-pub(crate) fn begin(mut command: Command, said: &Arc<Mutex<String>>) -> (Child, SocketAddr) {
+/// Starts a server by this command; gives where it listens, and a channel that closes when all that
+/// it said has been heard.
+pub(crate) fn begin(
+    mut command: Command,
+    said: &Arc<Mutex<String>>,
+) -> (Child, SocketAddr, Receiver<()>) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let address = loop {
@@ -144,12 +169,14 @@ pub(crate) fn begin(mut command: Command, said: &Arc<Mutex<String>>) -> (Child, 
         }
     };
     let heard = Arc::clone(said);
+    let (all, heard_all) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         let mut line = String::new();
         while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
             heard.lock().unwrap().push_str(&line);
             line.clear();
         }
+        drop(all);
     });
-    (child, address)
+    (child, address, heard_all)
 }

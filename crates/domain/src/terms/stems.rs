@@ -4,36 +4,21 @@ use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
+use crate::word_cache::{self, SHORT, WordCache};
 use crate::words;
 
-/// A word of at most so many bytes is a number, and is found by it.
-pub(super) const SHORT: usize = 16;
-
-/// The places of a table, at first and at most: a program that looks at one prompt does not fill many.
-const FIRST_SLOTS: usize = 1 << 9;
-const MOST_SLOTS: usize = 1 << 13;
-
-/// Words with their stems. Each has one place, where the last that came stays.
+/// Words with their stems.
 #[derive(Default)]
 pub(super) struct Stems {
-    slots: Vec<Slot>,
-    /// Words that were not there since the table has its size.
-    misses: usize,
-    /// The stem of a word that is too long for the table.
+    short: WordCache<Box<str>, { 1 << 9 }, { 1 << 13 }>,
+    /// The stem of a word that is too long for the cache.
     long: String,
-}
-
-#[derive(Default, Clone)]
-struct Slot {
-    /// The word as a number; no word is 0.
-    word: u128,
-    stem: Box<str>,
 }
 
 impl Stems {
     /// The stem of a word of small letters.
     pub(super) fn of(&mut self, word: &str) -> &str {
-        match number(word.as_bytes()) {
+        match word_cache::number(word.as_bytes()) {
             Some(number) => self.of_short(number, word),
             None => {
                 self.long = stem(word);
@@ -45,44 +30,11 @@ impl Stems {
     /// The stem of a word that is also given as a number.
     #[inline]
     pub(super) fn of_short(&mut self, number: u128, word: &str) -> &str {
-        let mut at = self.place(number);
-        if self.slots.get(at).is_none_or(|slot| slot.word != number) {
-            self.grow();
-            at = self.place(number);
-            self.slots[at] = Slot { word: number, stem: stem(word).into_boxed_str() };
-        }
-        &self.slots[at].stem
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-    fn place(&self, number: u128) -> usize {
-        let mixed = (number as u64 ^ ((number >> 64) as u64).rotate_left(23))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 40) as usize & self.slots.len().wrapping_sub(1)
-    }
-
-    /// Makes the table, or a larger one where words keep pushing each other out.
-    #[cold]
-    fn grow(&mut self) {
-        self.misses += 1;
-        if self.slots.is_empty() || self.misses > self.slots.len() && self.slots.len() < MOST_SLOTS
-        {
-            let slots = (self.slots.len() * 4).max(FIRST_SLOTS);
-            self.slots = vec![Slot::default(); slots];
-            self.misses = 0;
-        }
+        self.short.get_or_insert_with(number, || stem(word).into_boxed_str())
     }
 }
 
-/// A short word as a number.
-fn number(word: &[u8]) -> Option<u128> {
-    let mut bytes = [0; SHORT];
-    bytes.get_mut(..word.len())?.copy_from_slice(word);
-    Some(u128::from_le_bytes(bytes))
-}
-
-/// The same of a short word inside of a text.
+/// A short word inside of a text as a number.
 #[inline]
 pub(super) fn number_at(text: &[u8], word: Range<usize>) -> u128 {
     match text.get(word.start..word.start + SHORT).and_then(|bytes| bytes.try_into().ok()) {
@@ -90,7 +42,7 @@ pub(super) fn number_at(text: &[u8], word: Range<usize>) -> u128 {
             let unused = 8 * (SHORT - word.len());
             u128::from_le_bytes(bytes) << unused >> unused
         }
-        None => number(&text[word]).unwrap_or(0),
+        None => word_cache::number(&text[word]).unwrap_or(0),
     }
 }
 
