@@ -103,7 +103,7 @@ async fn ask(shared: &Shared, running: &Running, act: &Action, params: &Fields<'
         chosen = shared.desk.permit(&question) => chosen,
     };
     let Some(chosen) = chosen else { return false };
-    let yes = chosen.kind.starts_with("allow_");
+    let yes = chosen.allows();
     running.decide(&act.intent, yes);
     tell(running, act, &chosen.kind, chosen.by).await;
     yes

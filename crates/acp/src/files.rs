@@ -154,8 +154,10 @@ impl Files {
         let Some(parent) = inside.parent().filter(|parent| *parent != Path::new("")) else {
             return beneath(&self.folder, Path::new("."), flags, Mode::empty());
         };
+        // No folder is created to be left again by `..`: where such a path ends cannot be told beforehand.
+        let leads_back = parent.components().any(|part| part == Component::ParentDir);
         match beneath(&self.folder, parent, flags, Mode::empty()) {
-            Err(Errno::NOENT) => (),
+            Err(Errno::NOENT) if !leads_back => (),
             found => return found,
         }
         let above = self.parent(parent)?;

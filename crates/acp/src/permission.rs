@@ -31,7 +31,7 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
     let chosen = chosen.filter(is_offered);
     if let Some(chosen) = &chosen {
         // What the agent may do itself, it may also have us do: exactly that.
-        running.decide(&question.intent, chosen.kind.starts_with("allow_"));
+        running.decide(&question.intent, chosen.allows());
     }
     let record = Permission {
         tool: question.tool.clone(),

@@ -61,15 +61,30 @@ impl ProtectedPaths {
             .filter(|path| self.own.iter().any(|own| belongs(path, own)))
     }
 
-    /// Notes which protected paths an intent touches.
+    /// Names the files of an intent by their real paths, so that no rule and no answer can be got round by `..` or a link, and
+    /// notes which of them are protected.
     pub(crate) fn note(&self, intent: &mut Intent, root: &Path) {
         let access = match intent.kind.as_str() {
             "edit" | "delete" | "move" => Access::Write,
             _ => Access::Read,
         };
-        for path in &intent.paths {
-            if let Some(why) = self.why(&real(&root.join(path)), access) {
+        // What is removed or moved is a link itself, not what it leads to.
+        let keeps_last = matches!(intent.kind.as_str(), "delete" | "move");
+        for path in &mut intent.paths {
+            let named = root.join(&*path);
+            let found = match (named.parent(), named.file_name()) {
+                (Some(parent), Some(name)) if keeps_last => real(parent).join(name),
+                _ => real(&named),
+            };
+            if let Some(why) = self.why(&found, access) {
                 intent.guarded.push(format!("{path}: {why}"));
+            }
+            let inside = found.strip_prefix(root).unwrap_or(&found);
+            let inside = if inside == Path::new("") { Path::new(".") } else { inside };
+            let found = inside.to_string_lossy();
+            if *path != found {
+                intent.warnings.push(format!("the agent calls {found} {path}"));
+                *path = found.into_owned();
             }
         }
         let Some(command) = &intent.command else { return };
@@ -148,6 +163,40 @@ mod tests {
             assert_eq!(ward.why(&path, Access::Read).is_some(), read, "{name}");
             assert_eq!(ward.why(&path, Access::Write).is_some(), write, "{name}");
         }
+    }
+
+    #[test]
+    fn a_file_is_judged_by_its_real_path() {
+        let project = tempfile::TempDir::new().unwrap();
+        let root = project.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::create_dir(root.join("secrets")).unwrap();
+        std::fs::write(root.join("secrets/key"), "").unwrap();
+        std::os::unix::fs::symlink("../secrets", root.join("src/link")).unwrap();
+        std::os::unix::fs::symlink("../secrets/key", root.join("src/key")).unwrap();
+        std::os::unix::fs::symlink("/etc", root.join("src/outside")).unwrap();
+        let noted = |kind: &str, path: &str| {
+            let paths = vec![path.to_owned()];
+            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
+            ProtectedPaths::default().note(&mut intent, &root);
+            assert_eq!(intent.warnings.len(), usize::from(intent.paths[0] != path));
+            intent.paths.remove(0)
+        };
+        for (path, found) in [
+            ("src/a.rs", "src/a.rs"),
+            ("src/new/a.rs", "src/new/a.rs"),
+            ("src/../secrets/key", "secrets/key"),
+            ("src/link/key", "secrets/key"),
+            ("src/link/new", "secrets/new"),
+            ("src/key", "secrets/key"),
+            ("src/outside/passwd", "/etc/passwd"),
+            ("src/..", "."),
+        ] {
+            assert_eq!(noted("edit", path), found, "{path}");
+            assert_eq!(noted("read", path), found, "{path}");
+        }
+        assert_eq!(noted("delete", "src/key"), "src/key");
+        assert_eq!(noted("delete", "src/link/key"), "secrets/key");
     }
 
     #[test]

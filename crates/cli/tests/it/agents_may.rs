@@ -361,6 +361,33 @@ fn files_of_the_project_and_no_others() {
     assert_eq!(std::fs::read_to_string(&inside).unwrap(), "changed");
 }
 
+/// A rule about files is about the files, whatever way leads to them.
+#[test]
+fn rules_about_files_hold_through_links_and_other_ways() {
+    let env = world();
+    let at = |name: &str| env.path(&format!("project/{name}"));
+    std::fs::create_dir_all(at("src")).unwrap();
+    std::fs::create_dir(at("secrets")).unwrap();
+    std::fs::write(at("secrets/key"), "key").unwrap();
+    symlink("../secrets", at("src/link")).unwrap();
+    let ways = ["secrets", "src/../secrets", "src/link", "src/new/../../secrets"];
+    let read = |way: &str| answer(&env, &format!("read: {}/key", at(way).display()), &[]);
+    let write = |way: &str| answer(&env, &format!("write: {}/new=x", at(way).display()), &[]);
+    env.agent_with("ref", &[], "permissions = \"allow\"\ndisallowed_tools = [\"secrets/\"]");
+    for way in ways {
+        let (read, written) = (read(way), write(way));
+        assert!(read.starts_with("error ") && written.starts_with("error "), "{way}: {read}");
+    }
+    assert_eq!(write("src"), "written");
+    // To allow what is below a folder is not to allow what its links lead to.
+    env.agent_with("ref", &[], "allowed_tools = [\"src/\"]");
+    for way in ways {
+        assert!(write(way).starts_with("error "), "{way}");
+    }
+    assert_eq!(write("src"), "written");
+    assert!(!at("secrets/new").exists() && !at("src/new/key").exists());
+}
+
 #[test]
 fn to_allow_edits_is_not_to_allow_the_repository_itself_nor_our_store() {
     let env = world();

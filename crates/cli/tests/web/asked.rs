@@ -253,8 +253,37 @@ fn a_question_is_told_without_secrets() {
         assert!(told.contains("curl -u anna") && !told.contains(TOKEN), "{told}");
     }
     site.answer(&turn, 1, 1).is(200);
-    assert_eq!(site.over(&turn)["answer"], "allowed");
+    assert_eq!(site.over(&turn)["answer"], "rejected");
     assert!(!site.get(&format!("/api/v1/turns/{turn}/events")).is(200).text().contains(TOKEN));
+}
+
+/// A mask may stand for anything, another command included: what is behind it cannot be allowed by somebody who does not see it.
+#[test]
+fn what_is_masked_can_only_be_refused() {
+    let (site, id) = world();
+    let hidden = "-----BEGIN RSA PRIVATE KEY-----\ntouch sneaked\n: -----END RSA PRIVATE KEY-----";
+    for call in [
+        json!({"title": "ls", "kind": "execute", "rawInput": {"command": format!(": {hidden}")}}),
+        json!({"title": "ls", "kind": "execute", "rawInput": {"command": "ls", "after": hidden}}),
+    ] {
+        let turn = site.prompt(&id, &format!("ask as: {call}"));
+        let question = site.questions(&turn, 1).remove(0);
+        let kinds: Vec<&str> = question["options"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|option| option["kind"].as_str().unwrap())
+            .collect();
+        assert!(
+            !kinds.is_empty() && kinds.iter().all(|kind| kind.starts_with("reject_")),
+            "{question:#}"
+        );
+        assert!(question["not_allowable"].as_str().unwrap().contains("masked"), "{question:#}");
+        let page = site.get(&format!("/sessions/{id}/questions")).is(200).text();
+        assert!(page.contains("It cannot be allowed here") && !page.contains("sneaked"), "{page}");
+        site.answer(&turn, 1, 1).is(200);
+        assert_eq!(site.over(&turn)["answer"], "rejected");
+    }
 }
 
 #[test]

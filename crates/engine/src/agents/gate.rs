@@ -58,11 +58,11 @@ fn option(options: &[PermissionOption], yes: bool) -> Option<&PermissionOption> 
 }
 
 /// The question as a person sees it. The agent's lasting options are replaced by ours, or dropped if it is unclear what they
-/// would apply to.
+/// would apply to. Options of an unknown kind are dropped: their names are the agent's words, and nobody can tell whether they allow.
 fn offered(question: &Question) -> Question {
     let unlasting = question.intent.subject().err();
     let (mut options, mut dropped): (Vec<PermissionOption>, bool) = (Vec::new(), false);
-    for option in &question.options {
+    for option in question.options.iter().filter(|option| option.allows().is_some()) {
         let name = match option.kind.as_str() {
             "allow_always" => "Always allow exactly this in this project",
             "reject_always" => "Always refuse exactly this in this project",
@@ -99,10 +99,9 @@ const PLAIN_NO: &[&str] =
 /// The name of an answer, with what it means unless that is plain: the name is the agent's own words, and one that
 /// reads like a refusal may allow.
 fn described(option: &PermissionOption) -> String {
-    let (plain, meaning) = match option.kind.as_str() {
-        "allow_once" => (PLAIN_YES, "allows it"),
-        "reject_once" => (PLAIN_NO, "refuses it"),
-        _ => return option.name.clone(),
+    let (plain, meaning) = match option.allows() {
+        Some(true) => (PLAIN_YES, "allows it"),
+        _ => (PLAIN_NO, "refuses it"),
     };
     let name = option.name.trim();
     if plain.iter().any(|plain| name.eq_ignore_ascii_case(plain)) {
@@ -168,6 +167,9 @@ impl PermissionHandler for Gate {
             return self.answer(question, false, if is_guarded { "guarded" } else { "nobody" });
         }
         let offered = Question { agent: self.agent.clone(), ..offered(question) };
+        if offered.options.is_empty() {
+            return None;
+        }
         let id = self.asker.ask(&offered).await?;
         let chosen = offered.options.iter().find(|option| option.id == id)?;
         let lasting = match chosen.kind.as_str() {
@@ -283,11 +285,21 @@ mod tests {
             ("allow_once", "Yes, refuse", "[allows it] Yes, refuse"),
             ("allow_once", "Reject", "[allows it] Reject"),
             ("reject_once", "Allow", "[refuses it] Allow"),
-            ("", "Other", "Other"),
         ] {
             let option = PermissionOption { id: "1".into(), name: name.into(), kind: kind.into() };
             let asked = Question { options: vec![option], ..question(Some("ls"), &[]) };
             assert_eq!(offered(&asked).options[0].name, shown);
+        }
+    }
+
+    #[test]
+    fn an_option_of_which_nobody_knows_whether_it_allows_is_not_offered() {
+        let kinds = ["allow_nothing", "reject_once", "", "ALLOW_ONCE", "allow_"];
+        let offered = offered(&question(Some("ls"), &kinds)).options;
+        assert_eq!(offered.len(), 1, "{offered:?}");
+        for kind in kinds {
+            let choice = Choice { option: "1".into(), kind: kind.into(), by: "user" };
+            assert!(!choice.allows(), "{kind}");
         }
     }
 

@@ -118,6 +118,21 @@ pub struct PermissionOption {
     pub kind: String,
 }
 
+impl PermissionOption {
+    /// Whether it allows; `None` for a kind that the protocol does not have, of which only the agent knows what it means.
+    pub fn allows(&self) -> Option<bool> {
+        allows(&self.kind)
+    }
+}
+
+fn allows(kind: &str) -> Option<bool> {
+    match kind {
+        "allow_once" | "allow_always" => Some(true),
+        "reject_once" | "reject_always" => Some(false),
+        _ => None,
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The option that the agent gets.
@@ -127,6 +142,12 @@ pub struct Choice {
     /// `user`, `grant`, `policy`, or `nobody` if nobody could be asked; `guarded` if that was about a file that needs an
     /// answer of its own.
     pub by: &'static str,
+}
+
+impl Choice {
+    pub fn allows(&self) -> bool {
+        allows(&self.kind) == Some(true)
+    }
 }
 
 /// The capabilities of an agent, corrected by what is known about it.

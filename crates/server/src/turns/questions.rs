@@ -123,7 +123,14 @@ impl Asker for Questions {
     }
 
     async fn ask(&self, question: &Question) -> Option<String> {
-        let (number, answered) = self.open_question(question)?;
+        let mut question = question.clone();
+        if QuestionView::is_masked(self.engine.redactor(), &question) {
+            question.options.retain(|option| option.allows() == Some(false));
+        }
+        if question.options.is_empty() {
+            return None;
+        }
+        let (number, answered) = self.open_question(&question)?;
         let _standing = QuestionGuard(self, number);
         answered.await.ok()
     }

@@ -61,6 +61,9 @@ pub(crate) struct QuestionView {
     /// Why no lasting answer is offered although the agent offers one
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_for_good: Option<String>,
+    /// Why only answers that refuse are offered
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_allowable: Option<&'static str>,
     pub(crate) options: Vec<OptionView>,
 }
 
@@ -83,7 +86,17 @@ pub(crate) struct OptionView {
     pub(crate) kind: String,
 }
 
+/// Said of a question that cannot be read as a whole here.
+const MASKED: &str = "something in it is masked as a secret; in a terminal all of it is shown";
+
 impl QuestionView {
+    /// Whether something of what will be done is masked: nobody is to allow what they have not seen.
+    pub(crate) fn is_masked(redactor: &Redactor, question: &Question) -> bool {
+        let is_masked = |text: &str| redactor.redact(text).text != text;
+        is_masked(&question.intent.headline())
+            || question.intent.details().iter().any(|detail| is_masked(&detail.text))
+    }
+
     pub(crate) fn of(redactor: &Redactor, number: u32, question: &Question) -> Self {
         let clean = |text: &str| redactor.redact(text).text.into_owned();
         let options = (1..).zip(&question.options).map(|(number, option)| OptionView {
@@ -102,6 +115,7 @@ impl QuestionView {
             title: clean(&question.intent.headline()),
             details: details.collect(),
             not_for_good: question.unlasting.map(str::to_owned),
+            not_allowable: Self::is_masked(redactor, question).then_some(MASKED),
             options: options.collect(),
         }
     }

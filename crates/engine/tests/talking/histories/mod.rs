@@ -13,7 +13,7 @@ mod steps;
 use self::attempt::{Seen, attempt};
 use self::marks::{message_marks, update_marks};
 use self::steps::{Ending, Kind, Step, Turn, ability, step};
-use crate::scripted::{Act, End, Script, Scripted, say, use_tool};
+use crate::scripted::{Act, End, Known, Script, Scripted, say, use_tool};
 use crate::world::{Home, World, run};
 use futures::executor::block_on;
 use jiff::SignedDuration;
@@ -197,6 +197,7 @@ impl History {
     /// Everything of ours is gone, and with it the agents' processes.
     fn crash(&mut self) {
         self.open.clear();
+        let meanwhile = &self.meanwhile;
         for agent in &self.agents {
             assert_eq!(agent.state().alive, 0, "{} outlives us", agent.name);
         }
@@ -213,8 +214,12 @@ impl History {
             let Some(native) = state.natives.get_mut(&last) else { continue };
             let is_counted = held.as_ref() == Some(&last);
             let (from, has_ended) = (native.turn_from, native.has_ended);
-            // What was answered is ours to tell again; the request is not, where it counts as known.
-            for known in native.known.iter_mut().skip(from) {
+            // What was answered is ours to tell again; the request is not, where it counts as known. What was said natively
+            // after the turn stays in doubt.
+            let is_of_turn = |known: &&mut Known| {
+                marks::marks(&known.text).iter().all(|m| !meanwhile.contains(m))
+            };
+            for known in native.known.iter_mut().skip(from).filter(is_of_turn) {
                 let is_told = known.is_request || known.is_document;
                 known.is_doubtful = if is_told { !is_counted } else { has_ended };
             }

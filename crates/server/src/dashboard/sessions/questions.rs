@@ -39,6 +39,7 @@ struct Question {
     title: String,
     details: Vec<Detail>,
     not_for_good: Option<String>,
+    not_allowable: Option<&'static str>,
     options: Vec<Choice>,
 }
 
@@ -60,7 +61,7 @@ fn means(kind: &str) -> &'static str {
         "allow_always" => "yes, from now on in this project",
         "reject_once" => "no, this once",
         "reject_always" => "no, from now on in this project",
-        _ => "only the agent knows what this means",
+        _ => "",
     }
 }
 
@@ -81,6 +82,7 @@ impl Question {
             title: safe(&view.title),
             details: details.collect(),
             not_for_good: view.not_for_good.clone(),
+            not_allowable: view.not_allowable,
             options: options.collect(),
         }
     }
