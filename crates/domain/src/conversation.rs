@@ -82,7 +82,7 @@ impl Conversation {
         self.last_at = self.last_at.max(message.at);
         self.last_seq = seq;
         if self.title.is_none() && message.role == Role::User {
-            self.title = summary::title(&message.content);
+            self.title = summary::title(&message.masked());
             self.prices.heading = None;
         }
     }

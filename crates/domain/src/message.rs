@@ -174,22 +174,32 @@ impl Message {
 
     /// Its text, as far as it was read from its beginning, without what was marked in it.
     pub fn masked(&self) -> Cow<'_, str> {
-        let text = self.body.head();
-        if self.extras.secrets.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut masked = String::with_capacity(text.len());
-        let mut from = 0;
-        for secret in &self.extras.secrets {
-            if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
-                masked.push_str(before);
-                masked.push_str(&mask::of(&secret.what));
-                from = secret.to;
-            }
-        }
-        masked.push_str(text.get(from..).unwrap_or_default());
-        Cow::Owned(masked)
+        masked(self.body.head(), &self.extras.secrets)
     }
+}
+
+impl NewMessage {
+    /// Its text without what was marked in it.
+    pub(crate) fn masked(&self) -> Cow<'_, str> {
+        masked(&self.content, &self.extras.secrets)
+    }
+}
+
+fn masked<'a>(text: &'a str, secrets: &[Secret]) -> Cow<'a, str> {
+    if secrets.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    let mut from = 0;
+    for secret in secrets {
+        if let Some(before) = text.get(from..secret.from).filter(|_| secret.from <= secret.to) {
+            masked.push_str(before);
+            masked.push_str(&mask::of(&secret.what));
+            from = secret.to;
+        }
+    }
+    masked.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(masked)
 }
 
 /// The text of a message, as far as it was read.

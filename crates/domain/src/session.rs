@@ -396,7 +396,8 @@ impl Session {
         conversation.hear(message, self.last_seq, tokens);
         let titled = self.title_from == TitleFrom::Nobody && message.role == Role::User;
         if titled {
-            self.title = summary::title(&message.content);
+            // What is cut in the middle of a secret could not be recognised as one afterwards.
+            self.title = summary::title(&message.masked());
             self.title_from =
                 if self.title.is_some() { TitleFrom::Request } else { TitleFrom::Nobody };
             self.prices.title = None;

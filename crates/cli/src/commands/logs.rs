@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rethread_domain::SessionId;
 use serde_json::{Map, Value};
 use tracing::Level;
 
@@ -26,11 +27,22 @@ pub(crate) struct Args {
     #[arg(long, short)]
     follow: bool,
     /// Only lines of this level and above: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL", default_value = "trace")]
+    #[arg(long, value_name = "LEVEL", default_value = "trace", value_parser = level)]
     level: Level,
     /// Only this many lines, the latest
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200)]
     lines: usize,
+}
+
+fn level(name: &str) -> Result<Level, String> {
+    match name {
+        "error" => Ok(Level::ERROR),
+        "warn" => Ok(Level::WARN),
+        "info" => Ok(Level::INFO),
+        "debug" => Ok(Level::DEBUG),
+        "trace" => Ok(Level::TRACE),
+        _ => Err("expected error, warn, info, debug or trace".to_owned()),
+    }
 }
 
 impl Args {
@@ -50,7 +62,7 @@ impl Args {
         reader.older(&mut keep)?;
         reader.newer(&mut keep)?;
         if last.is_empty() && !self.follow && !json {
-            let what = if is_empty { "The log is empty." } else { "No line of the log fits." };
+            let what = if is_empty { "The log is empty." } else { "No log lines match." };
             output::note(format_args!("{what}"));
         }
         for line in &last {
@@ -79,11 +91,14 @@ impl Args {
     }
 }
 
-/// Whether one of the fields is this id, or begins with it.
+/// Whether one of the fields is this id or begins with it, or has it as its short form.
 fn has(line: &Map<String, Value>, id: &str) -> bool {
     line.iter().filter(|(name, _)| !["at", "level", "event"].contains(&name.as_str())).any(
         |(_, value)| match value {
-            Value::String(text) => text.starts_with(id),
+            Value::String(text) => {
+                let is_short = |own: SessionId| own.handle().starts_with(id);
+                text.starts_with(id) || text.parse().is_ok_and(is_short)
+            }
             Value::Number(number) => number.to_string() == id,
             _ => false,
         },
@@ -95,5 +110,25 @@ fn show(line: &Map<String, Value>, json: bool) {
         output::json_line(line);
     } else {
         output::data(&(diagnostics::text(line, output::is_terminal()) + "\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_by_an_id_or_the_beginning_of_its_short_form() {
+        let id = SessionId::generate();
+        let line = json!({"event": "opened", "session": id.to_string(), "pid": 17});
+        let line = line.as_object().unwrap();
+        for found in [&id.to_string(), &id.to_string()[..8], &id.short(), &id.handle(), "17"] {
+            assert!(has(line, found), "{found}");
+        }
+        for other in ["opened", "1", "zzzz"] {
+            assert!(!has(line, other), "{other}");
+        }
     }
 }

@@ -249,13 +249,14 @@ impl App {
             return Ok(session);
         }
         let gone = one_line(&session.project, 300);
+        let old = quoted(&gone);
         let found = self.engine.moved_to(&session, &std::env::current_dir()?).await?;
         let [to] = found.as_slice() else {
             let places: Vec<String> = found.iter().map(|it| it.display().to_string()).collect();
             let (message, hint) = if places.is_empty() {
                 (
                     format!("the folder {gone} is gone"),
-                    format!("`rethread rehome {gone} NEW` says where it is now"),
+                    format!("`rethread rehome {old} NEW` says where it is now"),
                 )
             } else {
                 let places = places.join(", ");
@@ -263,7 +264,7 @@ impl App {
                     format!(
                         "the folder {gone} is gone, and its repository is in several places: {places}"
                     ),
-                    format!("`rethread rehome {gone} NEW` says which one is meant"),
+                    format!("`rethread rehome {old} NEW` says which one is meant"),
                 )
             };
             return Err(Refused { code: "folder_gone", message, hint: Some(hint) }.into());

@@ -378,3 +378,17 @@ fn a_folder_that_was_moved_is_found_by_its_remote() {
     fs::remove_dir_all(env.path("code")).unwrap();
     env.run(["resume", &id, "--native", "--json"]).assert_error(1, "folder_gone");
 }
+
+#[test]
+fn a_hint_can_be_pasted_whatever_a_folder_is_called() {
+    let env = TestEnv::new();
+    let folder = project(&env, "code/$(touch pasted);'x");
+    let id = imported(&env, &folder);
+    own_program(&env, "claude", SCRIPT);
+    fs::remove_dir(&folder).unwrap();
+    let output = env.run(["resume", &id, "--native"]);
+    let hint = output.stderr.split('`').nth(1).unwrap_or_else(|| panic!("{output}"));
+    let words = hint.strip_prefix("rethread rehome ").unwrap().strip_suffix(" NEW").unwrap();
+    let read = Command::new("sh").args(["-c", &format!("printf %s {words}")]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&read.stdout), folder.to_str().unwrap());
+}

@@ -236,6 +236,44 @@ fn of_two_folders_with_one_id_the_second_is_left_alone_and_told() {
     assert_eq!(counts, [4, 3]);
 }
 
+/// Who knows the id of a session is not given what was said in it, and cannot change it.
+#[test]
+fn a_folder_that_only_names_a_session_of_another_project_gets_and_changes_nothing() {
+    let (elsewhere, id) = small();
+    let exported = elsewhere.data(["export", &id]);
+    let genuine = fs::read_to_string(only_folder(&elsewhere).join(".session/messages.jsonl"));
+    let genuine = genuine.unwrap();
+    elsewhere.run(["purge", &id, "1"]).succeeded();
+    let purged = fs::read_to_string(only_folder(&elsewhere).join(".session/messages.jsonl"));
+    let purged = purged.unwrap();
+    for log in ["", &purged, &genuine] {
+        let env = TestEnv::new();
+        env.feed(["import", "-"], &exported).succeeded();
+        env.run(["init"]).succeeded();
+        let folder = arrive(&env, "001-chat-x", &described(&id), log);
+        let told = run(&env, &["list"]);
+        assert!(told.stderr.contains("left alone"), "{told}");
+        feed(&env, &["record", "--session", &id], &jsonl(&[user("more")]));
+        let said: Vec<Value> =
+            env.messages(&id).iter().map(|message| message["content"].clone()).collect();
+        assert_eq!(said, ["one", "two", "three", "more"]);
+        let kept = fs::read_to_string(folder.join(".session/messages.jsonl")).unwrap();
+        assert_eq!(kept, log);
+    }
+    // Once that project is gone, the folder that has what was said is where the session lives now.
+    drop(elsewhere);
+    for (log, lives_here) in [("", false), (purged.as_str(), true), (&genuine, true)] {
+        let env = TestEnv::new();
+        env.feed(["import", "-"], &exported).succeeded();
+        env.run(["init"]).succeeded();
+        let folder = arrive(&env, "001-chat-x", &described(&id), log);
+        run(&env, &["list"]);
+        feed(&env, &["record", "--session", &id], &jsonl(&[user("more")]));
+        let kept = fs::read_to_string(folder.join(".session/messages.jsonl")).unwrap();
+        assert_eq!(kept.contains("more"), lives_here, "{kept}");
+    }
+}
+
 #[test]
 fn any_text_can_be_a_topic() {
     let emoji = "🦀".repeat(124);

@@ -196,6 +196,26 @@ fn at_rest_it_is_kept_out_of_the_store_where_that_is_set() {
     assert_eq!(env.run(["scan", "--recorded"]).code, Some(0));
 }
 
+/// Where a title is cut, what is left of a secret could not be recognised any more.
+#[test]
+fn a_title_that_is_cut_from_a_request_has_no_secret_in_it() {
+    let env = workspace();
+    let long = "averyveryverylongfollowingwordthatdoesnotfitintothetitle at all";
+    for secret in ["DB_PASSWORD=hunter9xyz9", TOKEN] {
+        let request = format!("the key is abcdefg hijkl nopqrs and {secret} {long}");
+        let id = env.record(Vec::<String>::new(), &[user(&request)]);
+        let part = &secret[secret.len() - 8..];
+        let title = env.json(["show", &id])["title"].as_str().unwrap().to_owned();
+        assert!(title.contains("[redacted") && !title.contains(part), "{title}");
+        for args in [&["search", part][..], &["context", &id], &["export", &id]] {
+            assert!(!env.run(args).text().contains(part), "{args:?}");
+        }
+    }
+    env.run(["stop", "--commit"]).succeeded();
+    assert_eq!(with(&env.path("project"), "hunter9xyz9"), [] as [String; 0]);
+    env.assert_sound();
+}
+
 #[test]
 fn a_scan_finds_what_is_planted_and_never_prints_it() {
     let env = workspace();
