@@ -2,7 +2,7 @@
 
 use rethread_domain::consent::KINDS;
 use rethread_domain::quote::one_line;
-use rethread_engine::agents::Rules;
+use rethread_engine::agents::{Rules, TITLE};
 
 use crate::error::Failure;
 
@@ -33,8 +33,6 @@ const NAMES: &[(&str, &str)] = &[
     ("web_fetch", "fetch"),
 ];
 
-/// Selects tools by the beginning of their title.
-const TITLE: &str = "title:";
 /// The prefix of tools of MCP servers.
 const MCP: &str = "mcp__";
 const LONGEST: usize = 128;
@@ -45,9 +43,26 @@ const MOST: usize = 200;
 enum Rule {
     Kind(&'static str),
     Title(String),
+    /// Commands by their first words.
+    Command(String),
 }
 
 impl Rule {
+    /// An allowed tool. A pattern in brackets allows no more than it says: `Bash(git status:*)` the commands that begin so.
+    fn allowed(name: &str) -> Result<Vec<Self>, Failure> {
+        let Some((tool, pattern)) = name.trim().split_once('(') else { return Self::parse(name) };
+        let is_command = Self::parse(tool)?.contains(&Self::Kind("execute"));
+        let words = pattern.strip_suffix(')').and_then(|pattern| pattern.strip_suffix('*'));
+        let words = words.and_then(|words| words.strip_suffix([':', ' '])).map(str::trim);
+        match words.filter(|words| is_command && !words.is_empty() && !words.contains('*')) {
+            Some(words) => Ok(vec![Self::Command(words.to_owned())]),
+            None => Err(Failure::new(
+                format!("{:?} cannot be allowed as it stands", one_line(name, 60)),
+                "a pattern is understood for commands, by their first words, such as Bash(git status:*); otherwise name the tool alone",
+            )),
+        }
+    }
+
     fn parse(name: &str) -> Result<Vec<Self>, Failure> {
         let plain = name.split('(').next().unwrap_or(name).trim();
         if let Some(kind) = KINDS.iter().find(|kind| kind.eq_ignore_ascii_case(plain)) {
@@ -72,10 +87,12 @@ impl Rule {
         }
     }
 
-    fn text(&self) -> &str {
+    /// In the form of the permission gate.
+    fn text(&self) -> String {
         match self {
-            Self::Kind(kind) => kind,
-            Self::Title(title) => title,
+            Self::Kind(kind) => (*kind).to_owned(),
+            Self::Title(title) => format!("{TITLE}{title}"),
+            Self::Command(words) => words.clone(),
         }
     }
 }
@@ -97,12 +114,15 @@ impl Restriction {
             let what = format!("{:?} is both allowed and disallowed", one_line(both, 60));
             return Err(Failure::new(what, "name it in one of the lists"));
         }
-        let parse = |names: &[String]| -> Result<Vec<Rule>, Failure> {
-            let rules =
-                names.iter().map(|name| Rule::parse(name)).collect::<Result<Vec<_>, _>>()?;
+        type Parse = fn(&str) -> Result<Vec<Rule>, Failure>;
+        let parse = |names: &[String], one: Parse| -> Result<Vec<Rule>, Failure> {
+            let rules = names.iter().map(|name| one(name)).collect::<Result<Vec<_>, _>>()?;
             Ok(rules.concat())
         };
-        Ok(Self { allowed: parse(allowed)?, disallowed: parse(disallowed)? })
+        Ok(Self {
+            allowed: parse(allowed, Rule::allowed)?,
+            disallowed: parse(disallowed, Rule::parse)?,
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -111,7 +131,11 @@ impl Restriction {
 
     /// Whether a tool call violates it, by the same rules as the permission gate. Thinking is not a use of a tool.
     pub(crate) fn forbids(&self, kind: &str, title: &str) -> bool {
-        let (allowed, disallowed) = self.lists();
+        let (mut allowed, disallowed) = self.lists();
+        // Which command it was is judged at the gate; here only its title is known.
+        if self.allowed.iter().any(|rule| matches!(rule, Rule::Command(_))) {
+            allowed.push("execute".to_owned());
+        }
         // An allow list does not exclude thinking.
         let only_allowed = !allowed.is_empty() && kind != "think";
         Rules { allowed, disallowed, only_allowed, ..Rules::default() }.forbid(kind, title)
@@ -119,7 +143,7 @@ impl Restriction {
 
     /// The lists in the form of the permission gate: kinds, and beginnings of titles.
     pub(crate) fn lists(&self) -> (Vec<String>, Vec<String>) {
-        let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text().to_owned()).collect();
+        let texts = |rules: &[Rule]| rules.iter().map(Rule::text).collect();
         (texts(&self.allowed), texts(&self.disallowed))
     }
 }
@@ -149,6 +173,24 @@ mod tests {
         check(&["execute"], &["title:rm"], "execute", "rm -rf", true);
         check(&["title:ls"], &[], "execute", "ls -l", false);
         check(&["title:ls"], &[], "execute", "lsof", true);
+    }
+
+    #[test]
+    fn a_pattern_allows_no_more_than_it_says() {
+        let lists = |name: &str| {
+            Restriction::parse(&[name.to_owned()], &[]).map(|restriction| restriction.lists().0)
+        };
+        for name in ["Bash(git status:*)", "Bash(git status *)", "execute( git status:*)"] {
+            assert_eq!(lists(name).unwrap(), ["git status"], "{name}");
+        }
+        for name in
+            ["Bash(ls)", "Bash(*)", "Bash(:*)", "Bash(git * push:*)", "Edit(src/**)", "Bash(ls"]
+        {
+            let refused = lists(name).unwrap_err().to_string();
+            assert!(refused.contains("cannot be allowed as it stands"), "{name}: {refused}");
+        }
+        check(&["Bash(git status:*)"], &[], "execute", "`git status`", false);
+        check(&["Bash(git status:*)"], &[], "edit", "a.rs", true);
     }
 
     #[test]

@@ -75,6 +75,28 @@ const HARMLESS: &[&str] = &[
     "commandActions",
 ];
 
+/// Arguments that say how a command is waited for, not what it does.
+const HOW_IT_RUNS: &[&str] = &[
+    "run_in_background",
+    "is_background",
+    "isBackground",
+    "background",
+    "mode",
+    "detach",
+    "shellId",
+    "sessionId",
+    "session_id",
+];
+
+/// How an agent understands the command, which it gives beside it.
+const UNDERSTOOD: &[&str] = &["parsed_cmd", "commandActions"];
+
+/// Whether an argument changes nothing: by its name, if it is no more than a word or a number.
+fn is_harmless(name: &str, value: &Value) -> bool {
+    let is_plain = !value.is_object() && !value.is_array();
+    HARMLESS.contains(&name) && (is_plain || UNDERSTOOD.contains(&name))
+}
+
 /// Arguments that hold the new content of a file: a lasting answer is about the file, not about one change to it.
 const CONTENT: &[&str] = &[
     "content",
@@ -139,10 +161,11 @@ impl Intent {
             }
             _ => (),
         }
-        let is_harmless =
-            |name: &str| HARMLESS.contains(&name) || (self.is_edit() && CONTENT.contains(&name));
+        let is_harmless = |name: &str, value: &Value| {
+            is_harmless(name, value) || (self.is_edit() && CONTENT.contains(&name))
+        };
         let with: BTreeMap<&String, &Value> =
-            self.rest.iter().filter(|(name, _)| !is_harmless(name)).collect();
+            self.rest.iter().filter(|(name, value)| !is_harmless(name, value)).collect();
         let mut paths = self.paths.clone();
         paths.sort();
         let mut what: BTreeMap<&str, Value> = BTreeMap::from([("kind", self.kind.as_str().into())]);
@@ -172,26 +195,20 @@ impl Intent {
         self.url.clone().unwrap_or_else(|| self.title.clone())
     }
 
-    /// Whether a command is to be run with variables that the agent chose.
-    pub fn sets_variables(&self) -> bool {
-        let is_set = |value: &Value| match value {
-            Value::Null => false,
-            Value::Object(all) => !all.is_empty(),
-            Value::Array(all) => !all.is_empty(),
-            _ => true,
+    /// Whether a command comes with arguments that may change what it does (variables, further words, another shell), and that no
+    /// rule about lines has seen.
+    pub fn has_other_arguments(&self) -> bool {
+        let is_empty = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(all) => all.is_empty(),
+            Value::Object(all) => all.is_empty(),
+            Value::Bool(true) | Value::Number(_) => false,
         };
-        ["env", "environment", "env_vars"]
-            .iter()
-            .any(|name| self.rest.get(*name).is_some_and(is_set))
-    }
-
-    /// Whether words follow the command that are not a part of the line, and that no rule about lines has seen.
-    pub fn has_more_words(&self) -> bool {
-        read::ARGUMENTS.iter().any(|name| match self.rest.get(*name) {
-            None | Some(Value::Null) => false,
-            Some(Value::Array(words)) => !words.is_empty(),
-            Some(_) => true,
-        })
+        let is_known = |name: &str, value: &Value| {
+            is_harmless(name, value) || (HOW_IT_RUNS.contains(&name) && !value.is_object())
+        };
+        self.rest.iter().any(|(name, value)| !is_empty(value) && !is_known(name, value))
     }
 
     /// Whether the headline is more than the agent's own words.
@@ -213,10 +230,14 @@ impl Intent {
         if let Some(folder) = &self.folder {
             put("in", folder.clone());
         }
-        let hides_content = !self.changes.is_empty();
-        let is_hidden =
-            |name: &str| HARMLESS.contains(&name) || (hides_content && CONTENT.contains(&name));
-        let rest = self.rest.iter().filter(|(name, _)| !is_hidden(name));
+        // A change shows the content of its file, but not that of others. Where neither a command nor a file says what is done,
+        // any argument may.
+        let hides_content = !self.changes.is_empty() && self.changes.len() >= self.paths.len();
+        let is_pinned = self.is_pinned();
+        let is_hidden = |name: &str, value: &Value| {
+            is_pinned && is_harmless(name, value) || (hides_content && CONTENT.contains(&name))
+        };
+        let rest = self.rest.iter().filter(|(name, value)| !is_hidden(name, value));
         let rest: Map<String, Value> =
             rest.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !rest.is_empty() {

@@ -45,7 +45,7 @@ const PATHS: &[&str] = &[
 ];
 const URLS: &[&str] = &["url", "uri"];
 /// Where some tools have the words that follow a program.
-pub(super) const ARGUMENTS: &[&str] = &["args", "arguments"];
+const ARGUMENTS: &[&str] = &["args", "arguments"];
 /// Shells whose `-c` takes a line.
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 /// Where they lie. A program of the same name elsewhere may do anything.

@@ -253,11 +253,11 @@ fn words_that_stand_apart_from_their_program_belong_to_the_line() {
     ] {
         let found = intent("execute", "t", &input, &[]);
         check(&found, headline, Ok(json!({"kind": "execute", "command": headline})));
-        assert!(!found.has_more_words());
+        assert!(!found.has_other_arguments());
     }
     // What is no list of words is shown beside the line.
     let odd = intent("execute", "t", &json!({"command": "ls", "args": "-l; rm x"}), &[]);
-    assert_eq!((odd.headline().as_str(), odd.has_more_words()), ("ls", true));
+    assert_eq!((odd.headline().as_str(), odd.has_other_arguments()), ("ls", true));
     // To an editor they are something else.
     let edit = intent("edit", "t", &json!({"command": "view", "path": "a", "args": ["x"]}), &[]);
     assert_eq!(edit.headline(), "a");

@@ -28,7 +28,7 @@ pub use port::{
 };
 pub use process_requests::ProcessRequest;
 pub(crate) use replay::TAKEN_IN;
-pub use rules::{Consent, Holds, Rules};
+pub use rules::{Consent, Holds, Rules, TITLE};
 pub use runner::{QueueHead, Runner, TurnRequest, WhenBusy, check_prompt};
 pub use send::{Answer, Progress};
 pub use talk::Talk;

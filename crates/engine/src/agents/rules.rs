@@ -75,11 +75,17 @@ impl Holds {
     }
 }
 
+/// Begins a rule about tools whose title begins with what follows.
+pub const TITLE: &str = "title:";
+/// Begins the names of tools of MCP servers.
+const MCP: &str = "mcp__";
+
 /// What is decided before anybody is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub consent: Consent,
-    /// Tools by kind, commands by their first words, files by the beginning of their path.
+    /// Tools by kind, commands by their first words, files by the beginning of their path; by title only where the rule says so
+    /// ([`TITLE`]) or names a tool of an MCP server: a title is the agent's own wording.
     pub allowed: Vec<String>,
     /// The same, and titles, also within a word.
     pub disallowed: Vec<String>,
@@ -92,7 +98,9 @@ impl Rules {
     pub fn forbid(&self, kind: &str, title: &str) -> bool {
         let is_listed = |list: &[String], goes_on: fn(&str, &str) -> bool| {
             list.iter().any(|tool| {
-                is_kind(tool, kind) || begins(title, tool).is_some_and(|rest| !goes_on(tool, rest))
+                let words = words(tool);
+                is_kind(tool, kind)
+                    || begins(title, words).is_some_and(|rest| !goes_on(words, rest))
             })
         };
         is_listed(&self.disallowed, |_, _| false)
@@ -145,7 +153,7 @@ impl Rules {
         let texts: Vec<String> = commands.chain(others.cloned()).collect();
         self.disallowed.iter().any(|tool| {
             is_kind(tool, &intent.kind)
-                || texts.iter().any(|text| begins(text.trim_start(), tool).is_some())
+                || texts.iter().any(|text| begins(text.trim_start(), words(tool)).is_some())
         })
     }
 }
@@ -207,14 +215,23 @@ fn by_name(command: &str) -> String {
     command[name..].to_owned()
 }
 
-/// Whether a rule names the command, or all of the files. The title counts only if there is neither: it is the
-/// agent's own wording.
-fn names(tool: &str, intent: &Intent) -> bool {
+/// The words of a rule, without what says where they stand.
+fn words(tool: &str) -> &str {
+    tool.strip_prefix(TITLE).unwrap_or(tool)
+}
+
+/// Whether a rule names the command, or all of the files. The title counts only if there is neither, and the rule is about titles:
+/// it is the agent's own wording.
+fn names(rule: &str, intent: &Intent) -> bool {
+    let tool = words(rule);
     let fits = |text: &str| begins(text, tool).is_some_and(|rest| !goes_on(tool, rest));
     if let Some(command) = &intent.command {
-        // With other variables (`PATH`, `LD_PRELOAD`) the same words run something else.
-        return !intent.sets_variables()
-            && !intent.has_more_words()
+        // In another folder, or with other variables (`PATH`, `LD_PRELOAD`), the same words run something else.
+        let is_inside = intent.folder.as_ref().is_none_or(|folder| {
+            !folder.starts_with('/') && !folder.split('/').any(|name| name == "..")
+        });
+        return is_inside
+            && !intent.has_other_arguments()
             && begins(command, tool).is_some_and(|rest| only_adds_arguments(tool, rest));
     }
     if !intent.paths.is_empty() {
@@ -223,7 +240,10 @@ fn names(tool: &str, intent: &Intent) -> bool {
     }
     match &intent.url {
         Some(url) => fits(url),
-        None => intent.kind != "execute" && fits(&intent.title),
+        None => {
+            let is_about_titles = rule.starts_with(TITLE) || rule.starts_with(MCP);
+            is_about_titles && intent.kind == "other" && fits(&intent.title)
+        }
     }
 }
 
@@ -347,10 +367,30 @@ mod tests {
             (file("edit", "a.rs"), None),
             // Nobody knows which command it is.
             (Intent { kind: "execute".into(), ..Intent::default() }, None),
-            (Intent { kind: "other".into(), ..Intent::default() }, Some(true)),
+            (Intent { kind: "other".into(), ..Intent::default() }, None),
+            (Intent { kind: "delete".into(), ..Intent::default() }, None),
             (command("cargo test --all"), Some(true)),
         ] {
             let intent = called(intent);
+            assert_eq!(rules.decide(&intent), expected, "{intent:?}");
+        }
+        // A rule that is about titles says so, and covers only what has nothing else to be known by.
+        let tool = |kind: &str, title: &str| Intent {
+            kind: kind.into(),
+            title: title.into(),
+            ..Intent::default()
+        };
+        let rules = self::rules(Consent::Ask, &["title:make", "mcp__shop__list"], &[]);
+        for (intent, expected) in [
+            (tool("other", "make it so"), Some(true)),
+            (tool("other", "mcp__shop__list"), Some(true)),
+            (tool("other", "mcp__shop__list_all"), None),
+            (tool("delete", "make room"), None),
+            (tool("switch_mode", "make mode bypass"), None),
+            (tool("execute", "make"), None),
+            (command("make all"), Some(true)),
+            (command("rm -rf make"), None),
+        ] {
             assert_eq!(rules.decide(&intent), expected, "{intent:?}");
         }
     }
@@ -381,6 +421,25 @@ mod tests {
         assert_eq!(rules.decide(&with), Some(true));
         with.rest.insert("args".into(), json!("; rm x"));
         assert_eq!(rules.decide(&with), None);
+        for (name, value, expected) in [
+            ("script", json!("rm -rf /"), None),
+            ("shell", json!("/tmp/evil"), None),
+            ("run_as", json!("root"), None),
+            ("explanation", json!({"script": "rm"}), None),
+            ("explanation", json!("It runs the tests."), Some(true)),
+            ("run_in_background", json!(true), Some(true)),
+            ("script", json!(""), Some(true)),
+            ("timeout", json!(1000), Some(true)),
+        ] {
+            let mut with = command("cargo test");
+            with.rest.insert(name.into(), value);
+            assert_eq!(rules.decide(&with), expected, "{name}");
+        }
+        for (folder, expected) in [("crates/a", Some(true)), ("/tmp/evil", None), ("../evil", None)]
+        {
+            let elsewhere = Intent { folder: Some(folder.into()), ..command("cargo test") };
+            assert_eq!(rules.decide(&elsewhere), expected, "{folder}");
+        }
     }
 
     #[test]
