@@ -2,7 +2,7 @@
 //! Everything else is decided in the engine.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -140,6 +140,27 @@ pub fn project_folder(given: &Path) -> Result<PathBuf, Fault> {
     })
 }
 
+/// Whether a folder is one of those that are not to be recorded, or lies in one, whatever way it is spelled: through links, by `..`, or
+/// with a part that is not there any more.
+pub fn is_excluded(folder: &Path, excluded: &Path) -> bool {
+    folder.starts_with(excluded) || without_links(folder).starts_with(excluded)
+}
+
+/// A path without links and `..`, as far as it exists.
+fn without_links(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut so_far, part| {
+        if part == Component::ParentDir {
+            so_far.pop();
+        } else {
+            so_far.push(part);
+            if let Ok(real) = std::fs::canonicalize(&so_far) {
+                so_far = real;
+            }
+        }
+        so_far
+    })
+}
+
 /// Refuses folders that the settings exclude from recording.
 pub fn may_record(program: &dyn Program, folder: &Path) -> Result<(), Fault> {
     program.excluded(folder).map_or(Ok(()), |excluded| Err(not_recorded(&excluded)))
@@ -201,4 +222,32 @@ pub trait Program: Send + Sync + 'static {
 
     /// Shows a message to the user of the program.
     fn note(&self, text: &str);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_excluded_whatever_way_leads_to_it() {
+        let home = tempfile::TempDir::new().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        std::fs::create_dir_all(home.join("private/deep")).unwrap();
+        std::fs::create_dir(home.join("public")).unwrap();
+        std::os::unix::fs::symlink("../private", home.join("public/link")).unwrap();
+        for (name, expected) in [
+            ("private", true),
+            ("private/deep", true),
+            ("private/gone", true),
+            ("public", false),
+            ("public/link", true),
+            ("public/link/deep", true),
+            ("public/link/gone", true),
+            ("public/../private", true),
+            ("public/link/../public", false),
+            ("private-not", false),
+        ] {
+            assert_eq!(is_excluded(&home.join(name), &home.join("private")), expected, "{name}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, OpenFlags, Params, Row};
 use serde_json::Value;
 
@@ -53,12 +54,18 @@ impl Database {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let path = path.to_string_lossy();
         let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-        let connection = Connection::open_with_flags(format!("file:{path}?{options}"), flags)?;
+        let mut connection = Connection::open_with_flags(format!("file:{path}?{options}"), flags)?;
         connection.busy_timeout(PATIENCE)?;
         // Their definitions are not ours: nothing in them is to be run.
         connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection
             .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // A view in the place of a table could go on for ever.
+        connection.authorizer(Some(|asked: AuthContext<'_>| match asked {
+            AuthContext { accessor: Some(_), .. }
+            | AuthContext { action: AuthAction::Recursive, .. } => Authorization::Deny,
+            _ => Authorization::Allow,
+        }))?;
         connection
             .query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0))?;
         Ok(Self { connection, _copy: copy })

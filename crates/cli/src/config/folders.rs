@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use rethread_engine::imports::{AgentFolders, ImportOptions};
+use rethread_engine::program::is_excluded;
 
 use super::{Config, expand, variable};
 use crate::error::BadInput;
@@ -94,8 +95,14 @@ impl Config {
     pub(crate) fn excluded(&self, project: &Path) -> Option<PathBuf> {
         let mut excluded = self.exclusions();
         excluded
-            .find(|(folder, real)| project.starts_with(folder) || project.starts_with(real))
+            .find(|(folder, real)| is_excluded(project, folder) || is_excluded(project, real))
             .map(|(folder, _)| folder)
+    }
+
+    /// Whether nothing is recorded of what an agent does in a folder. One that does not name it calls its hook in it.
+    pub(crate) fn excludes_call(&self, folder: Option<&str>) -> bool {
+        let folder = folder.map_or_else(std::env::current_dir, |folder| Ok(folder.into()));
+        folder.is_ok_and(|folder| self.excluded(&folder).is_some())
     }
 
     /// The folders whose sessions are not recorded, as they were written and without links.

@@ -325,6 +325,15 @@ fn what_was_put_away_stays_so_and_excluded_folders_are_not_recorded() {
     let other = Claude::new();
     other.env.set("record", format!("exclude = [{:?}]", other.project()));
     other.calls("UserPromptSubmit", json!({"prompt": "one"}));
+    // Whatever way leads there, and where the agent does not name the folder.
+    let link = other.env.path("link");
+    std::os::unix::fs::symlink(other.project(), &link).unwrap();
+    let project = other.project();
+    let name = project.rsplit('/').next().unwrap();
+    for cwd in [link.display().to_string(), format!("{}/../{name}/x", link.display())] {
+        other.calls("UserPromptSubmit", json!({"prompt": "one", "cwd": cwd}));
+    }
+    other.calls("UserPromptSubmit", json!({"prompt": "one", "cwd": null}));
     assert!(!other.env.store().exists());
 }
 

@@ -133,8 +133,14 @@ fn touched(rest: &mut Map<String, Value>, request: &Request<'_>) -> Vec<String> 
             add(&path);
         }
     }
-    for path in patched(rest).iter().chain(request.places) {
+    for path in request.places {
         add(path);
+    }
+    for path in patched(rest, &paths) {
+        let path = place(&path, request.roots);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
     }
     paths
 }
@@ -259,27 +265,63 @@ fn place(path: &str, roots: &[&str]) -> String {
     }
 }
 
-/// The files that a patch in the arguments changes.
-fn patched(rest: &Map<String, Value>) -> Vec<String> {
+/// The files that a patch or a list of edits in the arguments changes, beside those that are known already. A lasting answer about a
+/// file covers any content of these arguments, so none of them may lead to another file unseen.
+fn patched(rest: &Map<String, Value>, known: &[String]) -> Vec<String> {
+    // Some agents write only the name of the file above a patch, without its folder.
+    let is_named = |path: &String| {
+        !path.contains('/') && known.iter().any(|known| known.ends_with(&format!("/{path}")))
+    };
     let mut paths = Vec::new();
-    for name in ["changes", "patch", "diff", "input"] {
-        match rest.get(name) {
-            Some(Value::Object(changes)) => paths.extend(changes.keys().cloned()),
-            Some(Value::Array(changes)) => {
-                paths.extend(
-                    changes.iter().filter_map(|one| one["path"].as_str().map(str::to_owned)),
-                );
-            }
-            Some(Value::String(patch)) => {
-                let marks =
-                    ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
-                let marked = patch
-                    .lines()
-                    .filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)));
-                paths.extend(marked.map(|path| path.trim().to_owned()));
+    for (name, value) in rest.iter().filter(|(name, _)| is_content(name)) {
+        match value {
+            Value::Object(changes) if name == "changes" => paths.extend(changes.keys().cloned()),
+            Value::String(patch) if PATCHES.contains(&name.as_str()) => {
+                paths.extend(named_in_patch(patch).filter(|path| !is_named(path)));
             }
             _ => (),
         }
+        collect_paths(value, &mut paths);
     }
     paths
+}
+
+/// Arguments that may be a patch.
+const PATCHES: &[&str] = &["changes", "patch", "diff", "input", "unified_diff", "fileDiff"];
+
+fn is_content(name: &str) -> bool {
+    CONTENT.contains(&name) || PATCHES.contains(&name)
+}
+
+/// The paths in lists and objects, under the names that paths have.
+fn collect_paths(value: &Value, paths: &mut Vec<String>) {
+    match value {
+        Value::Array(all) => all.iter().for_each(|one| collect_paths(one, paths)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(path) if PATHS.contains(&name.as_str()) => {
+                        paths.push(path.clone());
+                    }
+                    other => collect_paths(other, paths),
+                }
+            }
+        }
+        _ => (),
+    }
+}
+
+/// The files that the lines above the parts of a patch name.
+fn named_in_patch(patch: &str) -> impl Iterator<Item = String> {
+    const MARKS: &[&str] =
+        &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    patch.lines().filter_map(|line| {
+        if let Some(path) = MARKS.iter().find_map(|mark| line.strip_prefix(mark)) {
+            return Some(path.trim().to_owned());
+        }
+        let path = ["--- ", "+++ "].iter().find_map(|mark| line.strip_prefix(mark))?;
+        let path = path.split('\t').next().unwrap_or(path).trim();
+        let path = ["a/", "b/"].iter().find_map(|side| path.strip_prefix(side)).unwrap_or(path);
+        (path != "/dev/null").then(|| path.to_owned())
+    })
 }

@@ -158,6 +158,25 @@ fn a_file_is_known_by_its_path_wherever_that_stands() {
     }
 }
 
+/// A lasting answer about a file covers any content: so what leads to other files is named, wherever it stands.
+#[test]
+fn no_other_file_hides_in_the_content_of_an_edit() {
+    for (more, paths) in [
+        (json!({"edits": [{"old_text": "a", "new_text": "b"}]}), vec!["src/f.txt"]),
+        (json!({"edits": [{"path": "/etc/passwd"}]}), vec!["src/f.txt", "/etc/passwd"]),
+        (json!({"replacement": {"x": {"file": "g"}}}), vec!["src/f.txt", "g"]),
+        (json!({"fileDiff": "--- a/other\n+++ b/other\n"}), vec!["src/f.txt", "other"]),
+        (json!({"fileDiff": "--- f.txt\tCurrent\n+++ f.txt\tProposed\n"}), vec!["src/f.txt"]),
+        (json!({"diff": "--- /dev/null\n+++ b/new\n"}), vec!["src/f.txt", "new"]),
+        (json!({"changes": {"h": {"x": 1}}}), vec!["src/f.txt", "h"]),
+        (json!({"content": "--- a/other\n+++ b/other\n"}), vec!["src/f.txt"]),
+    ] {
+        let mut input = json!({"path": "src/f.txt"});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        assert_eq!(intent("edit", "t", &input, &[]).paths, paths, "{input}");
+    }
+}
+
 #[test]
 fn whoever_sends_new_content_for_a_file_edits_it() {
     // goose calls everything `other`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rethread_redact::Redactor;
 use rethread_store::Grant;
 
 use super::port::{Action, ActionKind, Choice, PermissionHandler, PermissionOption, Question};
@@ -50,6 +51,9 @@ pub(super) struct Gate {
     pub(super) asker: Arc<dyn Asker>,
 }
 
+/// Why what has a secret in it is asked about each time.
+const HOLDS_SECRET: &str = "it has a secret in it, which is not to be stored";
+
 /// The agent's option for yes or no, preferably the one for this once: lasting answers are kept by us, as only we bind them to
 /// what will actually be done.
 fn option(options: &[PermissionOption], yes: bool) -> Option<&PermissionOption> {
@@ -59,8 +63,12 @@ fn option(options: &[PermissionOption], yes: bool) -> Option<&PermissionOption> 
 
 /// The question as a person sees it. The agent's lasting options are replaced by ours, or dropped if it is unclear what they
 /// would apply to. Options of an unknown kind are dropped: their names are the agent's words, and nobody can tell whether they allow.
-fn offered(question: &Question) -> Question {
-    let unlasting = question.intent.subject().err();
+fn offered(question: &Question, redactor: &Redactor) -> Question {
+    let unlasting = match question.intent.subject() {
+        Ok(what) if redactor.redact(&what).text != what => Some(HOLDS_SECRET),
+        Ok(_) => None,
+        Err(why) => Some(why),
+    };
     let (mut options, mut dropped): (Vec<PermissionOption>, bool) = (Vec::new(), false);
     for option in question.options.iter().filter(|option| option.allows().is_some()) {
         let name = match option.kind.as_str() {
@@ -166,7 +174,8 @@ impl PermissionHandler for Gate {
             let is_guarded = !question.intent.guarded.is_empty();
             return self.answer(question, false, if is_guarded { "guarded" } else { "nobody" });
         }
-        let offered = Question { agent: self.agent.clone(), ..offered(question) };
+        let offered = offered(question, self.engine.redactor());
+        let offered = Question { agent: self.agent.clone(), ..offered };
         if offered.options.is_empty() {
             return None;
         }
@@ -218,6 +227,19 @@ mod tests {
             Intent { kind: "execute".into(), title: "stub".into(), command, ..Intent::default() };
         let (tool, agent) = ("1".into(), String::new());
         Question { tool, intent, is_whole: true, agent, unlasting: None, options: opts(kinds) }
+    }
+
+    fn redactor() -> Redactor {
+        Redactor::new([])
+    }
+
+    #[test]
+    fn what_has_a_secret_in_it_is_not_answered_for_good() {
+        let kinds = ["allow_once", "allow_always", "reject_once"];
+        let asked = question(Some("mysql --password=hunter9xyz9 shop"), &kinds);
+        let offered = offered(&asked, &redactor());
+        assert_eq!(offered.unlasting, Some(HOLDS_SECRET));
+        assert!(offered.options.iter().all(|option| option.kind != "allow_always"));
     }
 
     #[test]
@@ -288,14 +310,14 @@ mod tests {
         ] {
             let option = PermissionOption { id: "1".into(), name: name.into(), kind: kind.into() };
             let asked = Question { options: vec![option], ..question(Some("ls"), &[]) };
-            assert_eq!(offered(&asked).options[0].name, shown);
+            assert_eq!(offered(&asked, &redactor()).options[0].name, shown);
         }
     }
 
     #[test]
     fn an_option_of_which_nobody_knows_whether_it_allows_is_not_offered() {
         let kinds = ["allow_nothing", "reject_once", "", "ALLOW_ONCE", "allow_"];
-        let offered = offered(&question(Some("ls"), &kinds)).options;
+        let offered = offered(&question(Some("ls"), &kinds), &redactor()).options;
         assert_eq!(offered.len(), 1, "{offered:?}");
         for kind in kinds {
             let choice = Choice { option: "1".into(), kind: kind.into(), by: "user" };
@@ -335,20 +357,20 @@ mod tests {
         let names = |question: &Question| {
             question.options.iter().map(|option| option.name.clone()).collect::<Vec<_>>()
         };
-        let clear = offered(&question(Some("ls"), &kinds));
+        let clear = offered(&question(Some("ls"), &kinds), &redactor());
         let expected = [
             "[allows it] the agent's allow_once",
             "Always allow exactly this in this project",
             "[refuses it] the agent's reject_once",
         ];
         assert_eq!((names(&clear), clear.unlasting), (expected.map(str::to_owned).to_vec(), None));
-        let unclear = offered(&question(None, &kinds));
+        let unclear = offered(&question(None, &kinds), &redactor());
         assert_eq!(
             names(&unclear),
             ["[allows it] the agent's allow_once", "[refuses it] the agent's reject_once"]
         );
         assert!(unclear.unlasting.unwrap().contains("which command"));
         // Nothing is said of what the agent does not offer.
-        assert_eq!(offered(&question(None, &["allow_once"])).unlasting, None);
+        assert_eq!(offered(&question(None, &["allow_once"]), &redactor()).unlasting, None);
     }
 }

@@ -20,7 +20,7 @@ use rethread_import::{self as import, Found, Roots};
 use rethread_store::Import;
 use serde::Serialize;
 
-use crate::{Engine, Result};
+use crate::{Engine, Result, program};
 
 pub use live::Injection;
 pub use rethread_import::hook;
@@ -60,8 +60,9 @@ pub struct ImportOptions {
 impl ImportOptions {
     /// Whether sessions that were held in this folder are kept out.
     fn excludes(&self, folder: Option<&str>) -> bool {
-        let is_in =
-            |folder: &str| self.excluded.iter().any(|one| Path::new(folder).starts_with(one));
+        let is_in = |folder: &str| {
+            self.excluded.iter().any(|one| program::is_excluded(Path::new(folder), one))
+        };
         folder.is_some_and(is_in)
     }
 }

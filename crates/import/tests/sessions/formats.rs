@@ -376,3 +376,20 @@ fn a_session_is_found_by_its_id_and_by_nothing_else() {
     }
     assert_eq!(find_native("nobody", &roots, id), None);
 }
+
+/// A view is no table: one that never ends would be read for ever.
+#[test]
+fn a_view_in_the_place_of_a_table_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = opencode(&path);
+    database
+        .execute_batch(
+            "alter table session rename to kept;
+             create view session as with recursive r(i) as (select 1 union all select i + 1 from r)
+                select kept.* from kept, r",
+        )
+        .unwrap();
+    let (found, troubles) = look_at(&path);
+    assert!(found.is_empty() && troubles.len() == 1, "{troubles:?}");
+}

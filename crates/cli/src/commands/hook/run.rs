@@ -1,7 +1,6 @@
 //! `rethread hook run`: what an agent calls.
 
 use std::io::{IsTerminal as _, Read as _};
-use std::path::Path;
 use std::time::Duration;
 
 use rethread_engine::imports::hook::{self, Call};
@@ -52,7 +51,7 @@ impl Args {
 
     async fn hear(&self, config: Config, store: Option<&str>) -> anyhow::Result<Option<String>> {
         let call = self.read()?;
-        if call.folder.as_deref().and_then(|folder| config.excluded(Path::new(folder))).is_some() {
+        if config.excludes_call(call.folder.as_deref()) {
             return Ok(None);
         }
         let options = options(&config)?;

@@ -1,7 +1,6 @@
 //! `rethread hook stream`: what a plugin of ours in an agent starts, and speaks to while the agent runs.
 
 use std::io::{BufRead as _, Read as _};
-use std::path::Path;
 
 use rethread_domain::turn::Update;
 use rethread_engine::imports::LiveStream;
@@ -96,7 +95,7 @@ async fn hear(
     config: &Config,
     call: &Call,
 ) -> anyhow::Result<Option<String>> {
-    if call.folder.as_deref().and_then(|folder| config.excluded(Path::new(folder))).is_some() {
+    if config.excludes_call(call.folder.as_deref()) {
         return Ok(None);
     }
     Ok(stream.hear(call).await?.map(|injection| injection.context))
