@@ -3,13 +3,16 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::sums;
-use super::wal;
+use super::wal::{Committed, InUse};
 use crate::error::{Error, Result};
 
 /// How often, and how long each time, a write waits for another process: ten seconds in all.
@@ -21,6 +24,9 @@ const STATEMENTS: usize = 64;
 /// What SQLite writes first, beside the store, and what it finds its way there by.
 const LOG: &str = "-wal";
 const LOG_INDEX: &str = "-shm";
+
+/// A longer log is cut to this by SQLite when it begins it anew, in bytes.
+const LARGEST_LOG: u64 = 16 << 20;
 
 /// The oldest SQLite without a known way to damage a file in this mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -68,7 +74,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    connection.pragma_update(None, "journal_size_limit", LARGEST_LOG)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
@@ -154,6 +160,9 @@ pub(super) struct Opened {
     id: FileId,
     /// The log and its index, which SQLite keeps open as long as we do. A store that nobody can write to has none.
     beside: Vec<(PathBuf, FileId)>,
+    /// How many frames the log had after the last commit of ours, and how far it reached then.
+    frames: Arc<AtomicU32>,
+    committed: Option<Committed>,
 }
 
 /// What became of the files of a store while it was in use.
@@ -185,7 +194,9 @@ impl Opened {
         let file = fs::metadata(path).map_err(|error| cannot_open(path, error))?;
         let beside = [LOG, LOG_INDEX].map(|suffix| beside(path, suffix)).into_iter();
         let beside = beside.filter_map(|path| id_of(&path).map(|id| (path, id))).collect();
-        Ok(Self { path: path.to_owned(), id: (file.dev(), file.ino()), beside })
+        let id = (file.dev(), file.ino());
+        let (path, frames) = (path.to_owned(), Arc::default());
+        Ok(Self { path, id, beside, frames, committed: None })
     }
 
     /// Refuses to go on with other files than those that their paths mean now.
@@ -213,14 +224,38 @@ impl Opened {
     pub(super) fn check_to_write(&self) -> std::result::Result<(), Gone> {
         self.check()?;
         let log = beside(&self.path, LOG);
-        if !wal::is_hollow(&log) {
+        if self.has_whole_log() {
             return Ok(());
         }
         Err(Gone::Replaced(Error::CannotOpen(format!(
-            "{}: it was emptied or overwritten while the store was in use, so nothing more is written. End every rethread \
-             program that uses the store, then run `rethread doctor`",
+            "{}: it was emptied, cut short or overwritten while the store was in use, so nothing more is written. End every \
+             rethread program that uses the store, then run `rethread doctor`",
             log.display()
         ))))
+    }
+
+    /// Whether the log can be folded into the store: it has a beginning, and all that was committed to it by us.
+    pub(super) fn has_whole_log(&self) -> bool {
+        let is_cut = |log: &InUse| self.committed.as_ref().is_some_and(|one| log.is_cut(one));
+        InUse::look(&beside(&self.path, LOG)).is_none_or(|log| !log.is_hollow() && !is_cut(&log))
+    }
+
+    /// Has SQLite tell after each commit of a connection how many frames are in the log.
+    pub(super) fn watch(&mut self, connection: &mut Connection) -> Result<()> {
+        let frames = Arc::clone(&self.frames);
+        connection.wal_hook(Some(move |_: &mut Wal, pages: i32| {
+            frames.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(())
+    }
+
+    /// Remembers how far the log reaches after a commit. One that is longer than SQLite lets it grow may be cut by SQLite itself
+    /// when it begins it anew.
+    pub(super) fn remember_commit(&mut self) {
+        let frames = self.frames.load(Ordering::Relaxed);
+        let reached = InUse::look(&beside(&self.path, LOG)).map(|log| log.committed(frames));
+        self.committed = reached.filter(|reached| reached.bytes <= LARGEST_LOG);
     }
 }
 

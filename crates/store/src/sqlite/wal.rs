@@ -170,12 +170,53 @@ fn is_in_use(store: &Path) -> bool {
     })
 }
 
-/// Whether a log file that is in use was cut off or written over: SQLite writes on behind its end, and leaves a hole where
-/// its beginning was. An empty one was folded into the store.
-pub(super) fn is_hollow(log: &Path) -> bool {
-    let mut beginning = [0; 4];
-    let read = File::open(log).and_then(|mut file| file.read_exact(&mut beginning));
-    read.is_ok() && number(&beginning, 0) & !1 != MAGIC
+/// A log file that is in use, by its beginning and its length.
+pub(super) struct InUse {
+    header: [u8; HEADER],
+    bytes: u64,
+}
+
+impl InUse {
+    /// `None` where it is empty, having been folded into the store, or not there. SQLite has no locks on this file that closing it here could take away.
+    pub(super) fn look(log: &Path) -> Option<Self> {
+        let file = File::open(log).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        let mut header = [0; HEADER];
+        let length = usize::try_from(bytes).map_or(HEADER, |bytes| bytes.min(HEADER));
+        file.read_exact_at(&mut header[..length], 0).ok()?;
+        (length >= 4).then_some(Self { header, bytes })
+    }
+
+    /// Whether it was cut off or written over: SQLite writes on behind its end, and leaves a hole where its beginning was.
+    pub(super) fn is_hollow(&self) -> bool {
+        number(&self.header, 0) & !1 != MAGIC
+    }
+
+    fn salt(&self) -> [u8; 8] {
+        let mut salt = [0; 8];
+        salt.copy_from_slice(&self.header[16..24]);
+        salt
+    }
+
+    /// What a commit leaves that ended with this frame.
+    pub(super) fn committed(&self, frames: u32) -> Committed {
+        let page = u64::from(number(&self.header, 8));
+        let bytes = HEADER as u64 + u64::from(frames) * (FRAME_HEADER as u64 + page);
+        Committed { salt: self.salt(), bytes }
+    }
+
+    /// Whether what a commit wrote is no longer there, although the log was not begun anew since.
+    pub(super) fn is_cut(&self, committed: &Committed) -> bool {
+        self.salt() == committed.salt && self.bytes < committed.bytes
+    }
+}
+
+/// How far a log file reached after a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Committed {
+    /// What tells one run of the log from the next.
+    salt: [u8; 8],
+    pub(super) bytes: u64,
 }
 
 /// Holds off everybody else while a log file is put right.

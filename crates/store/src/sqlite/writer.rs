@@ -9,7 +9,6 @@ use futures::channel::oneshot;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{self, Gone, Opened, beside};
-use super::wal::is_hollow;
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -75,7 +74,7 @@ struct Here {
 impl Drop for Here {
     fn drop(&mut self) {
         if std::fs::metadata(&self.wal).is_ok_and(|file| file.len() > LEFT_WAL) {
-            fold_at_end(&self.connection, &self.wal);
+            fold_at_end(&self.connection, &self.file);
         }
     }
 }
@@ -89,18 +88,21 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Without a thread of its own.
-    pub(super) fn here(path: &Path, file: Opened) -> Result<Self> {
-        let here = Here { connection: connection::writer(path)?, file, wal: beside(path, "-wal") };
+    pub(super) fn here(path: &Path, mut file: Opened) -> Result<Self> {
+        let mut connection = connection::writer(path)?;
+        file.watch(&mut connection)?;
+        let here = Here { connection, file, wal: beside(path, "-wal") };
         Ok(Self { orders: None, thread: None, here: Some(Mutex::new(here)) })
     }
 
-    pub(super) fn spawn(path: &Path, file: Opened) -> Result<Self> {
-        let connection = connection::writer(path)?;
+    pub(super) fn spawn(path: &Path, mut file: Opened) -> Result<Self> {
+        let mut connection = connection::writer(path)?;
+        file.watch(&mut connection)?;
         let (orders, waiting) = mpsc::channel();
         let wal = beside(path, "-wal");
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || run(connection, &file, &waiting, wal))?;
+            .spawn(move || run(connection, file, &waiting, &wal))?;
         Ok(Self { orders: Some(orders), thread: Some(thread), here: None })
     }
 
@@ -171,7 +173,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, file: &Opened, waiting: &mpsc::Receiver<Order>, wal: PathBuf) {
+fn run(mut connection: Connection, mut file: Opened, waiting: &mpsc::Receiver<Order>, wal: &Path) {
     let mut batches = 0;
     while let Ok(first) = waiting.recv() {
         let mut jobs = Vec::new();
@@ -180,29 +182,29 @@ fn run(mut connection: Connection, file: &Opened, waiting: &mpsc::Receiver<Order
             match order {
                 Order::Write(job) => jobs.push(job),
                 Order::Maintain(job) => {
-                    commit(&mut connection, file, std::mem::take(&mut jobs));
+                    commit(&mut connection, &mut file, std::mem::take(&mut jobs));
                     job(&mut connection);
                 }
             }
             next = if jobs.len() < LARGEST_BATCH { waiting.try_recv().ok() } else { None };
         }
-        commit(&mut connection, file, jobs);
+        commit(&mut connection, &mut file, jobs);
         batches += 1;
         if batches % BATCHES_BETWEEN == 0
-            && std::fs::metadata(&wal).is_ok_and(|file| file.len() > LARGEST_WAL)
-            && !is_hollow(&wal)
+            && std::fs::metadata(wal).is_ok_and(|file| file.len() > LARGEST_WAL)
+            && file.has_whole_log()
         {
             fold_log(&connection, "passive");
         }
     }
-    fold_at_end(&connection, &wal);
+    fold_at_end(&connection, &file);
 }
 
 /// Whoever else uses the store folds the log when they end: nobody is waited for.
-fn fold_at_end(connection: &Connection, wal: &Path) {
+fn fold_at_end(connection: &Connection, file: &Opened) {
     // Where that cannot be set, somebody is waited for.
     drop(connection.busy_timeout(std::time::Duration::ZERO));
-    if !is_hollow(wal) {
+    if file.has_whole_log() {
         fold_log(connection, "truncate");
     }
 }
@@ -229,7 +231,7 @@ pub(super) fn fold_log(connection: &Connection, how: &str) -> bool {
     matches!(busy, Ok(0))
 }
 
-fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>>) {
+fn commit(connection: &mut Connection, file: &mut Opened, mut jobs: Vec<Box<dyn Job>>) {
     if jobs.is_empty() {
         return;
     }
@@ -256,6 +258,9 @@ fn commit(connection: &mut Connection, file: &Opened, mut jobs: Vec<Box<dyn Job>
         Err(gone) if rescue(connection, &gone) => Ok(()),
         Err(gone) => Err(gone.into()),
     });
+    if committed.is_ok() {
+        file.remember_commit();
+    }
     for job in jobs {
         job.tell(committed.clone());
     }

@@ -66,6 +66,30 @@ fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_over
 }
 
 #[test]
+fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_overwritten() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.compact().await.unwrap();
+        for n in 0..10 {
+            store.add(id, vec![user(&format!("before {n}"))]).await.unwrap();
+        }
+        let whole = std::fs::metadata(log(store)).unwrap().len();
+        for part in [2, 4] {
+            let file = std::fs::OpenOptions::new().write(true).open(log(store)).unwrap();
+            file.set_len(whole / part).unwrap();
+            let refused = store.add(id, vec![user("after")]).await;
+            let is_told =
+                matches!(&refused, Err(Error::CannotOpen(why)) if why.contains("cut short"));
+            assert!(is_told, "{refused:?}");
+        }
+        let (StoreUrl::Sqlite(path), copy) = (store.url(), store.beside("copy.db"));
+        std::fs::copy(path, &copy).unwrap();
+        let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
+        assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
+    });
+}
+
+#[test]
 fn a_log_that_is_replaced_is_noticed() {
     on_each(async |store| {
         let id = store.begin().await;

@@ -195,7 +195,7 @@ fn refuse(connection: &Connection, left: &Arc<AtomicI64>) {
 /// Runs a job and its neighbour in one batch; gives what the job answered.
 fn batch(
     connection: &mut Connection,
-    file: &Opened,
+    file: &mut Opened,
     job: Work,
     left: &Arc<AtomicI64>,
     number: i64,
@@ -226,7 +226,7 @@ fn a_job_that_is_refused_anywhere_has_written_nothing() {
     connection::create(&path).unwrap();
     schema::migrate(&path, schema::STEPS).unwrap();
     let mut connection = connection::writer(&path).unwrap();
-    let file = Opened::of(&path).unwrap();
+    let mut file = Opened::of(&path).unwrap();
     let left = Arc::new(AtomicI64::new(0));
     refuse(&connection, &left);
     let mut number = 0;
@@ -243,7 +243,7 @@ fn a_job_that_is_refused_anywhere_has_written_nothing() {
             left.store(places, Ordering::SeqCst);
             let again = Arc::clone(&job);
             let job: Work = Box::new(move |it| (again.lock().unwrap())(it));
-            let outcome = batch(&mut connection, &file, job, &left, number);
+            let outcome = batch(&mut connection, &mut file, job, &left, number);
             if outcome.is_ok() {
                 break;
             }
