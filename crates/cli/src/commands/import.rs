@@ -188,7 +188,7 @@ async fn exported(path: &Path, app: &App) -> anyhow::Result<ExitCode> {
         Box::new(BufReader::new(file))
     };
     let imported = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
-    if imported.taken.is_empty() {
+    if imported.taken.is_empty() && imported.known.is_empty() {
         return Err(BadInput::new(
             "there is nothing to import",
             "give a file that `rethread export` wrote",
