@@ -111,7 +111,10 @@ pub(crate) async fn import(options: &ImportOptions, app: &App) -> anyhow::Result
     tell_troubles(&report);
     let total = report.total();
     if total.found == 0 {
-        let agents = AGENTS.join(", ");
+        let agents = match options.agents.as_slice() {
+            [] => AGENTS.join(", "),
+            asked => asked.join(", "),
+        };
         output::note(format_args!("No sessions were found. Looked for those of {agents}."));
         return Ok(ExitCode::SUCCESS);
     }
