@@ -214,9 +214,17 @@ pub struct Opening {
     pub why: Option<String>,
     /// How long it took, the agent's own time included.
     pub ms: u64,
+    /// The native session that it was opened in. Nothing where it could not be opened, nor in logs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<String>,
 }
 
 impl Opening {
+    /// Whether the native session was made for it: nobody else has said anything in it before.
+    pub const fn is_own(&self) -> bool {
+        matches!(self.how, How::Fresh | How::Retold | How::Untold)
+    }
+
     /// What a person is told: one line.
     pub fn describe(&self) -> String {
         let agent = &self.agent;

@@ -325,6 +325,7 @@ impl Engine {
     pub async fn erase(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;
         self.bury(&session).await?;
+        self.bury_natives(id).await?;
         self.remove_folder(&session, true).await;
         self.forget_files_of(id);
         Ok(self.store.erase(id).await?)
@@ -348,6 +349,7 @@ impl Engine {
         for id in old {
             let session = self.store.session(id).await?;
             self.bury(&session).await?;
+            self.bury_natives(id).await?;
             self.remove_folder(&session, true).await;
             self.forget_files_of(id);
         }

@@ -88,9 +88,18 @@ impl Database {
         mut found: impl FnMut(&Row<'_>) -> Found,
     ) -> Result<Vec<Found>, Error> {
         let database = Self::open(path)?;
+        if database.is_empty().map_err(unreadable(path))? {
+            return Ok(Vec::new());
+        }
         let mut statement = database.connection.prepare(sql).map_err(unreadable(path))?;
         let rows = statement.query_map([], |row| Ok(found(row)));
         Ok(rows.map_err(unreadable(path))?.flatten().collect())
+    }
+
+    /// Whether it has no tables: some agents make the file before they need it.
+    fn is_empty(&self) -> rusqlite::Result<bool> {
+        let sql = "select not exists (select 1 from sqlite_schema where type = 'table')";
+        self.connection.query_row(sql, [], |row| row.get(0))
     }
 
     /// One row, where there is one.

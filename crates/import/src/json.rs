@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 /// So many places are tried as the beginning of a whole record after a torn one.
 const MOST_TRIED: usize = 32;
 
+/// What is nested more deeply is kept as a text, where the parser does not read a record as it is.
+const DEEPEST: usize = 64;
+
 /// What could be read of a line.
 pub(crate) struct Parsed<T> {
     pub(crate) value: T,
@@ -29,6 +32,11 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<Parsed<T>> {
     if let Ok(value) = serde_json::from_str(&mended) {
         return Some(Parsed { value, is_damaged: matches!(mended, Cow::Owned(_)) });
     }
+    if let Some(shallow) = shallow(&mended)
+        && let Ok(value) = serde_json::from_str(&shallow)
+    {
+        return Some(Parsed { value, is_damaged: mended.as_bytes() != line });
+    }
     // A record that was torn, with a whole one behind it on the same line.
     let begins = mended.match_indices("{\"").map(|(at, _)| at).skip(1);
     for at in begins.take(MOST_TRIED) {
@@ -38,6 +46,41 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<Parsed<T>> {
         }
     }
     None
+}
+
+/// The same text with whatever is nested more deeply than the parser goes as a text in its place; nothing where it is not nested
+/// so deeply.
+fn shallow(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let (mut depth, mut is_inside, mut is_escaped) = (0_usize, false, false);
+    // Where the part begins that becomes a text, and what of the text is in `out`.
+    let (mut deep, mut done) = (None, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_inside => is_escaped = true,
+            b'"' => is_inside = !is_inside,
+            b'[' | b'{' if !is_inside => {
+                depth += 1;
+                if depth == DEEPEST + 1 {
+                    deep = Some(at);
+                }
+            }
+            b']' | b'}' if !is_inside => {
+                if depth == DEEPEST + 1
+                    && let Some(from) = deep.take()
+                {
+                    out.push_str(&text[done..from]);
+                    out.push_str(&Value::from(&text[from..=at]).to_string());
+                    done = at + 1;
+                }
+                depth = depth.saturating_sub(1);
+            }
+            _ => (),
+        }
+    }
+    out.push_str(&text[done..]);
+    (done > 0).then_some(out)
 }
 
 /// The same text with what no parser takes made readable: bytes that are no text, half characters, raw control characters.
@@ -361,6 +404,26 @@ mod tests {
 
     fn parsed(line: &[u8]) -> Option<(Value, bool)> {
         parse(line).map(|parsed| (parsed.value, parsed.is_damaged))
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_is_kept_as_a_text() {
+        for depth in [10, 126, 127, 128, 5_000] {
+            let nested = format!("{}\"]\\u00e9\\\"[\"{}", "[".repeat(depth), "]".repeat(depth));
+            let line = format!(r#"{{"a":"x","b":{nested},"c":[{nested},1]}}"#);
+            let (value, is_damaged) = parsed(line.as_bytes()).unwrap();
+            assert_eq!((&value["a"], &value["c"][1], is_damaged), (&"x".into(), &1.into(), false));
+            let text = value.to_string();
+            assert_eq!(
+                text.matches("\u{e9}").count() + text.matches("u00e9").count(),
+                2,
+                "{depth}"
+            );
+            let torn = &line[..line.len() - 1];
+            assert!(
+                depth < 100 || parsed(torn.as_bytes()).is_none_or(|(_, is_damaged)| is_damaged)
+            );
+        }
     }
 
     #[test]

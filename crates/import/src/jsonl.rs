@@ -141,15 +141,26 @@ impl<F: Format> Reader<F> {
         Ok(Some(Reading::new(reader, head, speech, unread)))
     }
 
-    fn step(&mut self, step: Step, speech: &mut Speech) -> io::Result<()> {
+    fn step(
+        &mut self,
+        step: Step,
+        speech: &mut Speech,
+        unread: &mut Vec<Unread>,
+    ) -> io::Result<()> {
         let record = match self.last.take() {
             Some((place, record)) if place == step.place => record,
             _ => {
                 let line = lines::read_at(&mut self.input, step.place)?;
                 match json::parse(&line) {
                     Some(parsed) => parsed.value,
-                    // It was readable a moment ago: somebody has written over it.
-                    None => return Ok(()),
+                    // It was recognised a moment ago: somebody has written over it, or only its beginning could be read.
+                    None => {
+                        if unread.len() < MOST_UNREAD {
+                            let why = "not readable".to_owned();
+                            unread.push(Unread { at: Some(step.place.from), why });
+                        }
+                        return Ok(());
+                    }
                 }
             }
         };
@@ -166,9 +177,9 @@ impl<F: Format> Reader<F> {
 }
 
 impl<F: Format> Source for Reader<F> {
-    fn advance(&mut self, speech: &mut Speech, _: &mut Vec<Unread>) -> io::Result<bool> {
+    fn advance(&mut self, speech: &mut Speech, unread: &mut Vec<Unread>) -> io::Result<bool> {
         match self.steps.next() {
-            Some(step) => self.step(step, speech).map(|()| true),
+            Some(step) => self.step(step, speech, unread).map(|()| true),
             None => Ok(false),
         }
     }

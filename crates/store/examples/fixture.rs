@@ -95,6 +95,7 @@ async fn converse(store: &Arc<dyn Store>, session: SessionId) {
         how: How::Retold,
         why: Some("session_gone".into()),
         ms: 120,
+        native: None,
     };
     let append = Append { facts: vec![Fact::Attached(attached)], ..request(session, 81) };
     store.append(append).await.unwrap();

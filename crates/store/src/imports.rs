@@ -1,5 +1,7 @@
 //! What was read from the files of other agents, and how far.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rethread_domain::{Seq, SessionId};
@@ -38,13 +40,23 @@ pub trait Imports: Send + Sync + 'static {
     /// Remembers how far something was read.
     async fn set_import(&self, import: Import) -> Result<()>;
 
-    /// The agent whose files a session came from. Costs by its answer: lists ask it of each session.
+    /// The agent whose files a session came from; none where it only went on there. Costs by its answer: lists ask it of each
+    /// session.
     async fn imported_from(&self, id: SessionId) -> Result<Option<String>>;
+
+    /// All sessions that came from agents' files.
+    async fn imported_sessions(&self) -> Result<HashSet<SessionId>>;
 
     /// The sessions of agents that hold conversations of ours: the agent, its own id, and ours.
     async fn natives(&self) -> Result<Vec<(String, String, SessionId)>>;
 
-    /// Our session that an agent's own session holds a conversation of, the latest where there are several.
+    /// The sessions of agents that were ever made for conversations of ours, as [`Self::natives`].
+    async fn opened_natives(&self) -> Result<Vec<(String, String, SessionId)>>;
+
+    /// Whether a session began in this session of an agent: it was imported from there, or its first words were said there.
+    async fn began_in(&self, id: SessionId, agent: &str, native: &str) -> Result<bool>;
+
+    /// Our session that an agent's own session holds a conversation of, or was made for; the latest where there are several.
     async fn holder_of(&self, agent: &str, native: &str) -> Result<Option<SessionId>>;
 
     /// The folders that sessions were held in, those of the newest sessions first.

@@ -3,12 +3,18 @@
 pub(crate) mod edit;
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::BadInput;
 use crate::output;
+
+/// Settings are never so long.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// The name of a file that is being written: after that of the file itself, with the number of the process in between.
+const PART: &str = ".rethread-";
+const PART_END: &str = ".part";
 
 /// How other programs start this one: by its path, and with the store that was named.
 pub(crate) fn own_command(store: Option<&str>) -> anyhow::Result<(String, Vec<String>)> {
@@ -21,12 +27,41 @@ pub(crate) fn own_command(store: Option<&str>) -> anyhow::Result<(String, Vec<St
     Ok((program.to_owned(), args.unwrap_or_default()))
 }
 
-/// What is in a file; nothing where there is none.
+/// What is in a file; nothing where there is none. Only plain files are read, of a length that settings have: nothing waits for
+/// somebody at the other end of a pipe.
 pub(crate) fn read(file: &Path) -> std::io::Result<Option<String>> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    let about = match std::fs::metadata(file) {
+        Ok(about) => about,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !about.is_file() {
+        return Err(std::io::Error::other("it is not a plain file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(file)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(std::io::Error::other("it is longer than 4 MiB"));
+    }
+    Ok(Some(text))
+}
+
+/// Takes away what an earlier process left beside a file when it was killed while it wrote.
+pub(crate) fn sweep(file: &Path) {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|it| it.to_str()))
+    else {
+        return;
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let number = entry.file_name().to_str().and_then(|part| {
+            part.strip_prefix(name)?.strip_prefix(PART)?.strip_suffix(PART_END)?.parse::<i32>().ok()
+        });
+        let process = number.and_then(rustix::process::Pid::from_raw);
+        let is_left =
+            |process| rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH);
+        if process.is_some_and(is_left) {
+            drop(std::fs::remove_file(entry.path())); // Another process may have been quicker.
+        }
     }
 }
 
@@ -58,7 +93,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     }
     // Its own for each process: two at once do not get into each other's way.
     let mut name = file.as_os_str().to_owned();
-    name.push(format!(".rethread-{}.part", std::process::id()));
+    name.push(format!("{PART}{}{PART_END}", std::process::id()));
     let half = PathBuf::from(name);
     let written = write(&half, text, mode(file))
         .and_then(|()| std::fs::rename(&half, file).map_err(anyhow::Error::from));

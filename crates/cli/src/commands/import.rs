@@ -111,7 +111,10 @@ pub(crate) async fn import(options: &ImportOptions, app: &App) -> anyhow::Result
     tell_troubles(&report);
     let total = report.total();
     if total.found == 0 {
-        let agents = AGENTS.join(", ");
+        let agents = match options.agents.as_slice() {
+            [] => AGENTS.join(", "),
+            asked => asked.join(", "),
+        };
         output::note(format_args!("No sessions were found. Looked for those of {agents}."));
         return Ok(ExitCode::SUCCESS);
     }
@@ -188,7 +191,7 @@ async fn exported(path: &Path, app: &App) -> anyhow::Result<ExitCode> {
         Box::new(BufReader::new(file))
     };
     let imported = app.engine.import(&mut *input, app.config.record.max_message_bytes).await?;
-    if imported.taken.is_empty() {
+    if imported.taken.is_empty() && imported.known.is_empty() {
         return Err(BadInput::new(
             "there is nothing to import",
             "give a file that `rethread export` wrote",

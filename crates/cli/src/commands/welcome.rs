@@ -24,7 +24,7 @@ pub(crate) async fn offer(app: &App) -> anyhow::Result<()> {
         return Ok(());
     }
     let options = watch::options(app, Vec::new(), None)?;
-    let found = app.engine.sessions_of_agents(&options.roots).await?;
+    let found = app.engine.sessions_of_agents(&options).await?;
     if found.is_empty() || !remember(&asked) {
         return Ok(());
     }
@@ -46,14 +46,14 @@ fn remember(asked: &PathBuf) -> bool {
     folder.and_then(|()| std::fs::write(asked, b"")).is_ok()
 }
 
-fn question(found: &BTreeMap<&'static str, usize>) -> String {
-    let count = found.values().sum::<usize>();
+fn question(found: &BTreeMap<&'static str, u64>) -> String {
+    let count = found.values().sum::<u64>();
     let names: Vec<&str> = found.keys().map(|agent| name(agent)).collect();
     let names = match names.as_slice() {
         [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
         all => all.concat(),
     };
-    format!("Found {} of {names}. Import them? [Y/n] ", counted(count as u64, "session"))
+    format!("Found {} of {names}. Import them? [Y/n] ", counted(count, "session"))
 }
 
 /// The answer of somebody at a terminal. Nothing is yes; the end of the input is no.

@@ -149,11 +149,10 @@ fn an_export_goes_into_a_new_file_and_never_over_another() {
     Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
     ");
     assert_output!(other.run(["import", file]), @"
-    exit: 1
+    exit: 0
     --- stdout
     --- stderr
-    error: session [ID1] is already in the store
-    hint: to import it again, delete it for good first
+    [SHORT1] (The basket is lost when somebody logs in.) already exists, with 5 messages (5 in the file): left as it is.
     ");
     assert_output!(other.run(["import", "missing.jsonl"]), @"
     exit: 1
@@ -310,6 +309,14 @@ fn sessions_that_are_there_already_stay_and_the_others_come_in() {
     Imported [SHORT1] (The basket is lost when somebody logs in.) with 5 messages.
     Imported [SHORT3] (The basket is lost when somebody logs in.) with 5 messages.
     ");
+    assert_output!(other.feed(["import", "-"], exported[1..].concat()), @"
+    exit: 0
+    --- stdout
+    --- stderr
+    [SHORT2] (The basket is lost when somebody logs in.) already exists, with 6 messages (5 in the file): left as it is.
+    [SHORT3] (The basket is lost when somebody logs in.) already exists, with 5 messages (5 in the file): left as it is.
+    ");
+    assert_eq!(other.feed(["import", "-", "--json"], &exported[1]).succeeded().text().trim(), "[]");
     assert_eq!(other.messages(&ids[1]).len(), 6);
     assert_eq!(other.json(["list"]).as_array().unwrap().len(), 3);
     other.assert_sound();

@@ -351,3 +351,42 @@ fn status_names_its_columns_and_agents_that_are_not_installed() {
     let rows: Value = serde_json::from_slice(&status("--json").stdout).unwrap();
     assert_eq!(rows[0]["state"], "not_installed");
 }
+
+#[test]
+fn only_a_plain_file_of_a_sane_size_is_read() {
+    let env = TestEnv::new();
+    let path = file(&env, "home/.claude/settings.json");
+    let is_made = std::process::Command::new("mkfifo").arg(&path).status().unwrap().success();
+    assert!(is_made);
+    for change in ["install", "uninstall"] {
+        let command =
+            env.command_by(&["timeout", "20"], ["hook", change, "claude", "--yes", "--json"]);
+        env.finish(command, b"").assert_error(2, "bad_input");
+    }
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, format!("{{}}{}", " ".repeat(5 * 1024 * 1024))).unwrap();
+    let refused = env.run(["hook", "install", "claude", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("longer than 4 MiB"), "{refused}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 5 * 1024 * 1024 + 2);
+}
+
+#[test]
+fn what_a_killed_installation_left_is_taken_away() {
+    let env = TestEnv::new();
+    let path = file(&env, "home/.claude/settings.json");
+    let folder = path.parent().unwrap();
+    // No process has such a number: it is beyond what the system gives.
+    let dead = folder.join("settings.json.rethread-999999999.part");
+    let living = folder.join(format!("settings.json.rethread-{}.part", std::process::id()));
+    let others = folder.join("settings.json.rethread-mine.part");
+    for change in ["install", "install", "uninstall"] {
+        for leftover in [&dead, &living, &others] {
+            fs::write(leftover, "{}").unwrap();
+        }
+        env.run(["hook", change, "claude", "--print"]).succeeded();
+        assert!(dead.exists(), "{change} --print changes nothing");
+        env.run(["hook", change, "claude", "--yes"]).succeeded();
+        assert!(!dead.exists() && living.exists() && others.exists(), "{change}");
+    }
+}

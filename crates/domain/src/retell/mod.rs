@@ -24,7 +24,7 @@ use crate::session::Session;
 /// What stands before a recent message costs this much by itself.
 pub const CHEAPEST_MESSAGE: u32 = lines::RECENT_ROLE;
 
-pub use earlier::without_earlier;
+pub use earlier::{without_earlier, without_story};
 pub use explain::{Explanation, Part, Piece, Reason};
 use page::Page;
 pub use page::{whole_frame, whole_price};

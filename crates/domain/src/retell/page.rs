@@ -327,7 +327,9 @@ impl<'a> Page<'a> {
             let whole = if self.story.frame.is_session() { "session" } else { "conversation" };
             text.push_str(&lines::left_out(omitted, self.story.messages, whole).0);
         }
-        if self.framed {
+        if self.framed && self.story.frame == Frame::Earlier {
+            text.push_str(&lines::earlier_end(&text[opening.text.len()..]));
+        } else if self.framed {
             text.push_str(closing.text);
         }
         Telling {

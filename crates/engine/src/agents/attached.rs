@@ -10,6 +10,7 @@ use super::tell::NativeContents;
 use crate::Result;
 
 /// An agent with the conversation open.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that is so or not")]
 pub(super) struct Attached {
     pub(super) agent: Box<dyn Agent>,
     pub(super) native: String,
@@ -27,6 +28,8 @@ pub(super) struct Attached {
     /// When the last turn in the native session ended.
     pub(super) left_at: Option<Timestamp>,
     pub(super) opening: Opening,
+    /// Whether the agent's title is one for the whole session: it began in this native session, or has no title yet.
+    pub(super) may_title: bool,
     /// Facts that are still to be recorded.
     pub(super) facts: Vec<Fact>,
 }
@@ -48,6 +51,7 @@ impl Attached {
             let (upto, messages) = (conversation.last_seq, conversation.messages);
             held = NativeContents { upto, beyond: Vec::new(), messages };
         }
+        let native = Some(opened.native.clone()).filter(|native| !native.is_empty());
         Self {
             agent,
             native: opened.native,
@@ -65,7 +69,9 @@ impl Attached {
                 how: How::Fresh,
                 why: None,
                 ms: 0,
+                native,
             },
+            may_title: false,
             facts: Vec::new(),
         }
     }

@@ -100,6 +100,9 @@ struct Opener<'a> {
     /// The settings that the user made, in this native session or an earlier one.
     settings: Settings,
     conversation: Option<Conversation>,
+    /// Whether nothing was said in the session yet, in any conversation.
+    is_first: bool,
+    has_no_title: bool,
     begun: Instant,
     /// Why no better tier was possible.
     why: Option<&'static str>,
@@ -230,6 +233,11 @@ impl Opener<'_> {
             attached.facts.push(remembered(&attached));
         }
         attached.opened(options, tier, self.said(), self.why, self.ms());
+        attached.may_title = self.has_no_title
+            || match held {
+                None => self.is_first,
+                Some(watermark) => self.began_in(&watermark.native).await?,
+            };
         if let (Tier::New, Some(seen)) = (tier, &self.on_disk) {
             // The native session is left for a new one, which is told what was said in the old one as well.
             more.clone_from(&seen.more);
@@ -289,6 +297,12 @@ impl Opener<'_> {
         }
     }
 
+    /// Whether the session began in this native session of the agent's.
+    async fn began_in(&self, native: &str) -> Result<bool> {
+        let OpenOptions { session, agent, .. } = self.options;
+        Ok(self.engine.store.began_in(*session, agent, native).await?)
+    }
+
     fn forgot(&self) -> Fact {
         let (conversation, agent) = (self.options.conversation.clone(), self.options.agent.clone());
         Fact::Forgot { conversation, agent }
@@ -325,6 +339,7 @@ impl Opener<'_> {
             how: How::Failed,
             why: Some(why.to_owned()),
             ms: self.ms(),
+            native: None,
         }));
         facts
     }
@@ -359,6 +374,8 @@ impl Engine {
                 rules: options.rules.clone(),
                 asker: Arc::clone(&options.asker),
             }),
+            is_first: session.last_seq == 0,
+            has_no_title: session.title.is_none(),
             settings: known.as_ref().map_or_else(Settings::default, |known| known.settings.clone()),
             watermark: known.filter(Watermark::is_held),
             conversation: self.conversation(options).await?,

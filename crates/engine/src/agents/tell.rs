@@ -133,15 +133,15 @@ impl Engine {
     }
 }
 
-/// The agent's title, if it is to be used. A retold conversation has one already, and many agents would derive theirs from the
-/// retelling.
+/// The agent's title, if it is to be used. A conversation that went on in another native session has one already, and many agents
+/// would derive theirs from the retelling, or from what was said last.
 pub(super) fn retitled(
     engine: &Engine,
     options: &OpenOptions,
     attached: &Attached,
     turn: &Turn,
 ) -> Option<Fact> {
-    let is_titled = attached.opening.how == How::Retold;
+    let is_titled = attached.opening.how == How::Retold || !attached.may_title;
     let title = turn.title().filter(|title| id::check_title(title).is_ok());
     let prompt = options.system_prompt.as_deref();
     let title = title.filter(|title| !is_titled && !is_ours(title, prompt))?;

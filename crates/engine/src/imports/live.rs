@@ -16,8 +16,10 @@ use rethread_import::hook::{Call, Moment};
 use rethread_import::{self as import, Found, Head};
 use rethread_store::{self as store, Append, Drive, Import, ListFilter, Order, Span};
 
+use super::begin::began;
 use super::merge::{HOOKED, is_same_text};
-use super::take::{Here, began};
+use super::story::own_words;
+use super::take::Here;
 use super::{ImportOptions, ImportReport, Known, session_id};
 use crate::{ContextOptions, Engine, Error, Result};
 
@@ -105,7 +107,10 @@ impl Engine {
         let stored = |text: &Option<String>| {
             text.as_deref().map(|text| self.prepared_text(&text[..text.floor_char_boundary(most)]))
         };
-        match (call.moment, stored(&call.prompt).as_deref(), stored(&call.answer).as_deref()) {
+        let prompt = stored(&call.prompt.as_deref().map(own_words));
+        match (call.moment, prompt.as_deref(), stored(&call.answer).as_deref()) {
+            // Nobody has said anything yet, beside what was retold.
+            (Moment::Prompt, Some(""), _) => Ok(()),
             (Moment::Prompt, Some(prompt), _) => {
                 let newest = self.newest_of(live).await?;
                 let is_there = newest
@@ -202,6 +207,7 @@ impl Engine {
         let known = Known {
             rows: row.map(|row| (key, row)).into_iter().collect::<HashMap<_, _>>(),
             held: HashMap::new(),
+            opened: HashMap::new(),
             imported: HashSet::new(),
             live: Some(live.id).filter(|_| !live.is_new),
         };

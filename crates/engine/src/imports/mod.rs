@@ -4,9 +4,11 @@
 //! agent has gone back and taken another way, that way becomes a fork. Ids follow from the agent's own, so that a session
 //! is the same one wherever and however often it is imported.
 
+mod begin;
 mod live;
 mod merge;
 mod one;
+mod story;
 mod stream;
 mod take;
 mod watch;
@@ -31,6 +33,8 @@ pub use stream::LiveStream;
 const INDEX_STEP: u32 = 500;
 /// So many folders that sessions were held in are looked into for agents that keep theirs there.
 const MOST_PROJECTS: u32 = 10_000;
+/// So many bytes are read before somebody is asked whether to import them.
+const MOST_LOOKED_INTO: u64 = 64 * 1024 * 1024;
 /// So much is told of what could not be read.
 const MOST_TROUBLES: usize = 100;
 
@@ -173,6 +177,8 @@ struct Known {
     rows: HashMap<(String, String), Import>,
     /// Sessions of agents that Rethread has talked in: the agent and its id.
     held: HashMap<(String, String), SessionId>,
+    /// Sessions of agents that were made for conversations of ours, also those that hold none any more.
+    opened: HashMap<(String, String), SessionId>,
     /// Sessions that came from imports.
     imported: HashSet<SessionId>,
     /// Where a session that is going on is recorded already.
@@ -180,6 +186,13 @@ struct Known {
 }
 
 impl Known {
+    /// Whether Rethread itself recorded what was said in a session of an agent, in another session than this one.
+    fn is_recorded(&self, agent: &str, native: &str, id: SessionId) -> bool {
+        let key = (agent.to_owned(), native.to_owned());
+        let held = self.held.get(&key).filter(|own| !self.imported.contains(own));
+        self.opened.get(&key).or(held).is_some_and(|own| *own != id)
+    }
+
     fn row(&self, found: &Found) -> Option<&Import> {
         self.rows.get(&(found.path.display().to_string(), found.native.clone()))
     }
@@ -191,11 +204,41 @@ fn session_id(agent: &str, native: &str, instance: &str) -> SessionId {
 }
 
 impl Engine {
-    /// How many sessions there are of each agent, in their own folders: a look at their names.
-    pub async fn sessions_of_agents(&self, roots: &Roots) -> Result<BTreeMap<&'static str, usize>> {
-        let roots = self.with_projects(roots).await?;
-        let counted = AGENTS.iter().map(|agent| (*agent, import::find(agent, &roots).0.len()));
-        Ok(counted.filter(|(_, count)| *count > 0).collect())
+    /// How many sessions of each agent would come in. Where there is very much to read, the rest is counted by its names.
+    pub async fn sessions_of_agents(
+        &self,
+        options: &ImportOptions,
+    ) -> Result<BTreeMap<&'static str, u64>> {
+        let roots = self.with_projects(&options.roots).await?;
+        let options = &ImportOptions { roots, dry_run: true, ..options.clone() };
+        let known = self.known_imports().await?;
+        let mut counted = BTreeMap::new();
+        let (mut left, mut last) = (MOST_LOOKED_INTO, None);
+        for one in all_found(options).0 {
+            // A database is gone through once, however many sessions are in it.
+            if last.as_ref() != Some(&one.path) {
+                let bytes = std::fs::metadata(&one.path).map_or(0, |file| file.len());
+                left = left.saturating_sub(bytes);
+                last = Some(one.path.clone());
+            }
+            let mut report = ImportReport::default();
+            if left > 0 {
+                self.import_one(options, &known, &one, &mut report).await?;
+            }
+            let count = if left > 0 { report.total().new } else { 1 };
+            *counted.entry(one.agent).or_default() += count;
+        }
+        counted.retain(|_, count| *count > 0);
+        Ok(counted)
+    }
+
+    /// Remembers which sessions of agents were made for a session that is about to be erased, so that no import brings it back.
+    pub(crate) async fn bury_natives(&self, id: SessionId) -> Result<()> {
+        let (opened, held) = (self.store.opened_natives().await?, self.store.natives().await?);
+        let own = opened.iter().chain(&held).filter(|(.., whose)| *whose == id);
+        let ids: Vec<String> =
+            own.map(|(agent, native, _)| session_id(agent, native, "").to_string()).collect();
+        Ok(self.store.bury(ids, self.clock.now()).await?)
     }
 
     /// The agent whose files a session came from.
@@ -249,12 +292,15 @@ impl Engine {
 
     async fn known_imports(&self) -> Result<Known> {
         let rows = self.store.imports().await?;
-        let imported = rows.iter().filter_map(|row| row.session).collect();
         let key = |row: &Import| (row.source.clone(), row.native.clone());
         let rows = rows.into_iter().map(|row| (key(&row), row)).collect();
-        let held = self.store.natives().await?.into_iter();
-        let held = held.map(|(agent, native, id)| ((agent, native), id)).collect();
-        Ok(Known { rows, held, imported, live: None })
+        let by_key = |all: Vec<(String, String, SessionId)>| {
+            all.into_iter().map(|(agent, native, id)| ((agent, native), id)).collect()
+        };
+        let held = by_key(self.store.natives().await?);
+        let opened = by_key(self.store.opened_natives().await?);
+        let imported = self.store.imported_sessions().await?;
+        Ok(Known { rows, held, opened, imported, live: None })
     }
 
     /// What the agents have deleted stays here, and is marked.

@@ -3,13 +3,14 @@
 use rethread_domain::conversation::{DEFAULT, TitleFrom};
 use rethread_domain::message::NewMessage;
 use rethread_domain::opening::{Settings, Watermark};
-use rethread_domain::session::{Beginning, Repository};
 use rethread_domain::wording::counted;
 use rethread_domain::{Fact, Seq, Session, SessionId, Status, id};
 use rethread_import::{self as import, Cursor, Found, Head, Transcript, UNANSWERED};
 use rethread_store::{self as store, Append, Appended, Import, Span};
 
+use super::begin::began;
 use super::merge::{Merge, Next, REVISED};
+use super::story::take_out_story;
 use super::{ImportOptions, ImportReport, Known, session_id};
 use crate::agents::{TAKEN_IN, is_ours};
 use crate::{Engine, Result};
@@ -18,7 +19,6 @@ use crate::{Engine, Result};
 const BATCH_MESSAGES: usize = 256;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const PAGE: u32 = 500;
-const KIND: &str = "chat";
 /// The longest title.
 const TITLE_BYTES: usize = 500;
 
@@ -111,8 +111,7 @@ impl Engine {
         }
         let own_id = session_id(found.agent, &head.native, &head.instance);
         let id = row.and_then(|row| row.session).or(known.live).unwrap_or(own_id);
-        let recorded = known.held.get(&(found.agent.to_owned(), head.native.clone()));
-        if recorded.is_some_and(|own| *own != id && !known.imported.contains(own)) {
+        if known.is_recorded(found.agent, &head.native, id) {
             report.tally(found.agent).recorded += 1;
             let stamp = found.stamp.clone();
             return self.remember_import(options, found, stamp, None, None, 0).await;
@@ -173,38 +172,6 @@ impl Engine {
             gone_at: None,
         };
         Ok(self.store.set_import(import).await?)
-    }
-
-    /// Begins the session that another agent's becomes here.
-    pub(super) async fn start_imported(
-        &self,
-        options: &ImportOptions,
-        agent: &str,
-        head: &Head,
-    ) -> Result<SessionId> {
-        let own = session_id(agent, &head.native, &head.instance);
-        let parent = head.parent.as_ref().map(|parent| session_id(agent, parent, ""));
-        let is_name = |name: &String| id::check_agent("model", name).is_ok();
-        let home = options.roots.home.display().to_string();
-        let beginning = Beginning {
-            user: options.user.clone(),
-            project: head.folder.clone().filter(|folder| folder.starts_with('/')).unwrap_or(home),
-            kind: KIND.to_owned(),
-            title: None,
-            agent: Some(agent.to_owned()),
-            model: head.model.clone().filter(is_name),
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
-            parent,
-        };
-        id::check_user(&beginning.user)?;
-        match self.store.start(own, beginning, self.clock.now()).await {
-            // Another import was quicker: ids tell what is there.
-            Ok(_) | Err(store::Error::Exists(_)) => Ok(own),
-            Err(error) => Err(error.into()),
-        }
     }
 
     pub(super) async fn what_is_here(&self, id: SessionId, row: Option<&Import>) -> Result<Here> {
@@ -283,6 +250,7 @@ impl Intake<'_> {
             message.content.truncate(message.content.floor_char_boundary(most));
             message.extras.other.insert("cut".to_owned(), counted_bytes(left).into());
         }
+        let told = take_out_story(&mut message);
         self.engine.prepare(&mut message);
         match self.merge.next(&message) {
             Next::Known => return Ok(()),
@@ -295,13 +263,21 @@ impl Intake<'_> {
             }
             Next::Fork(after) => self.fork(&message, after).await?,
         }
+        if let Some(mut told) = told {
+            self.engine.prepare(&mut told);
+            self.add(told);
+        }
+        self.add(message);
+        Ok(())
+    }
+
+    fn add(&mut self, mut message: NewMessage) {
         if self.merge.has_own && message.conversation == DEFAULT {
             message.extras.other.insert(TAKEN_IN.to_owned(), self.head.native.as_str().into());
         }
         self.added += 1;
         self.batch_bytes += message.content.len();
         self.batch.push(message);
-        Ok(())
     }
 
     /// The agent has gone back and taken another way: what it left stays here as it is.
@@ -324,6 +300,8 @@ impl Intake<'_> {
             first.clone_into(&mut self.head.instance);
         } else {
             store.fork(before, after, new, self.engine.clock.now()).await?;
+            let facts = began(self.found.agent, &self.head);
+            store.append(Append { facts, ..Append::new(new, Vec::new()) }).await?;
         }
         // Its own session is the new one's now.
         let forgot =
@@ -423,7 +401,16 @@ impl Intake<'_> {
         report: &mut ImportReport,
     ) -> Result<()> {
         let agent = self.found.agent;
-        let title = self.title(session.filter(|_| !self.is_forked));
+        let mut title = self.title(session.filter(|_| !self.is_forked));
+        if let (Some(Fact::Titled { from, .. }), Some(known)) = (&title, session)
+            && !self.is_forked
+            && *from < TitleFrom::Person
+            && known.title.is_some()
+            && !self.engine.store.began_in(known.id, agent, &self.head.native).await?
+        {
+            // The story went on there: what it is called there says what was said last, not what it is about.
+            title = None;
+        }
         if self.added > 0 || self.merge.confirmed.is_some() {
             let mut facts: Vec<Fact> = title.into_iter().collect();
             if !self.options.is_live {
@@ -473,17 +460,6 @@ impl Intake<'_> {
         }
         Ok(())
     }
-}
-
-/// What is true of a session that came from elsewhere.
-pub(super) fn began(agent: &str, head: &Head) -> Vec<Fact> {
-    let (agent, native) = (agent.to_owned(), head.native.clone());
-    let origin = crate::folders::origin_of(head.folder.as_deref(), head.remote.as_deref());
-    let mut facts = vec![Fact::Imported { agent, native, branch: head.branch.clone(), origin }];
-    if let Some(commit) = head.commit.clone() {
-        facts.push(Fact::Repository(Repository { branch: head.branch.clone(), head: commit }));
-    }
-    facts
 }
 
 fn counted_bytes(bytes: usize) -> String {

@@ -1,5 +1,6 @@
 //! A store that can fail, and at each of whose calls the process can die.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -285,6 +286,9 @@ watched! { Imports {
     fn holder_of(&self, agent: &str, native: &str) -> Option<SessionId>;
     fn set_import(&self, import: Import) -> ();
     fn imported_from(&self, id: SessionId) -> Option<String>;
+    fn imported_sessions(&self) -> HashSet<SessionId>;
     fn natives(&self) -> Vec<(String, String, SessionId)>;
+    fn opened_natives(&self) -> Vec<(String, String, SessionId)>;
+    fn began_in(&self, id: SessionId, agent: &str, native: &str) -> bool;
     fn projects(&self, most: u32) -> Vec<String>;
 } }

@@ -237,6 +237,13 @@ async fn import(State(app): State<App>, request: Request) -> Result<Response, Pr
     });
     let imported =
         taken.await.map_err(|_| Problem::new("internal", "the import was interrupted"))??;
+    if let (true, Some((known, _))) = (imported.taken.is_empty(), imported.known.first()) {
+        let id = known.id;
+        return Err(Problem::new(
+            "session_exists",
+            format!("session {id} is already in the store"),
+        ));
+    }
     if imported.taken.is_empty() {
         return Err(Problem::new("bad_input", "there is nothing to import")
             .hint("send what GET /sessions/{id}/export gave"));

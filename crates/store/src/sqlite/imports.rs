@@ -1,9 +1,12 @@
 //! Which files of other agents were read, and how far.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rethread_domain::SessionId;
-use rethread_domain::opening::Watermark;
+use rethread_domain::conversation::DEFAULT;
+use rethread_domain::opening::{How, Watermark};
+use rethread_domain::{Fact, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::SqliteStore;
@@ -38,14 +41,27 @@ impl Imports for SqliteStore {
 
     async fn imported_from(&self, id: SessionId) -> Result<Option<String>> {
         self.read(|connection| {
-            let found = connection
-                .prepare_cached(&format!(
-                    "select agent from imported where session = ?1 and {} limit 1",
-                    intact()
-                ))?
-                .query_row([id.to_string()], |row| row.get(0))
-                .optional()?;
-            Ok(found)
+            let sql =
+                format!("select what from fact where {OF_SESSION} and {IMPORTED} and {}", whole());
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found = statement.query_map([id.to_string()], |row| row.get::<_, String>(0))?;
+            for found in found {
+                if let Ok(Fact::Imported { agent, .. }) = serde_json::from_str(&found?) {
+                    return Ok(Some(agent));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    async fn imported_sessions(&self) -> Result<HashSet<SessionId>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "select distinct id from fact join session on session.no = fact.session where {IMPORTED}"
+            ))?;
+            let found = statement.query_map([], |row| row.get::<_, String>(0))?;
+            let ids = found.collect::<rusqlite::Result<Vec<String>>>()?;
+            Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
         })
     }
 
@@ -65,6 +81,42 @@ impl Imports for SqliteStore {
         })
     }
 
+    async fn opened_natives(&self) -> Result<Vec<(String, String, SessionId)>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "select session.id, what from fact join session on session.no = fact.session
+                 where {ATTACHED} and {}",
+                whole()
+            ))?;
+            let found = statement
+                .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+            let mut natives = Vec::new();
+            for found in found {
+                let (id, what) = found?;
+                natives.extend(opened(&id, &what));
+            }
+            Ok(natives)
+        })
+    }
+
+    async fn began_in(&self, id: SessionId, agent: &str, native: &str) -> Result<bool> {
+        self.read(|connection| {
+            for kind in [IMPORTED, ATTACHED] {
+                let sql =
+                    format!("select what from fact where {OF_SESSION} and {kind} and {}", whole());
+                let mut statement = connection.prepare_cached(&sql)?;
+                let found = statement.query_map([id.to_string()], |row| row.get::<_, String>(0))?;
+                for found in found {
+                    let first = serde_json::from_str(&found?).ok().and_then(first_native);
+                    if first.is_some_and(|(whose, which)| whose == agent && which == native) {
+                        return Ok(true);
+                    }
+                }
+            }
+            Ok(false)
+        })
+    }
+
     async fn holder_of(&self, agent: &str, native: &str) -> Result<Option<SessionId>> {
         self.read(|connection| {
             // The text is only parsed where it has the id in it.
@@ -79,6 +131,22 @@ impl Imports for SqliteStore {
                 let (id, what) = found?;
                 let held = held(&id, &what).filter(|(_, own, _)| own == native);
                 if let Some((.., id)) = held {
+                    return Ok(Some(id));
+                }
+            }
+            let mut statement = connection.prepare_cached(&format!(
+                "select session.id, what from fact join session on session.no = fact.session
+                 where {ATTACHED} and instr(what, ?1) > 0 and {} order by session.no desc",
+                whole()
+            ))?;
+            let found = statement.query_map([native], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            for found in found {
+                let (id, what) = found?;
+                let opened = opened(&id, &what);
+                let opened = opened.filter(|(whose, own, _)| whose == agent && own == native);
+                if let Some((.., id)) = opened {
                     return Ok(Some(id));
                 }
             }
@@ -101,6 +169,16 @@ impl Imports for SqliteStore {
 const ALL: &str =
     "select source, native, agent, session, stamp, cursor, seq, gone_at from imported";
 
+/// Facts of these kinds have an index of their own.
+const IMPORTED: &str = r#"substr(what, 1, 18) = '{"what":"imported"'"#;
+const ATTACHED: &str = r#"substr(what, 1, 18) = '{"what":"attached"'"#;
+const OF_SESSION: &str = "session = (select no from session where id = ?1)";
+
+/// Facts that are as they were written; `doctor` names the others.
+fn whole() -> String {
+    sums::intact("fact")
+}
+
 /// Only intact rows are used. A damaged one is as good as none: the file is read again, and ids show which of its messages are known.
 fn intact() -> String {
     sums::intact("imported")
@@ -110,6 +188,27 @@ fn intact() -> String {
 fn held(id: &str, what: &str) -> Option<(String, String, SessionId)> {
     let held = serde_json::from_str::<Watermark>(what).ok().filter(Watermark::is_held)?;
     Some((held.agent, held.native, id.parse().ok()?))
+}
+
+/// An agent, the session that it made for a conversation of ours, and ours.
+fn opened(id: &str, what: &str) -> Option<(String, String, SessionId)> {
+    match serde_json::from_str(what) {
+        Ok(Fact::Attached(opening)) if opening.is_own() => {
+            Some((opening.agent, opening.native?, id.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The agent, and its own session that ours began in, if a fact says so.
+fn first_native(fact: Fact) -> Option<(String, String)> {
+    match fact {
+        Fact::Imported { agent, native, .. } => Some((agent, native)),
+        Fact::Attached(opening) if opening.how == How::Fresh && opening.conversation == DEFAULT => {
+            Some((opening.agent, opening.native?))
+        }
+        _ => None,
+    }
 }
 
 fn import(row: &Row<'_>) -> rusqlite::Result<Import> {
@@ -150,12 +249,21 @@ fn set(connection: &Connection, import: &Import) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::{ATTACHED, IMPORTED, OF_SESSION};
     use crate::sqlite::schema::plan_of;
 
     #[test]
-    fn where_a_session_came_from_is_found_by_an_index() {
-        let plan = plan_of("select agent from imported where session = 'x' limit 1").join("\n");
-        assert!(plan.contains("imported_session"), "{plan}");
+    fn where_a_session_came_from_and_was_opened_is_found_by_an_index() {
+        for (kind, index) in [(IMPORTED, "fact_imported"), (ATTACHED, "fact_attached")] {
+            let sql = format!("select what from fact where {OF_SESSION} and {kind}");
+            let plan = plan_of(&sql.replace("?1", "'x'")).join("\n");
+            assert!(plan.contains(index), "{plan}");
+            let sql = format!(
+                "select what from fact join session on session.no = fact.session where {kind}"
+            );
+            let plan = plan_of(&sql).join("\n");
+            assert!(plan.contains(index), "{plan}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0011_imported.sql"),
     include_str!("../../migrations/sqlite/0012_passages.sql"),
     include_str!("../../migrations/sqlite/0013_imported_sums.sql"),
+    include_str!("../../migrations/sqlite/0014_natives.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.

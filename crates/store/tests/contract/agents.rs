@@ -17,6 +17,7 @@ fn attached(agent: &str, how: How, why: Option<&str>, ms: u64) -> Fact {
         how,
         why: why.map(str::to_owned),
         ms,
+        native: None,
     })
 }
 
@@ -183,5 +184,60 @@ fn active_sessions_in_which_nothing_was_said_for_a_while_are_quiet() {
         assert_eq!(quiet(31, 2).await, [third, second]);
         store.add(first, vec![NewMessage { at: at(40), ..user("Still here.") }]).await.unwrap();
         assert_eq!(quiet(40, 9).await, [third, second]);
+    });
+}
+
+#[test]
+fn native_sessions_that_were_made_for_a_session_are_known_for_good() {
+    on_each(async |store| {
+        let (id, imported) = (store.begin().await, store.begin().await);
+        let opened = |conversation: &str, how, native: Option<&str>| {
+            let Fact::Attached(opening) = attached("codex", how, None, 1) else { unreachable!() };
+            let (conversation, native) = (conversation.to_owned(), native.map(str::to_owned));
+            Fact::Attached(Opening { conversation, native, ..opening })
+        };
+        for fact in [
+            opened("main", How::Fresh, Some("n1")),
+            opened("main", How::Retold, Some("n2")),
+            opened("main", How::Untold, Some("n3")),
+            opened("main", How::Resumed, Some("theirs")),
+            opened("side", How::Fresh, Some("n4")),
+            opened("main", How::Failed, None),
+        ] {
+            store.note(id, fact).await;
+        }
+        let came = |agent: &str| Fact::Imported {
+            agent: agent.to_owned(),
+            native: "theirs".to_owned(),
+            branch: None,
+            origin: None,
+        };
+        store.note(imported, came("claude")).await;
+        let check = async |store: &TestStore| {
+            let mut natives = store.opened_natives().await.unwrap();
+            natives.sort();
+            let expected = ["n1", "n2", "n3", "n4"];
+            assert_eq!(natives, expected.map(|native| ("codex".into(), native.into(), id)));
+            for native in expected {
+                assert_eq!(store.holder_of("codex", native).await.unwrap(), Some(id), "{native}");
+                assert_eq!(store.holder_of("claude", native).await.unwrap(), None, "{native}");
+                let is_first = native == "n1";
+                assert_eq!(
+                    store.began_in(id, "codex", native).await.unwrap(),
+                    is_first,
+                    "{native}"
+                );
+            }
+            assert_eq!(store.holder_of("codex", "theirs").await.unwrap(), None);
+            assert!(!store.began_in(id, "claude", "theirs").await.unwrap());
+            assert!(store.began_in(imported, "claude", "theirs").await.unwrap());
+            assert_eq!(store.imported_from(id).await.unwrap(), None);
+            assert_eq!(store.imported_from(imported).await.unwrap().as_deref(), Some("claude"));
+            assert_eq!(store.imported_sessions().await.unwrap(), [imported].into());
+        };
+        check(store).await;
+        store.rebuild().await.unwrap();
+        check(store).await;
+        store.expect_sound().await;
     });
 }

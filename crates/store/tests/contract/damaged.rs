@@ -281,13 +281,11 @@ fn what_says_how_far_an_agent_s_file_was_read_counts_only_while_it_is_whole() {
         ] {
             store.set_import(import()).await.unwrap();
             assert_eq!(store.imports().await.unwrap(), [import()], "{change}");
-            assert_eq!(store.imported_from(id).await.unwrap().as_deref(), Some("claude"));
             rot(store, "imported", change, "1");
             let found = records(store).await;
             assert_eq!((found.len(), found[0].kind.as_str()), (1, "imported"), "{change}");
             // The file is read again.
             assert_eq!(store.imports().await.unwrap(), [], "{change}");
-            assert_eq!(store.imported_from(id).await.unwrap(), None, "{change}");
             let repaired = store.repair(None, at(90)).await.unwrap();
             assert_eq!(repaired.rebuilt.len(), 1, "{change}");
             store.expect_sound().await;

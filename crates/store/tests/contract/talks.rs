@@ -435,7 +435,8 @@ fn how_it_was_opened_is_found_by_what_was_said_before() {
         let id = store.begin().await;
         let opened = |n: u64| {
             let (conversation, agent) = ("main".to_owned(), "codex".to_owned());
-            Fact::Attached(Opening { conversation, agent, how: How::Retold, why: None, ms: n })
+            let how = How::Retold;
+            Fact::Attached(Opening { conversation, agent, how, why: None, ms: n, native: None })
         };
         for n in 0..40 {
             // Some messages have none after them, some have two, and other facts are in between.

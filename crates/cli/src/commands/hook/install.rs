@@ -283,6 +283,9 @@ fn carry_out(
         return Ok(ExitCode::FAILURE);
     }
     if !print {
+        for plan in plans {
+            client_files::sweep(&plan.file);
+        }
         for plan in &changing {
             plan.carry_out()?;
         }

@@ -52,7 +52,7 @@ const SECTIONS: [&[&str]; 9] = [
     &[
         "Acknowledge briefly that you know this, ",
         "That was the earlier history. ",
-        "[End of the context from Rethread.]",
+        "[End of the context from Rethread, ",
     ],
 ];
 
