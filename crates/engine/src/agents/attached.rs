@@ -27,6 +27,8 @@ pub(super) struct Attached {
     /// When the last turn in the native session ended.
     pub(super) left_at: Option<Timestamp>,
     pub(super) opening: Opening,
+    /// How the parts of what it was sent last begin.
+    pub(super) sent: Vec<String>,
     /// Facts that are still to be recorded.
     pub(super) facts: Vec<Fact>,
 }
@@ -67,6 +69,7 @@ impl Attached {
                 ms: 0,
             },
             facts: Vec::new(),
+            sent: Vec::new(),
         }
     }
 
