@@ -431,7 +431,7 @@ impl Talk {
     async fn leave_after(&mut self, trouble: AgentError, answer: Answer) -> Result<Answer> {
         self.leave().await;
         match trouble {
-            AgentError::LimitReached { .. } => Ok(answer),
+            AgentError::LimitReached { .. } | AgentError::ModelFailed(_) => Ok(answer),
             trouble => Err(self.options.error(trouble)),
         }
     }
