@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rethread_engine::agents::{AgentError, Lifted};
+use rethread_engine::agents::{AgentError, Lifted, is_model_error};
 use rethread_engine::workflows::says_limit;
 use serde_json::Value;
 
@@ -94,7 +94,17 @@ pub(crate) fn classify(method: &str, error: &RpcError, quirks: Quirks) -> AgentE
     if error.code == LOGIN || wants_login(&words) {
         return AgentError::NeedsLogin(told);
     }
+    let own = told.strip_prefix("Internal error: ").unwrap_or(&told);
+    if method == "session/prompt" && (is_model_error(own) || names_a_model_error(error)) {
+        return AgentError::ModelFailed(own.to_owned());
+    }
     AgentError::Refused { what: method.to_owned(), code: error.code, message: told }
+}
+
+/// opencode names the class of the error in the data; its message may be any text of the provider.
+fn names_a_model_error(error: &RpcError) -> bool {
+    let name = Fields::parse(&error.data).and_then(|data| data.text("errorName"));
+    name.is_some_and(|name| matches!(name.as_str(), "APIError" | "AI_APICallError"))
 }
 
 fn is_gone(method: &str, error: &RpcError, words: &str, quirks: Quirks) -> bool {
@@ -328,6 +338,30 @@ mod tests {
         ("session/set_config_option", -32602, "Invalid value for session option", "", "refused"),
         ("session/set_mode", -32602, "Mode not found in session", "", "refused"),
         ("session/new", -32002, "Resource not found", "", "refused"),
+        // The model failed: Claude, and opencode.
+        (
+            "session/prompt",
+            -32603,
+            "Internal error: API Error: 400 {\"type\":\"error\"}",
+            "",
+            "model_error",
+        ),
+        (
+            "session/prompt",
+            -32603,
+            "Internal error",
+            r#"{"details":"API Error: 500 Internal server error"}"#,
+            "model_error",
+        ),
+        (
+            "session/prompt",
+            -32603,
+            "Internal error: the request is not valid",
+            r#"{"errorName":"APIError","service":"session"}"#,
+            "model_error",
+        ),
+        ("session/prompt", -32603, "Internal error: no disk space", "", "refused"),
+        ("session/load", -32603, "Internal error: API Error: 400", "", "refused"),
         // Login.
         ("session/new", -32000, "Authentication required", "", "needs_login"),
         ("session/load", -32000, "Authentication required", "", "needs_login"),

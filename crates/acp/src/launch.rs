@@ -129,7 +129,8 @@ impl AcpLauncher {
         desk: Arc<dyn PermissionHandler>,
     ) -> Result<Started, AgentError> {
         let gone = |_| AgentError::FolderGone(folder.to_owned());
-        let files = Files::open(folder, ProtectedPaths::new(&self.protected)).map_err(gone)?;
+        let protected = ProtectedPaths::new(&self.protected).with_repository_of(folder);
+        let files = Files::open(folder, protected).map_err(gone)?;
         // The path as the user spells it: agents identify their sessions by it.
         let folder = if folder.is_absolute() { folder.to_owned() } else { files.root().to_owned() };
         let environment = self.environment();

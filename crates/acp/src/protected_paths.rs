@@ -2,6 +2,7 @@
 //! lies beside it. Writing them, or reading ours, needs an answer for exactly that file.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,17 @@ const REPOSITORY: &str =
 const OURS: &str =
     "it belongs to Rethread: it holds what was said, what is run, or who may come in";
 
+const GIT: &str = ".git";
+/// A longer file is no pointer of git's.
+const LONGEST_POINTER: u64 = 8_192;
+
 /// What is protected, besides every `.git`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProtectedPaths {
     /// Folders with all of their content; files with all names that begin like theirs.
     own: Vec<PathBuf>,
+    /// The folders of the repository where they have other names, as after `git init --separate-git-dir`.
+    repository: Vec<PathBuf>,
 }
 
 /// What is done to a file.
@@ -28,13 +35,39 @@ pub(crate) enum Access {
 
 impl ProtectedPaths {
     pub(crate) fn new(own: &[PathBuf]) -> Self {
-        Self { own: own.iter().map(|path| real(path)).collect() }
+        Self { own: own.iter().map(|path| real(path)).collect(), repository: Vec::new() }
+    }
+
+    /// Protects what the `.git` of a project leads to as well: it is a file in worktrees, in submodules, and where the folder of
+    /// the repository lies elsewhere.
+    pub(crate) fn with_repository_of(mut self, project: &Path) -> Self {
+        let project = real(project);
+        let Some((top, git)) = project
+            .ancestors()
+            .map(|folder| (folder, folder.join(GIT)))
+            .find(|(_, git)| git.symlink_metadata().is_ok())
+        else {
+            return self;
+        };
+        let folder = match pointer(&git, "gitdir:") {
+            Some(folder) => real(&top.join(folder)),
+            None => real(&git),
+        };
+        // What all worktrees share, hooks and settings for instance, lies in the folder of the first.
+        if let Some(common) = pointer(&folder.join("commondir"), "") {
+            self.repository.push(real(&folder.join(common)));
+        }
+        self.repository.push(folder);
+        self
     }
 
     /// Why a file, by its path without links, needs an answer of its own.
     pub(crate) fn why(&self, path: &Path, access: Access) -> Option<&'static str> {
-        let is_git = |name: &std::ffi::OsStr| name.eq_ignore_ascii_case(".git");
-        if access == Access::Write && path.iter().any(is_git) {
+        let is_git = |name: &std::ffi::OsStr| name.eq_ignore_ascii_case(GIT);
+        let is_inside = |folder: &PathBuf| path.starts_with(folder);
+        if access == Access::Write
+            && (path.iter().any(is_git) || self.repository.iter().any(is_inside))
+        {
             return Some(REPOSITORY);
         }
         self.own.iter().any(|own| belongs(path, own)).then_some(OURS)
@@ -89,7 +122,12 @@ impl ProtectedPaths {
         }
         let Some(command) = &intent.command else { return };
         let line = command.to_lowercase();
-        if line.contains(".git/") || line.contains("hookspath") {
+        let names = |folder: &PathBuf| {
+            let inside = folder.strip_prefix(root).unwrap_or(folder);
+            command.contains(&format!("{}/", inside.display()))
+        };
+        let names_repository = self.repository.iter().any(names);
+        if line.contains(".git/") || line.contains("hookspath") || names_repository {
             intent
                 .warnings
                 .push("the command names files of the repository itself (.git)".to_owned());
@@ -98,6 +136,14 @@ impl ProtectedPaths {
             intent.warnings.push("the command names files of Rethread itself".to_owned());
         }
     }
+}
+
+/// The path that a small file of git's holds after a word.
+fn pointer(file: &Path, word: &str) -> Option<PathBuf> {
+    let known = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let text = (known.len() <= LONGEST_POINTER).then(|| std::fs::read(file).ok()).flatten()?;
+    let path = text.strip_prefix(word.as_bytes())?.trim_ascii();
+    (!path.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
 
 fn belongs(path: &Path, own: &Path) -> bool {
@@ -163,6 +209,42 @@ mod tests {
             assert_eq!(ward.why(&path, Access::Read).is_some(), read, "{name}");
             assert_eq!(ward.why(&path, Access::Write).is_some(), write, "{name}");
         }
+    }
+
+    #[test]
+    fn the_folder_of_the_repository_is_warded_under_any_name() {
+        let home = tempfile::TempDir::new().unwrap();
+        let at = |name: &str| real(&home.path().join(name));
+        for folder in ["p/meta/worktrees/w", "p/src", "p/w"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        std::fs::write(at("p/.git"), format!("gitdir: {}\n", at("p/meta").display())).unwrap();
+        std::fs::write(at("p/w/.git"), "gitdir: ../meta/worktrees/w\n").unwrap();
+        std::fs::write(at("p/meta/worktrees/w/commondir"), "../..\n").unwrap();
+        for project in ["p", "p/src", "p/w"] {
+            let ward = ProtectedPaths::default().with_repository_of(&at(project));
+            for (name, is_warded) in [
+                ("p/meta/hooks/post-commit", true),
+                ("p/meta/config", true),
+                ("p/meta/worktrees/w/HEAD", true),
+                ("p/metadata", false),
+                ("p/src/a.rs", false),
+            ] {
+                let path = at(name);
+                assert_eq!(ward.why(&path, Access::Write).is_some(), is_warded, "{project} {name}");
+                assert_eq!(ward.why(&path, Access::Read), None, "{project} {name}");
+            }
+        }
+        let ward = ProtectedPaths::default().with_repository_of(&at("p"));
+        for (line, count) in [("echo x > meta/hooks/post-commit", 1), ("cat src/meta", 0)] {
+            let mut intent = Intent { command: Some(line.into()), ..Intent::default() };
+            ward.note(&mut intent, &at("p"));
+            assert_eq!(intent.warnings.len(), count, "{line}");
+        }
+        // What leads nowhere protects nothing else.
+        std::fs::write(at("p/.git"), "gitdir:\n").unwrap();
+        let ward = ProtectedPaths::default().with_repository_of(&at("p"));
+        assert_eq!(ward.why(&at("p/src/a.rs"), Access::Write), None);
     }
 
     #[test]

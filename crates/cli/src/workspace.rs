@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rethread_domain::Session;
+use rethread_domain::near::{is_slip, near};
 use rethread_domain::wording::counted;
 use rethread_engine::agents::KIND_COMMAND;
 use rethread_engine::folders::{Consent, FolderReport, Kind, Saved, Workspace};
@@ -159,19 +160,43 @@ impl App {
         }
     }
 
-    /// What was typed, with the workspace's own commands replaced by what they stand for.
-    pub(crate) fn expand(&self, line: &str) -> String {
-        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+    /// What was typed, with the workspace's own commands replaced by what they stand for; or a sentence about the command
+    /// that there is not.
+    pub(crate) fn expand(&self, line: &str) -> Result<String, String> {
+        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match command.strip_prefix(KIND_COMMAND) {
-            Some("resume") => "/resume".to_owned(),
-            Some("stop-conversation") => "/stop".to_owned(),
+            Some("resume") => Ok("/resume".to_owned()),
+            Some("stop-conversation") => Ok("/stop".to_owned()),
             Some(name) => match self.kind(name) {
-                Ok(kind) if rest.trim().is_empty() => kind.prompt,
-                Ok(kind) => format!("{}\n\n{}", kind.prompt.trim_end(), rest.trim()),
-                Err(_) => line.to_owned(),
+                Ok(kind) if rest.trim().is_empty() => Ok(kind.prompt),
+                Ok(kind) => Ok(format!("{}\n\n{}", kind.prompt.trim_end(), rest.trim())),
+                Err(error) => Err(self.no_such_command(name, &error)),
             },
-            None => line.to_owned(),
+            None => match self.commands().iter().find(|meant| is_slip(command, meant)) {
+                Some(meant) => Err(format!("Did you mean {meant}?")),
+                None => Ok(line.to_owned()),
+            },
         }
+    }
+
+    /// The workspace's own commands, if there is a workspace.
+    fn commands(&self) -> Vec<String> {
+        let Some(workspace) = self.engine.workspace() else { return Vec::new() };
+        let kinds = workspace.kinds().unwrap_or_default().into_iter().map(|kind| kind.command);
+        let others = ["resume", "stop-conversation"].map(|name| format!("{KIND_COMMAND}{name}"));
+        kinds.chain(others).collect()
+    }
+
+    fn no_such_command(&self, name: &str, error: &anyhow::Error) -> String {
+        let commands = self.commands();
+        if let Some(meant) = near(&format!("{KIND_COMMAND}{name}"), commands.iter()) {
+            return format!("Did you mean {meant}?");
+        }
+        let error = output::shown(&error.to_string(), false);
+        if commands.is_empty() {
+            return format!("{error}.");
+        }
+        format!("{error}: there are {}.", commands.join(", "))
     }
 
     /// Commits the folder of a session that was left, by the user's setting or word.

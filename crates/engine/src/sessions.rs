@@ -266,6 +266,13 @@ impl Engine {
         }
     }
 
+    /// Starts a session whose title stays, whatever the agent calls it.
+    pub(crate) async fn start_titled(&self, beginning: Beginning) -> Result<Session> {
+        let title = beginning.title.clone();
+        let session = self.start(beginning).await?;
+        self.keep_title(session, title.as_deref()).await
+    }
+
     /// The number of the message that has this id of its writer.
     pub async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
         Ok(self.store.message_by_id(id, message).await?)

@@ -123,6 +123,23 @@ async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
 }
 
 #[tokio::test]
+async fn the_folder_of_the_repository_needs_an_answer_of_its_own_under_any_name() {
+    let mut world = World::new(&[]);
+    let desk = TestDesk { choose: Some("reject_once"), may_act: true, ..TestDesk::default() };
+    world.desk = Arc::new(desk);
+    fs::create_dir_all(world.path("meta/hooks")).unwrap();
+    fs::write(world.path(".git"), "gitdir: meta\n").unwrap();
+    let mut agent = world.open().await;
+    for name in ["meta/hooks/post-commit", "meta/config"] {
+        let path = world.path(name).display().to_string();
+        let told = answer(&mut *agent, &format!("write: {path}=new")).await;
+        assert!(told.starts_with("error "), "{name}: {told}");
+        assert!(!world.path(name).exists(), "{name}");
+        assert!(world.desk.asked.lock().unwrap().pop().is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_with_other_names_is_not_written_through() {
     let outside = tempfile::TempDir::new().unwrap();
     let other = outside.path().join("other");

@@ -182,7 +182,13 @@ impl Chat<'_> {
 
     /// Does what was typed; gives whether that was the last of it.
     async fn typed(&mut self, line: &str) -> anyhow::Result<Option<Left>> {
-        let line = self.app.expand(line.trim_end());
+        let line = match self.app.expand(line.trim_end()) {
+            Ok(line) => line,
+            Err(why) => {
+                self.tell_unsent(slash::split(line).0, &why);
+                return Ok(None);
+            }
+        };
         let (command, rest) = slash::split(&line);
         match command {
             "/help" => output::note(format_args!("{}", slash::HELP)),
@@ -201,10 +207,7 @@ impl Chat<'_> {
             _ if line.trim().is_empty() => (),
             _ => {
                 if let Some(meant) = slash::near(command) {
-                    let command = rethread_domain::quote::one_line(command, 40);
-                    self.view.note(&format!(
-                        "{command} was not sent. Did you mean {meant}? With a space before it, it goes to the agent"
-                    ));
+                    self.tell_unsent(command, &format!("Did you mean {meant}?"));
                     return Ok(None);
                 }
                 let said = self.say(line.trim(), Stops::Terminal).await;
@@ -222,6 +225,13 @@ impl Chat<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn tell_unsent(&mut self, command: &str, why: &str) {
+        let command = rethread_domain::quote::one_line(command, 40);
+        self.view.note(&format!(
+            "{command} was not sent. {why} With a space before it, it goes to the agent"
+        ));
     }
 
     async fn set(&mut self, what: &str, name: &str, settings: Settings) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
 //! What an agent is told, and when (SPEC AGT-1, AGT-3, AGT-4): each record once, in order, of its own conversation.
 
+use serde_json::{Value, json};
+
 use crate::chat::Chat;
 use crate::env::TestEnv;
 use crate::reference::{Record, history};
@@ -209,6 +211,26 @@ fn what_was_set_is_set_again_in_every_session_to_come() {
         assert!(chat.end().0.success());
         assert_eq!(env.ask(&["resume", &id, "mode?"]).0, "mode plan model small", "{flags:?}");
     }
+}
+
+#[test]
+fn the_model_that_is_shown_is_that_of_the_agent_that_is_shown() {
+    let env = world(&["--resume"]);
+    env.agent("other", &["--resume"]);
+    let shown = |id: &str| {
+        let session = env.json(["show", id]);
+        (session["agent"].clone(), session["model"].clone())
+    };
+    env.ask(&["run", "ref", "say: x", "--model", "large"]);
+    let id = env.only();
+    assert_eq!(shown(&id), (json!("ref"), json!("large")));
+    env.ask(&["resume", &id, "say: y", "--with", "other"]);
+    assert_eq!(shown(&id), (json!("other"), Value::Null));
+    env.ask(&["resume", &id, "say: z", "--model", "small"]);
+    assert_eq!(shown(&id), (json!("other"), json!("small")));
+    assert_eq!(env.json(["list"])[0]["model"], "small");
+    env.ask(&["resume", &id, "say: z", "--with", "ref"]);
+    assert_eq!(shown(&id).1, "large");
 }
 
 #[test]

@@ -173,6 +173,7 @@ fn a_turn_without_an_answer_says_so() {
     for (prompt, outcome) in [
         ("do: no usage", "no_answer"),
         ("say: API Error: 500 internal server error", "model_error"),
+        ("do: refuse: Internal error: API Error: 400 the request is not valid", "model_error"),
         (limit, "usage_limit"),
     ] {
         let output = env.run(["run", "ref", prompt, "--json"]);

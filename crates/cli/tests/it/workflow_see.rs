@@ -317,3 +317,14 @@ fn help_names_every_command() {
     }
     assert!(!help.contains("\n  run "), "what is ours alone is hidden");
 }
+
+#[test]
+fn the_session_of_a_task_keeps_the_title_of_the_task() {
+    let env = TestEnv::with_flows();
+    env.plan("# Headers\n\n## Task T1: Write tests for headers\n\ndo: title: Something else\n");
+    env.start(&[]).succeeded();
+    let listed = env.json(["list"]);
+    let titles: Vec<&Value> =
+        listed.as_array().unwrap().iter().map(|session| &session["title"]).collect();
+    assert_eq!(titles, ["T1: Write tests for headers"]);
+}

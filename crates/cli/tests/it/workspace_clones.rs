@@ -244,6 +244,28 @@ fn when_both_go_on_at_once_each_sees_the_other_as_a_fork_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_branch_from_elsewhere_is_as_old_as_what_was_said_in_it() {
+    let team = Team::new(2);
+    let [a, b] = &team.clones[..] else { panic!() };
+    let id = begun(a);
+    pull(b);
+    list(b);
+    // B is the last to say something.
+    both_go_on(a, b, &id);
+    push(a);
+    pull(b);
+    let listed = b.json(["list"]);
+    let newest = &listed.as_array().unwrap()[0];
+    assert_eq!(newest["session_id"], id.as_str(), "its own branch: {listed:#}");
+    let fork = branch(b, &id);
+    let last = b.messages(&fork).last().unwrap()["timestamp"].clone();
+    assert_eq!(b.json(["show", &fork])["last_active_at"], last);
+    b.run(["continue", "say: B goes on alone"]).succeeded();
+    assert_eq!(said(b, &id).last().unwrap(), "B goes on alone");
+    b.assert_sound();
+}
+
+#[test]
 fn what_comes_while_a_session_runs_neither_pauses_it_nor_mixes_with_it() {
     let team = Team::new(2);
     let [a, b] = &team.clones[..] else { panic!() };

@@ -157,6 +157,54 @@ fn sess_002_explicit_stop_command() {
 }
 
 #[test]
+fn a_command_of_the_workspace_that_is_mistyped_is_not_sent() {
+    let env = workspace();
+    let mut chat = Chat::start(&env, &["run", "ref"]);
+    for typed in [
+        "/workspace.debgu x",
+        "/worksapce.debug x",
+        "/workspace.stop",
+        "/workspace.nosuch x",
+        "/workspace.../debug x",
+        " /workspace.nosuch x",
+    ] {
+        chat.type_line(typed);
+    }
+    chat.say("say: done");
+    chat.type_line("/stop");
+    let (status, _, told) = chat.wait();
+    assert!(status.success());
+    for (typed, why) in [
+        ("debgu", "Did you mean /workspace.debug?"),
+        ("stop", "Did you mean /workspace.stop-conversation?"),
+        ("nosuch", "this workspace has no kind \"nosuch\": there are /workspace."),
+        ("../debug", "this workspace has no kind \"../debug\""),
+    ] {
+        let notice = format!("/workspace.{typed} was not sent. {why}");
+        assert!(told.contains(&notice), "{notice}: {told}");
+    }
+    assert!(
+        told.contains("/worksapce.debug was not sent. Did you mean /workspace.debug?"),
+        "{told}"
+    );
+    let prompts: Vec<String> =
+        env.prompts("ref").iter().map(|told| told.last().unwrap().1.clone()).collect();
+    assert_eq!(prompts, ["/workspace.nosuch x", "say: done"]);
+}
+
+#[test]
+fn a_command_of_workspaces_is_not_sent_where_there_is_none() {
+    let env = TestEnv::new();
+    env.agent("ref", &[]);
+    let mut chat = Chat::start(&env, &["run", "ref"]);
+    chat.type_line("/workspace.debug x");
+    chat.type_line("/stop");
+    let (_, _, told) = chat.wait();
+    assert!(told.contains("was not sent. this folder is in no workspace"), "{told}");
+    assert!(env.prompts("ref").is_empty());
+}
+
+#[test]
 fn sess_002_stop_command_feedback() {
     let env = brainstorm();
     env.only();

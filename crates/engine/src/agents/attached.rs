@@ -30,6 +30,8 @@ pub(super) struct Attached {
     pub(super) opening: Opening,
     /// Whether the agent's title is one for the whole session: it began in this native session, or has no title yet.
     pub(super) may_title: bool,
+    /// How the parts of what it was sent last begin.
+    pub(super) sent: Vec<String>,
     /// Facts that are still to be recorded.
     pub(super) facts: Vec<Fact>,
 }
@@ -73,6 +75,7 @@ impl Attached {
             },
             may_title: false,
             facts: Vec::new(),
+            sent: Vec::new(),
         }
     }
 

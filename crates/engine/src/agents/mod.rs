@@ -21,7 +21,7 @@ mod watermark;
 pub use choose::KIND_COMMAND;
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
-pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT};
+pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT, is_model_error};
 pub use port::{
     Abilities, Action, ActionKind, Agent, AgentError, Block, Choice, Ended, Launcher, Lifted,
     OpenRequest, Opened, PermissionHandler, PermissionOption, Question, Replayed, Settings,

@@ -80,6 +80,10 @@ impl Outcome {
             let resets_at = lifted_at(*lifted, now).or_else(|| lifted_in(message, now));
             return Self { error, resets_at, ..named(USAGE_LIMIT) };
         }
+        if let Some(trouble @ AgentError::ModelFailed(_)) = trouble {
+            let error = Some(one_line(&trouble.to_string(), 500));
+            return Self { error, ..named(MODEL_ERROR) };
+        }
         if stop == "cancelled" {
             return named(stop);
         }
@@ -109,7 +113,8 @@ fn lifted_at(lifted: Option<Lifted>, now: Timestamp) -> Option<Timestamp> {
     at.filter(|at| is_sensible(*at, now))
 }
 
-fn is_model_error(text: &str) -> bool {
+/// Whether a text is an error of the model and not an answer.
+pub fn is_model_error(text: &str) -> bool {
     let text = text.trim();
     if text.len() > LONGEST_ERROR {
         return false;

@@ -246,6 +246,9 @@ pub enum AgentError {
     /// A usage limit of the model is reached.
     #[error("{message}")]
     LimitReached { message: String, lifted: Option<Lifted> },
+    /// The model behind the agent failed.
+    #[error("the model failed: {0}")]
+    ModelFailed(String),
     #[error("cancelled")]
     Cancelled,
     #[error("the agent refused {what}: {message} ({code})")]
@@ -286,6 +289,7 @@ impl AgentError {
             Self::Unsupported(_) => "unsupported",
             Self::NotTaken { .. } => "not_taken",
             Self::LimitReached { .. } => super::outcome::USAGE_LIMIT,
+            Self::ModelFailed(_) => super::outcome::MODEL_ERROR,
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
         }

@@ -22,10 +22,6 @@ use crate::{Engine, Error, Result};
 /// The bound of the queue of updates; when it is full, the agent waits (backpressure). Each takes a few MiB at most.
 const WAITING: usize = 16;
 
-/// Precedes what is repeated without knowing whether the agent has it.
-const MAY_REPEAT: &str = "Note: the turn before was interrupted. Some of what follows may be a repetition of what you \
-                          have already; do not do anything twice because of it.";
-
 /// A conversation that is open with an agent. It is locked: no other process talks in it meanwhile.
 pub struct Talk {
     engine: Engine,
@@ -348,7 +344,7 @@ impl Talk {
             if let Some(told) = told {
                 attached.held.messages += told.messages;
                 if std::mem::take(&mut attached.may_repeat) {
-                    blocks.push(Block::Text(MAY_REPEAT.to_owned()));
+                    blocks.push(Block::Text(tell::MAY_REPEAT.to_owned()));
                 }
                 let uri = format!("rethread://session/{}", options.session);
                 blocks.push(Block::Document { uri, text: told.text });
@@ -361,6 +357,7 @@ impl Talk {
         }
         attached.is_new = false;
         blocks.push(Block::Text(prompt.to_owned()));
+        attached.sent = tell::beginnings(&blocks);
         Ok(blocks)
     }
 
@@ -434,7 +431,7 @@ impl Talk {
     async fn leave_after(&mut self, trouble: AgentError, answer: Answer) -> Result<Answer> {
         self.leave().await;
         match trouble {
-            AgentError::LimitReached { .. } => Ok(answer),
+            AgentError::LimitReached { .. } | AgentError::ModelFailed(_) => Ok(answer),
             trouble => Err(self.options.error(trouble)),
         }
     }

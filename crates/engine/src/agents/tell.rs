@@ -10,6 +10,7 @@ use rethread_store::{Appended, RecallRequest, Within};
 
 use super::attached::Attached;
 use super::open::OpenOptions;
+use super::port::Block;
 use crate::{Engine, Result};
 
 /// What an agent's native session holds of a conversation.
@@ -49,6 +50,11 @@ pub struct Handover {
     pub shown: u32,
 }
 
+/// Precedes what is repeated without knowing whether the agent has it.
+pub(super) const MAY_REPEAT: &str = "Note: the turn before was interrupted. Some of what follows may be a repetition of \
+                                     what you have already; do not do anything twice because of it.";
+/// No title is longer.
+const LONGEST_TITLE: usize = 1_000;
 /// A shorter title may occur in a system prompt by chance.
 const SHORTEST_QUOTE: usize = 8;
 /// A title that shares so much with the beginning of a system prompt was made from it.
@@ -60,11 +66,13 @@ pub(crate) fn is_ours(title: &str, system_prompt: Option<&str>) -> bool {
         "This is the earlier history of",
         "This was said in our conversation",
         "Context from Rethread",
+        "You work on one task of the workflow",
+        "You resume workflow",
+        "Review what was done for a task of the workflow",
     ]
     .into_iter()
     .any(|beginning| title.contains(beginning));
-    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    let quote = plain(title.trim_end_matches(['.', '…']));
+    let quote = quoted(title);
     // Many agents use the beginning of the first thing they are sent, which is the system prompt.
     let begins = |prompt: &str| {
         let beginning: String = prompt.chars().take(LONGEST_BEGINNING).collect();
@@ -74,6 +82,32 @@ pub(crate) fn is_ours(title: &str, system_prompt: Option<&str>) -> bool {
         quote.len() >= SHORTEST_QUOTE && (prompt.contains(&quote) || begins(&prompt))
     };
     is_telling || system_prompt.map(plain).is_some_and(is_prompt)
+}
+
+/// A text on one line, without the marks of a heading.
+fn plain(text: &str) -> String {
+    let words = text.trim_start_matches(['#', ' ']).split_whitespace();
+    words.collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn quoted(title: &str) -> String {
+    plain(title.trim_end_matches(['.', '…']))
+}
+
+/// The beginnings of what an agent is sent, of each part and of all of it.
+pub(super) fn beginnings(blocks: &[Block]) -> Vec<String> {
+    let mut parts = blocks.iter().map(|block| match block {
+        Block::Text(text) | Block::Document { text, .. } => text.as_str(),
+    });
+    let all = parts.clone().collect::<Vec<_>>().join("\n");
+    let beginning = |text: &str| plain(&text[..text.floor_char_boundary(LONGEST_TITLE)]);
+    parts.by_ref().chain([all.as_str()]).map(beginning).collect()
+}
+
+/// Whether a title only repeats how something begins that the agent was sent: then it is none.
+fn is_repetition(title: &str, sent: &[String]) -> bool {
+    let quote = quoted(title);
+    quote.len() >= SHORTEST_QUOTE && sent.iter().any(|text| text.starts_with(&quote))
 }
 
 impl Engine {
@@ -144,6 +178,7 @@ pub(super) fn retitled(
     let is_titled = attached.opening.how == How::Retold || !attached.may_title;
     let title = turn.title().filter(|title| id::check_title(title).is_ok());
     let prompt = options.system_prompt.as_deref();
-    let title = title.filter(|title| !is_titled && !is_ours(title, prompt))?;
+    let is_ours = |title: &str| is_ours(title, prompt) || is_repetition(title, &attached.sent);
+    let title = title.filter(|title| !is_titled && !is_ours(title))?;
     Some(Fact::Titled { title: engine.prepared_text(title), from: TitleFrom::Agent })
 }

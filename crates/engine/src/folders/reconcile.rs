@@ -290,11 +290,17 @@ impl Engine {
                 if self.store.session(source).await?.deleted_at.is_some() {
                     return Ok(None);
                 }
-                self.store.fork(source, at, id, self.clock.now()).await?;
+                self.store.fork(source, at, id, self.said_at(first)).await?;
                 Ok(Some(id))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// When a line was said: what comes from a folder is as old as that.
+    fn said_at(&self, arrival: &Arrival<Line>) -> jiff::Timestamp {
+        let now = self.clock.now();
+        arrival.line.timestamp.parse().map_or(now, |at: jiff::Timestamp| at.min(now))
     }
 
     /// Appends lines to a session. Known ones are skipped.
@@ -305,7 +311,8 @@ impl Engine {
         place: &Place,
         followed: &mut FolderReport,
     ) -> Result<u32> {
-        match self.change_alone(id, reopened).await {
+        let at = arrivals.last().map_or_else(|| self.clock.now(), |last| self.said_at(last));
+        match self.change_alone_at(id, at, reopened).await {
             Ok(_) | Err(Error::Refused(Refusal::Already(..))) => (),
             Err(Error::Refused(refusal)) => {
                 followed.troubles.push(format!("{}: {refusal}: left alone", place.home.path));

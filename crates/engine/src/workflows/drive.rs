@@ -394,7 +394,7 @@ impl Driver<'_> {
         let before = self.workflow.clone();
         let agent = task.spec.agent.clone().unwrap_or_else(|| self.workflow.charter.agent.clone());
         let beginning = beginning_of(&self.workflow, &task, &agent, self.crew.tools());
-        let session = self.engine.start(beginning).await?;
+        let session = self.engine.start_titled(beginning).await?;
         let command =
             Command::BeginTask { task: id.to_owned(), session: session.id, agent: agent.clone() };
         self.command_if_fit(&command).await?;

@@ -61,7 +61,7 @@ impl Planning {
             forked_from: None,
             parent: None,
         };
-        let session = self.engine.start(beginning).await?;
+        let session = self.engine.start_titled(beginning).await?;
         let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
         // The driver only goes away together with this.
         drop(self.reports.send(Report::Became(began)));

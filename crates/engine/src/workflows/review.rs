@@ -58,7 +58,7 @@ impl Attempt {
             agent: Some(reviewer.to_owned()),
             ..self.session.beginning(None)
         };
-        self.engine.start(beginning).await
+        self.engine.start_titled(beginning).await
     }
 
     async fn ask_reviewer(

@@ -237,6 +237,29 @@ fn a_title_of_the_agent_is_taken_unless_it_was_only_told_the_story() {
 }
 
 #[test]
+fn a_title_that_repeats_the_beginning_of_what_was_sent_is_none() {
+    const BRIEF: &str =
+        "## Resuming the work\n\nYou go on with *headers*.\n\nWrite tests for them.";
+    run(async {
+        let home = Home::new();
+        let world = World::new(&home);
+        let agent = world.agent("anna", "resume");
+        for (title, expected) in [
+            ("The headers", "The headers"),
+            ("## Resuming the work You go on with *hea...", "The headers"),
+            ("Resuming the work\nYou go on…", "The headers"),
+            ("Resuming work on headers", "Resuming work on headers"),
+        ] {
+            let titled = Act::Send(Update::Title { title: title.into() });
+            agent.plays([Script::saying(&["done"]).then(titled)]);
+            world.turn(&agent, BRIEF).await.unwrap();
+            let found = world.store.session(world.session).await.unwrap().title.unwrap();
+            assert_eq!(found, expected, "{title}");
+        }
+    });
+}
+
+#[test]
 fn an_agent_that_is_gone_is_started_again_before_the_next_request() {
     run(async {
         let home = Home::new();
