@@ -82,6 +82,7 @@ mod workflow_pause;
 mod workflow_see;
 mod workflow_trouble;
 mod workflow_truth;
+mod workspace_branches;
 mod workspace_clones;
 mod workspace_damaged;
 mod workspace_gone;

@@ -18,14 +18,14 @@ use crate::workspace_sessions::{folders, lines, only_folder};
 const FIRST: &str = "say: the heron lands on REST";
 
 /// Clones, and the repository that they share.
-struct Team {
+pub(crate) struct Team {
     hub: TempDir,
-    clones: Vec<TestEnv>,
+    pub(crate) clones: Vec<TestEnv>,
 }
 
 impl Team {
     /// The first one makes the workspace, the others get it.
-    fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let hub = tempfile::tempdir().unwrap();
         let clones: Vec<TestEnv> = (0..count).map(|_| TestEnv::new()).collect();
         let team = Self { hub, clones };
@@ -71,7 +71,7 @@ fn succeeds(output: &std::process::Output, what: &str) {
     assert!(output.status.success(), "git {what}: {}", String::from_utf8_lossy(&told));
 }
 
-fn commit_all(env: &TestEnv) {
+pub(crate) fn commit_all(env: &TestEnv) {
     succeeds(&git(env, &["add", "--all"]), "add");
     if !git(env, &["diff", "--cached", "--quiet"]).status.success() {
         succeeds(&git(env, &["commit", "--quiet", "-m", "all"]), "commit");
@@ -79,28 +79,28 @@ fn commit_all(env: &TestEnv) {
 }
 
 #[track_caller]
-fn pull(env: &TestEnv) {
+pub(crate) fn pull(env: &TestEnv) {
     succeeds(&git(env, &["pull", "--quiet", "--no-edit"]), "pull");
 }
 
 #[track_caller]
-fn push(env: &TestEnv) {
+pub(crate) fn push(env: &TestEnv) {
     succeeds(&git(env, &["push", "--quiet"]), "push");
 }
 
 #[track_caller]
-fn say(env: &TestEnv, id: &str, words: &str) {
+pub(crate) fn say(env: &TestEnv, id: &str, words: &str) {
     env.run(["resume", id, &format!("say: {words}")]).succeeded();
 }
 
 #[track_caller]
-fn stop(env: &TestEnv, id: &str) {
+pub(crate) fn stop(env: &TestEnv, id: &str) {
     let told = env.run(["stop", id, "--commit"]).succeeded();
     assert!(told.stderr.contains("Committed"), "{told}");
 }
 
 /// A session that was begun in the first clone, committed and pushed.
-fn begun(env: &TestEnv) -> String {
+pub(crate) fn begun(env: &TestEnv) -> String {
     env.run(["run", "ref", FIRST, "--kind", "brainstorm", "--topic", "API design"]).succeeded();
     let id = env.only();
     stop(env, &id);
@@ -109,13 +109,13 @@ fn begun(env: &TestEnv) -> String {
 }
 
 /// What was said in a session.
-fn said(env: &TestEnv, id: &str) -> Vec<String> {
+pub(crate) fn said(env: &TestEnv, id: &str) -> Vec<String> {
     let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
     env.messages(id).iter().map(text).collect()
 }
 
 /// All sessions, each with what was said in it.
-fn sessions(env: &TestEnv) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn sessions(env: &TestEnv) -> BTreeMap<String, Vec<String>> {
     let listed = env.json(["list", "-n", "1000"]);
     let ids = listed.as_array().unwrap().iter().map(|one| one["session_id"].as_str().unwrap());
     ids.map(|id| (id.to_owned(), said(env, id))).collect()
@@ -129,12 +129,12 @@ fn told(env: &TestEnv) -> Vec<String> {
     told.map(|(_, said)| said).collect()
 }
 
-fn list(env: &TestEnv) -> Output {
+pub(crate) fn list(env: &TestEnv) -> Output {
     env.run(["list"]).succeeded()
 }
 
 #[track_caller]
-fn assert_clean(env: &TestEnv) {
+pub(crate) fn assert_clean(env: &TestEnv) {
     let status = git(env, &["status", "--porcelain"]);
     assert_eq!(String::from_utf8_lossy(&status.stdout), "", "looking changed something");
 }
@@ -172,7 +172,7 @@ fn a_session_goes_to_another_clone_and_back_with_its_whole_history() {
 }
 
 /// Both go on from the same message, each with a decision of its own.
-fn both_go_on(a: &TestEnv, b: &TestEnv, id: &str) {
+pub(crate) fn both_go_on(a: &TestEnv, b: &TestEnv, id: &str) {
     for (env, words) in [(a, "Decision: REST, says A"), (b, "Decision: gRPC, says B")] {
         say(env, id, words);
         stop(env, id);
@@ -181,7 +181,7 @@ fn both_go_on(a: &TestEnv, b: &TestEnv, id: &str) {
 
 /// The one session that is another branch of this one.
 #[track_caller]
-fn branch(env: &TestEnv, id: &str) -> String {
+pub(crate) fn branch(env: &TestEnv, id: &str) -> String {
     let all = sessions(env);
     let others: Vec<&String> = all.keys().filter(|other| *other != id).collect();
     let [other] = others[..] else { panic!("{all:#?}") };
@@ -241,28 +241,6 @@ fn when_both_go_on_at_once_each_sees_the_other_as_a_fork_and_nothing_is_lost() {
         env.assert_sound();
         assert_eq!(sessions(env).len(), 2);
     }
-}
-
-#[test]
-fn a_branch_from_elsewhere_is_as_old_as_what_was_said_in_it() {
-    let team = Team::new(2);
-    let [a, b] = &team.clones[..] else { panic!() };
-    let id = begun(a);
-    pull(b);
-    list(b);
-    // B is the last to say something.
-    both_go_on(a, b, &id);
-    push(a);
-    pull(b);
-    let listed = b.json(["list"]);
-    let newest = &listed.as_array().unwrap()[0];
-    assert_eq!(newest["session_id"], id.as_str(), "its own branch: {listed:#}");
-    let fork = branch(b, &id);
-    let last = b.messages(&fork).last().unwrap()["timestamp"].clone();
-    assert_eq!(b.json(["show", &fork])["last_active_at"], last);
-    b.run(["continue", "say: B goes on alone"]).succeeded();
-    assert_eq!(said(b, &id).last().unwrap(), "B goes on alone");
-    b.assert_sound();
 }
 
 #[test]

@@ -18,6 +18,18 @@ pub(super) struct SetAt {
     pub(super) has_purged: bool,
 }
 
+/// What the description of a folder is about.
+#[derive(Debug)]
+struct Described {
+    /// The session that the folder belongs to: its title, its status.
+    own: Session,
+    /// The branch in which something was said last: its summary, its decisions. The log decides, so that the description is the
+    /// same in every clone, whichever branch is the session itself there.
+    latest: Session,
+    /// The last lines of all branches.
+    last: Vec<String>,
+}
+
 /// How many recent messages are searched for decisions.
 const LATEST: u32 = 400;
 
@@ -38,13 +50,19 @@ impl Engine {
         if told == home.told && stands == home.card {
             return Ok(());
         }
-        let has_purged = self.stamp(session, &mut card).await?;
+        let Some(described) = self.described(place, session).await? else { return Ok(()) };
+        let Described { own, latest, .. } = &described;
+        // What is masked in the others is told with them.
+        let mut unsaid = FolderReport::default();
+        let Card { summary, last_active, .. } = self.card(latest, &mut unsaid);
+        card = Card { summary, last_active, ..self.card(own, &mut unsaid) };
         let found = place.locked.card();
+        let has_purged = self.stamp(&described, found.as_ref().ok(), &mut card).await?;
         if let Ok(Some(found)) = &found {
             keep_missing(place, found, &mut card)?;
         }
         home.card = match found {
-            // The folder belongs to another session: this one is a branch of it.
+            // The folder belongs to another session.
             Ok(Some(other)) if other.id != card.id => return Ok(()),
             // After a merge, fields may occur twice. As long as the meaning is the same, the file is left as git has it.
             Ok(Some(same)) if is_same(&same, &card, has_purged) => stands,
@@ -52,23 +70,72 @@ impl Engine {
             Ok(_) | Err(_) => place.locked.write_card(&card)?.to_string(),
         };
         home.told = told;
-        let page = self.page_of(session, card).await?;
-        place.locked.write_page(&session.kind, &page)?;
+        let page = self.page_of(own, latest, card).await?;
+        place.locked.write_page(&own.kind, &page)?;
         Ok(())
+    }
+
+    /// What the description of a session's folder is about; `None` if the folder is another session's.
+    async fn described(&self, place: &Place, session: &Session) -> Result<Option<Described>> {
+        let mut branches = self.sessions_in(&place.home.root, &place.home.path).await?;
+        let root = self.root_of(session).await?;
+        let mut index = 0;
+        while let Some(branch) = branches.get(index) {
+            if branch.deleted_at.is_none() && self.root_of(branch).await? == root {
+                index += 1;
+            } else if index == 0 && branch.id != session.id {
+                return Ok(None);
+            } else {
+                branches.remove(index);
+            }
+        }
+        let own = branches.first().unwrap_or(session).clone();
+        let mut last = Vec::new();
+        let mut latest: Option<((Timestamp, String), Session)> = None;
+        for branch in branches {
+            let line = self.line_before(&branch, branch.last_seq + 1).await?;
+            last.push(line.clone());
+            let newest = self.store.heads(branch.id, Span::newest(1)).await?;
+            let place = (newest.first().map_or(branch.started_at, |message| message.at), line);
+            if latest.as_ref().is_none_or(|(known, _)| *known < place) {
+                latest = Some((place, branch));
+            }
+        }
+        last.sort();
+        last.dedup();
+        let latest = latest.map_or_else(|| own.clone(), |(_, latest)| latest);
+        Ok(Some(Described { own, latest, last }))
     }
 
     /// Adds the times by which a merge decides between two descriptions, and for which messages they hold. Returns whether
     /// something of the session was purged.
-    async fn stamp(&self, session: &Session, card: &mut Card) -> Result<bool> {
-        let set = self.set_at(session).await?;
+    async fn stamp(
+        &self,
+        described: &Described,
+        found: Option<&Option<Card>>,
+        card: &mut Card,
+    ) -> Result<bool> {
+        let Described { own, latest, last } = described;
+        let set = self.set_at(own).await?;
         card.title_set = Some(set.title.to_string());
         card.status_set = Some(set.status.to_string());
+        let of_latest = self.set_at(latest).await?;
+        let has_purged = set.has_purged || of_latest.has_purged;
         if card.summary.is_some() {
-            let upto = set.summary_upto.min(session.last_seq);
-            card.summary_upto = Some(self.line_before(session, upto + 1).await?);
+            let upto = of_latest.summary_upto.min(latest.last_seq);
+            card.summary_upto = Some(self.line_before(latest, upto + 1).await?);
         }
-        card.last = vec![self.line_before(session, session.last_seq + 1).await?];
-        Ok(set.has_purged)
+        card.last.clone_from(last);
+        if latest.id != own.id && !has_purged {
+            // Whoever has that branch as the session itself sums it up, as far as it goes.
+            let end = Some(self.line_before(latest, latest.last_seq + 1).await?);
+            let summaries = found.and_then(Option::as_ref).map_or(&[][..], |card| &card.summaries);
+            if let Some((text, upto)) = summaries.iter().find(|(_, upto)| *upto == end) {
+                card.summary = Some(self.redactor.redact(text).text.into_owned());
+                card.summary_upto.clone_from(upto);
+            }
+        }
+        Ok(has_purged)
     }
 
     /// When a session got its title and its status.
@@ -112,8 +179,8 @@ impl Engine {
         }
     }
 
-    async fn page_of(&self, session: &Session, card: Card) -> Result<Page> {
-        let mut latest = self.store.heads(session.id, Span::newest(LATEST)).await?;
+    async fn page_of(&self, session: &Session, branch: &Session, card: Card) -> Result<Page> {
+        let mut latest = self.store.heads(branch.id, Span::newest(LATEST)).await?;
         latest.reverse();
         let decisions = summary::decisions(&latest);
         let clean = |text: String| self.redactor.redact(&text).text.into_owned();

@@ -68,7 +68,7 @@ impl Engine {
                     ));
                     return Ok(());
                 }
-                if !self.is_held_here(&session, workspace, here)
+                if !Self::is_held_here(&session, workspace, here)
                     && !self.has_what_was_said(&session, &place).await?
                 {
                     followed.troubles.push(foreign(&place, &session));
@@ -83,9 +83,9 @@ impl Engine {
             Some(home) => self.move_homes(&home, &place.home.root, &place.path).await?,
             None => {
                 let is_gone = !Path::new(&session.project).exists();
-                if !self.is_held_here(&session, workspace, here)
-                    && !(is_gone && self.has_what_was_said(&session, &place).await?)
-                {
+                let is_held = Self::is_held_here(&session, workspace, here)
+                    || is_gone && self.has_what_was_said(&session, &place).await?;
+                if !is_held {
                     followed.troubles.push(foreign(&place, &session));
                     return Ok(());
                 }
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// Whether a session was held in the project of this workspace, or in a clone of it.
-    fn is_held_here(&self, session: &Session, here: &Workspace, seen: &Here<'_>) -> bool {
+    fn is_held_here(session: &Session, here: &Workspace, seen: &Here<'_>) -> bool {
         Path::new(&session.project).starts_with(here.root())
             || seen.is_related(here.root(), &session.project)
     }
