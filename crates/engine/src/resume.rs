@@ -20,7 +20,7 @@ pub struct ContextOptions {
     pub prompt: Option<String>,
     /// The part of the tokens kept back, for a model that counts otherwise.
     pub margin: f64,
-    /// Say why each piece is there, and what nearly was.
+    /// Say why each piece is there, and what almost made it in.
     pub explain: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Context {
     #[schema(value_type = Object)]
     #[schemars(with = "serde_json::Value")]
     pub metadata: Metadata,
-    /// Why each piece is there, what it costs, and what nearly was; where that was asked for
+    /// Why each piece is there, what it costs, and what almost made it in; where that was asked for
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     #[schemars(with = "Option<serde_json::Value>")]

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// What will be asked next
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Instead of the text, say why each piece of it is there, what it costs, and what nearly was (with --json: beside it)
+    /// Instead of the text, say why each piece of it is there, what it costs, and what almost made it in (with --json: beside it)
     #[arg(long)]
     explain: bool,
 }
@@ -85,7 +85,7 @@ fn explained(explanation: &Explanation, tokens: u32, limit: u32) -> String {
     let mut out = table::render(&headings, rows(&explanation.pieces));
     out.push_str(&format!("\n{tokens} of {limit} tokens\n"));
     if !explanation.nearly.is_empty() {
-        out.push_str("\nNearly included:\n\n");
+        out.push_str("\nAlmost made it in:\n\n");
         out.push_str(&table::render(&headings, rows(&explanation.nearly)));
     }
     out

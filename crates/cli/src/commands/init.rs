@@ -47,6 +47,9 @@ impl Args {
             output::json(&json!({ "workspace": made.workspace.root(), "created": created }));
             return Ok(ExitCode::SUCCESS);
         }
+        if !created.is_empty() {
+            output::note(format_args!("Created:"));
+        }
         for path in &created {
             output::data(&format!("{path}\n"));
         }

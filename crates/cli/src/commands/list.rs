@@ -16,7 +16,8 @@ use crate::cli::App;
 use crate::error::BadInput;
 use crate::output::{self, table, time};
 
-const NONE: &str = "No sessions. `rethread record` starts one, `rethread tour` shows how.";
+const NONE: &str =
+    "No sessions yet. `rethread run AGENT` starts one; `rethread import` brings in those you have.";
 
 /// List sessions, the most recent first
 ///

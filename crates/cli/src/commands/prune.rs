@@ -39,6 +39,8 @@ impl Args {
                 "summarised_messages": pruned.messages,
                 "conversations": pruned.conversations,
             }));
+        } else if pruned.messages == 0 {
+            output::note(format_args!("Nothing to fold."));
         } else {
             output::note(format_args!(
                 "Folded {} of {} into summaries.",

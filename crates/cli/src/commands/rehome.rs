@@ -42,9 +42,9 @@ impl Args {
         if app.json {
             output::json(&json!({ "from": from, "to": to, "sessions": moved }));
         } else {
-            let verb = if moved == 1 { "is" } else { "are" };
+            let verb = if moved == 1 { "belongs" } else { "belong" };
             let sessions = counted(moved, "session");
-            output::note(format_args!("{sessions} {verb} now about {}.", to.display()));
+            output::note(format_args!("{sessions} now {verb} to {}.", to.display()));
         }
         Ok(ExitCode::SUCCESS)
     }

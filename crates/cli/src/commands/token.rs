@@ -149,7 +149,7 @@ impl List {
 }
 
 fn render(tokens: &[Token], now: Timestamp) -> String {
-    let headings = ["ID", "NAME", "ROLE", "USER", "AS", "STATUS", "CREATED", "LAST USED"];
+    let headings = ["ID", "NAME", "ROLE", "USER", "KIND", "STATUS", "CREATED", "LAST USED"];
     let rows = tokens.iter().map(|token| {
         vec![
             token.id.to_string(),

@@ -9,7 +9,7 @@ fn an_empty_store_says_how_to_begin() {
     exit: 0
     --- stdout
     --- stderr
-    No sessions. `rethread record` starts one, `rethread tour` shows how.
+    No sessions yet. `rethread run AGENT` starts one; `rethread import` brings in those you have.
     ");
     assert_eq!(env.json(["list"]), serde_json::json!([]));
 }

@@ -16,7 +16,7 @@ fn old_messages_are_folded_and_none_is_deleted() {
     exit: 0
     --- stdout
     --- stderr
-    Folded 0 messages of 0 conversations into summaries.
+    Nothing to fold.
     ");
     let view = env.json(["show", &id, "--all"]);
     assert_eq!(view["messages"].as_array().unwrap().len(), 5);

@@ -107,6 +107,8 @@ fn two_snapshots_are_compared() {
     let compared = env.flow_json(&["diff", &ids[0], &ids[1]]);
     assert_eq!(compared["from"], snapshots[0]["id"]);
     env.fails(&["workflow", "diff", &ids[0], "ffffffff"], "snapshot_not_found");
+    let same = env.flow(&["diff", &ids[0], &ids[0]]).succeeded();
+    assert!(same.text().is_empty() && same.stderr.contains("No differences"), "{same}");
 }
 
 #[test]
@@ -115,6 +117,10 @@ fn logs_follow_a_workflow_until_it_rests() {
     env.plan(&TWO.replace("do: exec", "do: exec: touch begun\ndo: wait for: go\ndo: exec"));
     let run = env.start_aside(&[]);
     env.until_has("begun");
+    for command in ["list", "status"] {
+        let shown = env.flow(&[command]).succeeded();
+        assert!(shown.text().contains("in progress"), "{shown}");
+    }
     let mut logs = env.flow_aside(&["logs", "-f"]);
     let mut other = env.flow_aside(&["logs", "--follow", "--json"]);
     assert!(!logs.is_over() && !other.is_over(), "it still runs");
@@ -316,6 +322,14 @@ fn help_names_every_command() {
         assert!(own.contains("Usage: rethread workflow"), "{own}");
     }
     assert!(!help.contains("\n  run "), "what is ours alone is hidden");
+}
+
+#[test]
+fn a_plan_that_is_not_there_is_told_without_numbers_of_the_system() {
+    let env = TestEnv::with_flows();
+    let told = env.flow(&["start", "missing.md"]);
+    assert!(told.stderr.contains("the plan cannot be read: No such file or directory"), "{told}");
+    assert!(!told.stderr.contains("os error"), "{told}");
 }
 
 #[test]

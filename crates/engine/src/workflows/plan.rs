@@ -17,8 +17,14 @@ pub enum PlanError {
 
 /// Reads a plan.
 pub fn read_plan(path: &Path) -> Result<Plan, PlanError> {
-    let text = text::read(path).map_err(|error| PlanError::Unreadable(error.to_string()))?;
+    let text = text::read(path).map_err(|error| PlanError::Unreadable(reason(&error)))?;
     plan::parse(&text).map_err(PlanError::Bad)
+}
+
+/// What the system says, without its number of it.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error ").map_or(text.as_str(), |(why, _)| why).to_owned()
 }
 
 /// Whether the file is a valid plan; a missing file is fine.
@@ -85,7 +91,10 @@ impl PlanFile {
         }
         let text = match text::read(path) {
             Ok(text) => text,
-            Err(error) => return self.troubled(format!("the plan cannot be read: {error}")),
+            Err(error) => {
+                let why = reason(&error);
+                return self.troubled(format!("the plan cannot be read: {why}"));
+            }
         };
         let mut looked = PlanCheck::default();
         if self.seen.as_deref() != Some(&text) {

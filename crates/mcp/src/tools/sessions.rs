@@ -110,7 +110,7 @@ pub(crate) struct ResumeArgs {
     max_tokens: Option<u32>,
     /// The most recent messages; by default 20
     max_messages: Option<u32>,
-    /// Also say why each piece is there, what it costs, and what nearly was
+    /// Also say why each piece is there, what it costs, and what almost made it in
     explain: Option<bool>,
 }
 

@@ -343,7 +343,7 @@ pub(crate) struct ContextParams {
     conversations: Option<u32>,
     /// The next prompt: messages from anywhere in the session that are relevant to it are included
     prompt: Option<String>,
-    /// Whether to say why each piece is there, what it costs, and what nearly was (`explanation`)
+    /// Whether to say why each piece is there, what it costs, and what almost made it in (`explanation`)
     explain: Option<bool>,
 }
 

@@ -50,7 +50,7 @@ impl Args {
         let copy = keep_copy(&file, &before)?;
         client_files::replace(&file, &after)?;
         if let Some(copy) = copy {
-            output::note(format_args!("As it was: {}", copy.display()));
+            output::note(format_args!("Backup of the old file: {}", copy.display()));
         }
         output::note(format_args!("Written. Restart the client to use it."));
         Ok(ExitCode::SUCCESS)

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Listen on this address instead, such as 127.0.0.1:8765 (port 0: any that is free)
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
-    /// A name by which others reach it; needed where ADDR is not loopback, behind something that ends TLS
+    /// A name by which others reach it; needed where ADDR is not loopback, behind a reverse proxy that terminates TLS
     #[arg(long, value_name = "HOST", requires = "http")]
     public_host: Vec<String>,
     /// The folder that new sessions are about [default: the current one]
@@ -101,7 +101,7 @@ async fn listen(
     if !address.ip().is_loopback() && public.is_empty() {
         return Err(BadInput::new(
             format!("{address} can be reached from elsewhere"),
-            "listen on 127.0.0.1, or give the name that others use with --public-host, behind something that ends TLS",
+            "listen on 127.0.0.1, or give the name that others use with --public-host, behind a reverse proxy that terminates TLS",
         )
         .into());
     }

@@ -32,7 +32,7 @@ const LINK_LASTS: SignedDuration = SignedDuration::from_mins(5);
 /// Serve an API and a dashboard: sessions and workflows in a browser, and for programs
 ///
 /// Listens on this machine alone, and lets nobody in without a token or a login: --open logs your browser in, and so
-/// does `rethread login` later. For other machines it needs a certificate, or something before it that ends TLS.
+/// does `rethread login` later. For other machines it needs a certificate, or a reverse proxy that terminates TLS.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to listen (port 0: any that is free) [default: 127.0.0.1:8617]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// The key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Something before it ends TLS and passes on requests from other machines
+    /// A reverse proxy terminates TLS and passes on requests from other machines
     #[arg(long, conflicts_with = "tls_cert", requires = "host")]
     behind_proxy: bool,
     /// The folder that new sessions are about [default: the current one]
@@ -254,7 +254,7 @@ impl Args {
         if !address.ip().is_loopback() && self.tls_cert.is_none() && !self.behind_proxy {
             return Err(BadInput::new(
                 format!("{address} can be reached from elsewhere, and nothing would be encrypted"),
-                "give --tls-cert and --tls-key, or --behind-proxy with --host NAME where something else ends TLS; or listen on 127.0.0.1",
+                "give --tls-cert and --tls-key, or --behind-proxy with --host NAME where a reverse proxy terminates TLS; or listen on 127.0.0.1",
             )
             .into());
         }

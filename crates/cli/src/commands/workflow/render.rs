@@ -59,7 +59,8 @@ pub(super) fn rests(workflow: &Workflow) -> String {
     text
 }
 
-fn words(status: Status) -> String {
+/// A status in words for people.
+pub(super) fn words(status: Status) -> String {
     status.as_str().replace('_', " ")
 }
 

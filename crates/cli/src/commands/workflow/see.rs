@@ -50,7 +50,7 @@ impl List {
             vec![
                 row.id.short(),
                 one_line(&row.title, 44),
-                row.status.to_string(),
+                render::words(row.status),
                 format!("{}/{}", row.tasks_done, row.tasks),
                 row.sessions.to_string(),
                 one_line(&row.agent, 16),
@@ -180,6 +180,8 @@ impl Diff {
         let comparison = Comparison::of(&from, &to);
         if app.json {
             output::json(&comparison);
+        } else if from.id == to.id {
+            output::note(format_args!("No differences: both are the same snapshot."));
         } else {
             output::data(&render::comparison(&from, &to, &comparison));
         }
