@@ -114,10 +114,10 @@ impl Restriction {
             let what = format!("{:?} is both allowed and disallowed", one_line(both, 60));
             return Err(Failure::new(what, "name it in one of the lists"));
         }
-        type Parse = fn(&str) -> Result<Vec<Rule>, Failure>;
-        let parse = |names: &[String], one: Parse| -> Result<Vec<Rule>, Failure> {
-            let rules = names.iter().map(|name| one(name)).collect::<Result<Vec<_>, _>>()?;
-            Ok(rules.concat())
+        let parse = |names: &[String], one: fn(&str) -> Result<Vec<Rule>, Failure>| {
+            let rules: Result<Vec<Vec<Rule>>, Failure> =
+                names.iter().map(|name| one(name)).collect();
+            rules.map(|rules| rules.concat())
         };
         Ok(Self {
             allowed: parse(allowed, Rule::allowed)?,

@@ -119,7 +119,8 @@ impl Program for TestProgram {
         let own: Arc<dyn Program> = self.own.get().and_then(Weak::upgrade).unwrap();
         let run = tokio::spawn(async move {
             let mut unseen = |_: &_| ();
-            engine.run_workflow(&own, id, Some(first), Arc::new(Nobody), &mut unseen).await
+            let run = engine.run_workflow(&own, id, Some(first), Arc::new(Nobody), &mut unseen);
+            Box::pin(run).await
         });
         let ended = async { Fault::bad_input(format!("it ended: {:?}", run.await), "") };
         Ok(ended.boxed())

@@ -88,7 +88,7 @@ fn a_newer_store_is_refused_untouched() {
     exit: 1
     --- stdout
     --- stderr
-    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 13
+    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 14
     hint: upgrade rethread; the store was not touched
     ");
     assert_refused(&env, "store_newer");

@@ -48,7 +48,6 @@ fn every_kind_of_error_has_its_code_and_exit_code() {
     env.data(["complete", &completed]);
     let deleted = env.basket();
     env.data(["delete", &deleted]);
-    let export = env.data(["export", &id]);
     let taken = jsonl(&[
         serde_json::json!({"role": "user", "content": "a", "id": "m"}),
         serde_json::json!({"role": "user", "content": "b", "id": "m"}),
@@ -70,7 +69,6 @@ fn every_kind_of_error_has_its_code_and_exit_code() {
         (&["record"], "{}", 2, "bad_input"),
         (&["record"], &taken, 2, "id_taken"),
         (&["import", "-"], "{}", 2, "bad_input"),
-        (&["import", "-"], &export, 1, "session_exists"),
         (&["import", "missing"], "", 1, "io"),
         (&["list", "--store", "postgres://x"], "", 2, "bad_store_url"),
         (&["list", "--store", "sqlite:"], "", 2, "bad_store_url"),

@@ -312,10 +312,10 @@ fn collect_paths(value: &Value, paths: &mut Vec<String>) {
 }
 
 /// The files that the lines above the parts of a patch name.
-fn named_in_patch(patch: &str) -> impl Iterator<Item = String> {
+fn named_in_patch(text: &str) -> impl Iterator<Item = String> {
     const MARKS: &[&str] =
         &["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
-    patch.lines().filter_map(|line| {
+    text.lines().filter_map(|line| {
         if let Some(path) = MARKS.iter().find_map(|mark| line.strip_prefix(mark)) {
             return Some(path.trim().to_owned());
         }

@@ -217,7 +217,8 @@ impl History {
             // What was answered is ours to tell again; the request is not, where it counts as known. What was said natively
             // after the turn stays in doubt.
             let is_of_turn = |known: &&mut Known| {
-                marks::marks(&known.text).iter().all(|m| !meanwhile.contains(m))
+                known.is_document
+                    || marks::marks(&known.text).iter().all(|m| !meanwhile.contains(m))
             };
             for known in native.known.iter_mut().skip(from).filter(is_of_turn) {
                 let is_told = known.is_request || known.is_document;
