@@ -8,7 +8,7 @@ use rethread_domain::opening::Watermark;
 use rethread_domain::price::Price;
 use rethread_domain::session::{Beginning, FactRecord};
 use rethread_domain::{Conversation, Fact, Message, Role, Seq, Session, SessionId};
-use rusqlite::{Connection, Params, Row, Statement};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, Statement};
 use serde_json::{Map, Value};
 
 use super::facts::{self, Fold};
@@ -127,6 +127,23 @@ pub(super) fn healed(connection: &Connection, row: SessionRow) -> Result<Session
         .query_row([row.no], |row| row.get(0))
         .ok();
     let id = id.and_then(|id| id.parse().ok()).unwrap_or(row.session.id);
+    healed_as(connection, row, id)
+}
+
+/// The same of a session that the index of ids led to. SQLite takes the id from the index: where that leads to the row of another
+/// session, which is whole by itself, nothing is healed.
+pub(super) fn healed_by_id(
+    connection: &Connection,
+    row: SessionRow,
+    id: SessionId,
+) -> Result<SessionRow> {
+    if row.damaged {
+        let sql = rows::select_session("where no = ?1");
+        let own = connection.prepare_cached(&sql)?.query_row([row.no], rows::session).optional()?;
+        if let Some(own) = own.filter(|own| !own.damaged) {
+            return Ok(own);
+        }
+    }
     healed_as(connection, row, id)
 }
 

@@ -46,7 +46,7 @@ pub(super) fn session_by_id(connection: &Connection, id: SessionId) -> Result<Se
     static SQL: LazyLock<String> = LazyLock::new(|| select_session("where id = ?1"));
     let mut statement = connection.prepare_cached(&SQL)?;
     let found = statement.query_row([id.to_string()], session).optional()?;
-    let row = damage::healed_as(connection, found.ok_or(Error::NotFound(id))?, id)?;
+    let row = damage::healed_by_id(connection, found.ok_or(Error::NotFound(id))?, id)?;
     if row.session.id == id {
         return Ok(row);
     }
