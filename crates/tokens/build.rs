@@ -11,9 +11,6 @@ use std::{env, fs};
 
 use regex_syntax::hir::{Class, HirKind};
 
-/// An empty slot.
-const EMPTY: u32 = u32::MAX;
-
 /// The classes of characters in the order of their numbers, which `src/split.rs` knows as well.
 const CLASSES: [&str; 7] = [
     r"[\p{Lu}\p{Lt}]",
@@ -39,10 +36,19 @@ fn main() {
     let all: Tokens<'_> = tokens.iter().zip(0..).map(|(token, rank)| (*token, rank)).collect();
 
     write(&out.join("bytes"), &tokens.concat());
-    write_numbers(&out.join("starts"), starts);
-    write_numbers(&out.join("slots"), slots(&tokens));
-    let parts = tokens.iter().zip(0..).flat_map(|(token, rank)| parts(token, rank, &all));
-    write_numbers(&out.join("parts"), parts);
+    let mut lengths_of: Vec<u8> =
+        tokens.iter().map(|token| u8::try_from(token.len()).unwrap()).collect();
+    lengths_of.resize(lengths_of.len().next_multiple_of(8), 0);
+    write(&out.join("lengths"), &lengths_of);
+    let starts: Vec<u8> = starts.iter().step_by(8).flat_map(|start| start.to_le_bytes()).collect();
+    write(&out.join("starts"), &starts);
+    let slots: Vec<u8> = slots(&tokens)
+        .into_iter()
+        .flat_map(|slot| slot.to_le_bytes().into_iter().take(3))
+        .collect();
+    write(&out.join("slots"), &slots);
+    let firsts = tokens.iter().zip(0..).map(|(token, rank)| first(token, rank, &all));
+    write(&out.join("firsts"), &firsts.collect::<Vec<u8>>());
     let (which, sets) = lengths(&tokens);
     write(&out.join("which"), &which);
     write(&out.join("sets"), &sets);
@@ -53,11 +59,6 @@ fn main() {
 
 fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
-}
-
-fn write_numbers(path: &Path, numbers: impl IntoIterator<Item = u32>) {
-    let bytes: Vec<u8> = numbers.into_iter().flat_map(u32::to_le_bytes).collect();
-    write(path, &bytes);
 }
 
 /// The tokens by rank, and where each begins: a file of 199,998 lengths, and the bytes of all.
@@ -78,22 +79,22 @@ fn read(vocabulary: &[u8]) -> (Vec<&[u8]>, Vec<u32>) {
 
 /// A hash table with linear probing: the rank, and a part of the hash above it.
 fn slots(tokens: &[&[u8]]) -> Vec<u32> {
-    let mut slots = vec![EMPTY; hash::SLOTS];
+    let mut slots = vec![hash::EMPTY; hash::SLOTS];
     for (token, rank) in tokens.iter().zip(0u32..) {
         let (mut at, mark) = hash::place(hash::of(token));
-        while slots[at] != EMPTY {
-            at = (at + 1) % hash::SLOTS;
+        while slots[at] != hash::EMPTY {
+            at = hash::after(at);
         }
         slots[at] = mark << hash::RANK_BITS | rank;
-        assert_ne!(slots[at], EMPTY);
+        assert!(slots[at] < hash::EMPTY);
     }
     slots
 }
 
-/// The two tokens that are merged into this one last; itself twice where it is a single byte.
-fn parts(token: &[u8], rank: u32, all: &Tokens<'_>) -> [u32; 2] {
+/// How long the first of the two tokens is that are merged into this one last; nothing where it is a single byte.
+fn first(token: &[u8], rank: u32, all: &Tokens<'_>) -> u8 {
     if token.len() == 1 {
-        return [rank; 2];
+        return 0;
     }
     let mut ends: Vec<usize> = (0..=token.len()).collect();
     while ends.len() > 3 {
@@ -102,7 +103,8 @@ fn parts(token: &[u8], rank: u32, all: &Tokens<'_>) -> [u32; 2] {
         let (_, at) = best.expect("every token can be merged from its bytes");
         ends.remove(at + 1);
     }
-    [all[&token[..ends[1]]], all[&token[ends[1]..]]]
+    assert!(all.contains_key(&token[..ends[1]]) && all.contains_key(&token[ends[1]..]));
+    u8::try_from(ends[1]).unwrap()
 }
 
 /// For each two bytes which set of lengths, and those sets: a bit for each length that a token has which begins so.

@@ -124,10 +124,10 @@ fn fits(piece: &[u8], at: usize, mut left: Token, mut right: Token) -> bool {
         // Of two merges of the same rank the left one is made first.
         if right_is_whole || (!left_is_whole && left > right) {
             made_before = left;
-            left = table::parts_of(left).1;
+            left = table::second_part(left);
         } else {
             made_before = right.saturating_add(1);
-            right = table::parts_of(right).0;
+            right = table::first_part(right);
         }
     }
 }

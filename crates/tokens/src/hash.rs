@@ -51,16 +51,25 @@ pub(crate) fn of(bytes: &[u8]) -> u64 {
     finish(chunks.fold(START, |state, bytes| add(state, chunk(bytes))), left)
 }
 
-/// There are more slots than tokens, so that a search ends at an empty one.
-pub(crate) const SLOTS: usize = 1 << 19;
+/// There are more slots than tokens, so that a search ends at an empty one: after few steps, with six in ten in use.
+pub(crate) const SLOTS: usize = 5 << 16;
 
-/// Ranks fit into this many bits; the rest of a slot is a part of the hash.
+/// Ranks fit into this many bits; the rest of a slot, of three bytes, is a part of the hash.
 pub(crate) const RANK_BITS: u32 = 18;
+
+/// An empty slot.
+pub(crate) const EMPTY: u32 = 0xff_ffff;
 
 /// The slot where a search begins, and what a slot has to hold for a hash beside the rank.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "it is meant to be cut")]
 pub(crate) const fn place(hash: u64) -> (usize, u32) {
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    ((mixed >> 45) as usize, (mixed as u32) >> RANK_BITS)
+    ((((mixed >> 32) * SLOTS as u64) >> 32) as usize, (mixed as u32) >> (8 + RANK_BITS))
+}
+
+/// The slot after this one.
+#[inline]
+pub(crate) const fn after(slot: usize) -> usize {
+    if slot + 1 == SLOTS { 0 } else { slot + 1 }
 }
