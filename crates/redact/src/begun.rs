@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::assigned::Names;
 use super::rule::MOST_BREAKS;
 use super::scan::{self, LONGEST_LABEL, PEM_BEGINS, Trigger};
-use super::{Found, command, mask, place};
+use super::{Found, Redacted, command, mask, place};
 
 /// No rule has more runs that may be broken over lines.
 const MOST_RUNS: usize = 4;
@@ -21,14 +21,33 @@ const PEM_ENDS: &str = "-----END ";
 pub(super) const OPEN: usize = usize::MAX;
 
 /// Where the part begins that is not decided; at a blank, at something that is not ASCII, or at the beginning.
-/// `found` is what was found in the text, and `known` how much of its end could be the beginning of a known value.
-pub(super) fn decided(text: &str, found: &[Found], known: usize) -> usize {
+/// `redacted` is the text without what was found in it, and `known` how much of its end could be the beginning of a known value.
+pub(super) fn decided(text: &str, redacted: &Redacted<'_>, known: usize) -> usize {
+    let found = &redacted.found;
     let mut whole: Vec<Range<usize>> = found.iter().map(|found| found.at.clone()).collect();
     whole.push(text.len() - known..OPEN);
     whole.extend(text.match_indices(mask::BEGINS).map(|(at, _)| written_mask(text, at)));
+    whole.extend(extents(text, found));
+    // Once a secret is masked, a name may begin where it ended: in `SECRETauth=` it is `auth`.
+    if !found.is_empty() {
+        let places = masked_places(found);
+        let open = extents(&redacted.text, &[]);
+        whole.extend(open.into_iter().map(|at| in_original(at, found, &places)));
+    }
+    // What stands before the last blank has ended. What is whole is not cut in two: to go back for one may be to cut
+    // another that begins before it, and none that begins after it.
+    whole.sort_by_key(|at| std::cmp::Reverse(at.start));
+    whole.into_iter().fold(back(text, text.len()), |cut, at| {
+        if at.start < cut && cut < at.end { back(text, at.start) } else { cut }
+    })
+}
+
+/// From each text that a secret can be recognised by to where it is sure what it makes a secret of.
+fn extents(text: &str, found: &[Found]) -> Vec<Range<usize>> {
     let names = Names::new(text);
+    let mut extents = Vec::new();
     scan::hits(text, |trigger, at| {
-        whole.extend(match trigger {
+        extents.extend(match trigger {
             Trigger::Vendor(_) => is_broken_off(text, at.end).then_some(at.start..OPEN),
             Trigger::Name => names.extent(at),
             Trigger::Pem => is_open_key(text, at.start).then_some(at.start..OPEN),
@@ -40,12 +59,32 @@ pub(super) fn decided(text: &str, found: &[Found], known: usize) -> usize {
             Trigger::Command(program) => command::extent(text, program, at, found),
         });
     });
-    // What stands before the last blank has ended. What is whole is not cut in two: to go back for one may be to cut
-    // another that begins before it, and none that begins after it.
-    whole.sort_by_key(|at| std::cmp::Reverse(at.start));
-    whole.into_iter().fold(back(text, text.len()), |cut, at| {
-        if at.start < cut && cut < at.end { back(text, at.start) } else { cut }
-    })
+    extents
+}
+
+/// Where the masks of what was found stand in the redacted text.
+fn masked_places(found: &[Found]) -> Vec<Range<usize>> {
+    let (mut original, mut masked) = (0, 0);
+    let places = found.iter().map(|found| {
+        let start = masked + found.at.start - original;
+        (original, masked) = (found.at.end, start + mask::length(&found.what));
+        start..masked
+    });
+    places.collect()
+}
+
+/// A stretch of the redacted text in the original. What begins or ends in a mask takes all of the secret along.
+fn in_original(at: Range<usize>, found: &[Found], masks: &[Range<usize>]) -> Range<usize> {
+    let place = |at: usize, inside: fn(&Found) -> usize| {
+        // The last mask that begins before it.
+        match masks.partition_point(|mask| mask.start < at).checked_sub(1) {
+            Some(last) if at < masks[last].end => inside(&found[last]),
+            Some(last) => found[last].at.end + (at - masks[last].end),
+            None => at,
+        }
+    };
+    let end = if at.end == OPEN { OPEN } else { place(at.end, |found| found.at.end) };
+    place(at.start, |found| found.at.start)..end
 }
 
 /// Where the word from `at` on ends, if it does.

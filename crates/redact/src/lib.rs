@@ -40,7 +40,7 @@ const MOST_ROUNDS: usize = 4;
 
 /// Counts up whenever the rules recognise something that they did not before. What was searched by an older version is
 /// searched again before it leaves.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Knows secrets and finds more by rules. Cheap to clone.
 #[derive(Clone)]
@@ -129,10 +129,10 @@ impl Redactor {
     ///
     /// All that is given, and the rest once nothing follows, is what the whole text redacted is.
     pub fn redact_begun(&self, text: &str) -> (String, usize) {
-        let found = self.redact(text).found;
-        let end = begun::decided(text, &found, self.held_back(text));
+        let redacted = self.redact(text);
+        let end = begun::decided(text, &redacted, self.held_back(text));
         let (mut out, mut at) = (String::new(), 0);
-        for secret in found.iter().take_while(|secret| secret.at.end <= end) {
+        for secret in redacted.found.iter().take_while(|secret| secret.at.end <= end) {
             out.push_str(&text[at..secret.at.start]);
             out.push_str(&mask::of(&secret.what));
             at = secret.at.end;

@@ -8,6 +8,9 @@ use super::{judge, place};
 /// A long secret is broken over at most so many lines more.
 pub(super) const MOST_BREAKS: usize = 4;
 
+/// An anchor of so many bytes is not met by chance.
+const SURE: usize = 4;
+
 /// Further than any secret goes.
 pub(super) const OPEN: usize = 1 << 16;
 
@@ -89,6 +92,13 @@ impl Rule {
         self
     }
 
+    /// Whether its beginning is so much its own that it is recognised within a longer word, too.
+    fn is_sure(&self) -> bool {
+        let is_marked = |anchor: &str| anchor.bytes().any(|byte| b"-_.".contains(&byte));
+        let is_own = self.anchor.len() >= SURE || is_marked(self.anchor) || !self.more.is_empty();
+        self.before.is_none() && is_own
+    }
+
     /// The secret around the anchor, if there is one.
     pub(super) fn find(&self, text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
         let start = match self.before {
@@ -96,7 +106,8 @@ impl Rule {
             None => anchor.start,
         };
         let alphabet = self.before.unwrap_or(self.body).alphabet;
-        if !place::opens(text, start, alphabet) {
+        let is_joined = || self.is_sure() && place::is_joined(text, start);
+        if !place::opens(text, start, alphabet) && !is_joined() {
             return None;
         }
         let mut end = self.body.forward(text, anchor.end)?;
@@ -134,6 +145,13 @@ impl Run {
                 Some(next) => end = next,
                 None => break,
             }
+        }
+        // The end of an emphasis in markdown may be a letter of the alphabet: `_KEY_`.
+        let is_emphasis = count == self.most + 1
+            && text[..end].ends_with(b"_")
+            && text.get(end).is_none_or(|next| !self.alphabet.has(*next));
+        if is_emphasis {
+            (end, count) = (end - 1, count - 1);
         }
         (self.least..=self.most).contains(&count).then_some(end)
     }

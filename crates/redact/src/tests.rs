@@ -84,6 +84,37 @@ fn what_is_handed_to_a_program_is_a_password() {
 }
 
 #[test]
+fn a_key_is_found_whatever_stands_before_it() {
+    let body = "Zq8RkT2mW9xLc4VbN7yH3sJd6fGa1eQu0pXo";
+    let keys = [
+        format!("ghp{}{body}", '_'),
+        format!("AKI{}7QW3NXK5RTY2MPLZ", 'A'),
+        format!("glpa{}-{}", 't', &body[..20]),
+    ];
+    for key in &keys {
+        for (before, after) in [
+            ("the key is _", "_."),
+            ("branch deploy-", " is gone"),
+            ("backup_", ".txt"),
+            (r#"{"u":"https://h/?t\u003d"#, "\"}"),
+            (r"\u0022", r"\u0022"),
+            (r"\u001b[32m", r"\u001b[0m"),
+            (r"\x1b[32m", " x"),
+            (r"\033[1m", " x"),
+            (r"\e[0m", " x"),
+            ("subject=3D", "\n"),
+        ] {
+            let text = format!("{before}{key}{after}");
+            let redacted = redactor().redact(&text).text;
+            assert!(!redacted.contains(key.as_str()), "{text}: {redacted}");
+            assert!(redacted.starts_with(before), "{redacted}");
+        }
+        // Not far within a word: what is so long is something else.
+        stays(&format!("{}-{key}", "a1".repeat(40)));
+    }
+}
+
+#[test]
 fn what_only_speaks_of_commands_stays() {
     for line in [
         "curl -u $USER:$PASS https://example.test",

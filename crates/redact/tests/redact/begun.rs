@@ -183,6 +183,13 @@ fn pieces_are_passed_on_as_the_whole_would_be() {
 }
 
 #[test]
+fn a_name_that_begins_where_a_secret_ends_waits_for_its_value() {
+    let text = "the:abcabcabc1+x yauth=größetokenwhsec_Uq5jdrFcS4HMnmwESHm+M885nZZrSyMhf\"\r\n-";
+    let each: Vec<&str> = text.split_inclusive(|_| true).collect();
+    check(&redactor(), text, &each);
+}
+
+#[test]
 fn every_format_is_recognised_wherever_it_is_cut() {
     let (redactor, mut dice) = (redactor(), Dice::new(seed()));
     for sample in ANCHORED.iter().chain(NAMED) {
