@@ -12,11 +12,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rethread_domain::consent::Intent;
+use rethread_engine::program::without_links;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::classify::RpcError;
-use crate::protected_paths::{self, Access, ProtectedPaths};
+use crate::protected_paths::{Access, ProtectedPaths};
 
 const LARGEST: u64 = 16 * 1024 * 1024;
 
@@ -102,7 +103,7 @@ impl Files {
         let name = inside.file_name().ok_or_else(|| refused(path, "it is a folder"))?;
         if let Some(why) = self
             .ward
-            .why(&protected_paths::real(&self.root().join(inside)), Access::Write)
+            .why(&without_links(&self.root().join(inside)), Access::Write)
             .filter(|_| !is_cleared)
         {
             // Checked before a folder is created for it.

@@ -130,7 +130,7 @@ impl Tail {
         self.bytes.iter().copied()
     }
 
-    /// The last `most` bytes, from a whole character on.
+    /// The last `most` bytes, from a whole character to a whole one.
     pub(crate) fn text(&self, most: usize) -> String {
         let from = self.bytes.len().saturating_sub(most);
         let continues = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
@@ -138,8 +138,21 @@ impl Tail {
         let skip = self.bytes.iter().skip(from).take(3).take_while(|byte| continues(byte)).count();
         let from = if is_cut { from + skip } else { from };
         let bytes: Vec<u8> = self.bytes.iter().skip(from).copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        whole_characters(&bytes)
     }
+}
+
+/// The text without an incomplete character at its end: the rest of it comes with what is written next.
+pub(crate) fn whole_characters(bytes: &[u8]) -> String {
+    let mut end = bytes.len();
+    // Behind a byte that is no text, too.
+    for length in 1..=bytes.len().min(3) {
+        let last = &bytes[bytes.len() - length..];
+        if std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none()) {
+            end = bytes.len() - length;
+        }
+    }
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]
@@ -199,5 +212,18 @@ mod tests {
         assert_eq!(tail.text(3), "ü");
         tail.push(b"\xff");
         assert_eq!(tail.text(4), "ü\u{fffd}");
+    }
+
+    #[test]
+    fn a_character_of_which_a_part_has_come_is_not_shown_yet() {
+        let emoji = "😀".as_bytes();
+        for at in 1..emoji.len() {
+            let mut tail = Tail::new(100);
+            tail.push(b"a\xff");
+            tail.push(&emoji[..at]);
+            assert_eq!(tail.text(100), "a\u{fffd}", "{at}");
+            tail.push(&emoji[at..]);
+            assert_eq!(tail.text(100), "a\u{fffd}😀", "{at}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rethread_domain::consent::Intent;
+use rethread_engine::program::without_links;
 
 const REPOSITORY: &str =
     "it belongs to the repository itself: what is written there may be run by git";
@@ -35,13 +36,13 @@ pub(crate) enum Access {
 
 impl ProtectedPaths {
     pub(crate) fn new(own: &[PathBuf]) -> Self {
-        Self { own: own.iter().map(|path| real(path)).collect(), repository: Vec::new() }
+        Self { own: own.iter().map(|path| without_links(path)).collect(), repository: Vec::new() }
     }
 
     /// Protects what the `.git` of a project leads to as well: it is a file in worktrees, in submodules, and where the folder of
     /// the repository lies elsewhere.
     pub(crate) fn with_repository_of(mut self, project: &Path) -> Self {
-        let project = real(project);
+        let project = without_links(project);
         let Some((top, git)) = project
             .ancestors()
             .map(|folder| (folder, folder.join(GIT)))
@@ -50,12 +51,12 @@ impl ProtectedPaths {
             return self;
         };
         let folder = match pointer(&git, "gitdir:") {
-            Some(folder) => real(&top.join(folder)),
-            None => real(&git),
+            Some(folder) => without_links(&top.join(folder)),
+            None => without_links(&git),
         };
         // What all worktrees share, hooks and settings for instance, lies in the folder of the first.
         if let Some(common) = pointer(&folder.join("commondir"), "") {
-            self.repository.push(real(&folder.join(common)));
+            self.repository.push(without_links(&folder.join(common)));
         }
         self.repository.push(folder);
         self
@@ -98,27 +99,37 @@ impl ProtectedPaths {
     /// notes which of them are protected.
     pub(crate) fn note(&self, intent: &mut Intent, root: &Path) {
         let access = match intent.kind.as_str() {
-            "edit" | "delete" | "move" => Access::Write,
-            _ => Access::Read,
+            "read" | "search" => Access::Read,
+            // Tools of other servers say no more than that they are another kind; what is fetched may go into a file.
+            _ => Access::Write,
         };
         // What is removed or moved is a link itself, not what it leads to.
         let keeps_last = matches!(intent.kind.as_str(), "delete" | "move");
         for path in &mut intent.paths {
-            let named = root.join(&*path);
+            let named = root.join(at_home(path));
             let found = match (named.parent(), named.file_name()) {
-                (Some(parent), Some(name)) if keeps_last => real(parent).join(name),
-                _ => real(&named),
+                (Some(parent), Some(name)) if keeps_last => without_links(parent).join(name),
+                _ => without_links(&named),
             };
             if let Some(why) = self.why(&found, access) {
                 intent.guarded.push(format!("{path}: {why}"));
             }
-            let inside = found.strip_prefix(root).unwrap_or(&found);
-            let inside = if inside == Path::new("") { Path::new(".") } else { inside };
-            let found = inside.to_string_lossy();
-            if *path != found {
+            let is_linked = |file: &std::fs::Metadata| file.is_file() && file.nlink() > 1;
+            let is_linked = !keeps_last && found.symlink_metadata().as_ref().is_ok_and(is_linked);
+            if let Some(found) = elsewhere(path, &found, root) {
                 intent.warnings.push(format!("the agent calls {found} {path}"));
-                *path = found.into_owned();
+                *path = found;
             }
+            if is_linked {
+                intent.linked.push(path.clone());
+            }
+        }
+        if let Some(folder) = &mut intent.folder
+            && let Some(found) =
+                elsewhere(folder, &without_links(&root.join(at_home(folder))), root)
+        {
+            intent.warnings.push(format!("the agent calls {found} {folder}"));
+            *folder = found;
         }
         let Some(command) = &intent.command else { return };
         let line = command.to_lowercase();
@@ -136,6 +147,14 @@ impl ProtectedPaths {
             intent.warnings.push("the command names files of Rethread itself".to_owned());
         }
     }
+}
+
+/// What a path is called from the folder of the project on, if the agent calls it something else.
+fn elsewhere(called: &str, found: &Path, root: &Path) -> Option<String> {
+    let inside = found.strip_prefix(root).unwrap_or(found);
+    let inside = if inside == Path::new("") { Path::new(".") } else { inside };
+    let found = inside.to_string_lossy();
+    (called != found).then(|| found.into_owned())
 }
 
 /// The path that a small file of git's holds after a word.
@@ -161,21 +180,12 @@ fn belongs(path: &Path, own: &Path) -> bool {
     path.ancestors().any(begins)
 }
 
-/// A path without links, as far as it exists.
-pub(crate) fn real(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut at = path;
-    loop {
-        if let Ok(found) = at.canonicalize() {
-            return rest.iter().rev().fold(found, |path, name| path.join(name));
-        }
-        match (at.parent(), at.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name.to_owned());
-                at = parent;
-            }
-            _ => return path.to_owned(),
-        }
+/// A path as the tools of some agents read it: `~` is the home of the user.
+fn at_home(path: &str) -> PathBuf {
+    let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match (rest, std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
     }
 }
 
@@ -186,7 +196,7 @@ mod tests {
     #[test]
     fn what_git_runs_and_what_is_ours_is_warded() {
         let home = tempfile::TempDir::new().unwrap();
-        let at = |name: &str| real(&home.path().join(name));
+        let at = |name: &str| without_links(&home.path().join(name));
         std::fs::create_dir(at("data")).unwrap();
         std::fs::write(at("store.db"), "").unwrap();
         std::os::unix::fs::symlink(at(".git"), at("link")).unwrap();
@@ -214,7 +224,7 @@ mod tests {
     #[test]
     fn the_folder_of_the_repository_is_warded_under_any_name() {
         let home = tempfile::TempDir::new().unwrap();
-        let at = |name: &str| real(&home.path().join(name));
+        let at = |name: &str| without_links(&home.path().join(name));
         for folder in ["p/meta/worktrees/w", "p/src", "p/w"] {
             std::fs::create_dir_all(at(folder)).unwrap();
         }
@@ -257,6 +267,10 @@ mod tests {
         std::os::unix::fs::symlink("../secrets", root.join("src/link")).unwrap();
         std::os::unix::fs::symlink("../secrets/key", root.join("src/key")).unwrap();
         std::os::unix::fs::symlink("/etc", root.join("src/outside")).unwrap();
+        // Links to what is not there yet, one of them by way of another, and one that leads to itself.
+        std::os::unix::fs::symlink("../.git/hooks/pre-push", root.join("src/notes")).unwrap();
+        std::os::unix::fs::symlink("notes", root.join("src/more")).unwrap();
+        std::os::unix::fs::symlink("loop", root.join("src/loop")).unwrap();
         let noted = |kind: &str, path: &str| {
             let paths = vec![path.to_owned()];
             let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
@@ -273,12 +287,48 @@ mod tests {
             ("src/key", "secrets/key"),
             ("src/outside/passwd", "/etc/passwd"),
             ("src/..", "."),
+            ("src/notes", ".git/hooks/pre-push"),
+            ("src/more", ".git/hooks/pre-push"),
+            ("src/loop", "src/loop"),
         ] {
             assert_eq!(noted("edit", path), found, "{path}");
             assert_eq!(noted("read", path), found, "{path}");
         }
+        let noted_folder = |folder: &str| {
+            let (command, folder) = (Some("./check.sh".to_owned()), Some(folder.to_owned()));
+            let mut intent = Intent { command, folder, ..Intent::default() };
+            ProtectedPaths::default().note(&mut intent, &root);
+            intent.folder.unwrap()
+        };
+        assert_eq!(noted_folder("src"), "src");
+        assert_eq!(noted_folder("src/outside"), "/etc");
         assert_eq!(noted("delete", "src/key"), "src/key");
         assert_eq!(noted("delete", "src/link/key"), "secrets/key");
+    }
+
+    #[test]
+    fn only_what_reads_is_taken_for_reading() {
+        let root = tempfile::TempDir::new().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for (kind, is_guarded) in [
+            ("read", false),
+            ("search", false),
+            ("edit", true),
+            ("move", true),
+            ("fetch", true),
+            ("other", true),
+        ] {
+            let paths = vec![".git/hooks/pre-commit".to_owned()];
+            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
+            ProtectedPaths::default().note(&mut intent, &root);
+            assert_eq!(!intent.guarded.is_empty(), is_guarded, "{kind}");
+        }
+        let home = std::env::home_dir().unwrap();
+        let ours = ProtectedPaths::new(&[home.join("rethread-settings.toml")]);
+        let paths = vec!["~/rethread-settings.toml".to_owned()];
+        let mut intent = Intent { kind: "read".into(), paths, ..Intent::default() };
+        ours.note(&mut intent, &root);
+        assert_eq!(intent.guarded.len(), 1);
     }
 
     #[test]
@@ -293,5 +343,29 @@ mod tests {
         assert_eq!(warned("git config core.hooksPath x"), 1);
         assert_eq!(warned("cat /home/anna/store.db.token"), 1);
         assert_eq!(warned("git commit -m x"), 0);
+    }
+
+    #[test]
+    fn a_file_that_has_another_name_is_noted() {
+        let project = tempfile::TempDir::new().unwrap();
+        let root = project.path().canonicalize().unwrap();
+        std::fs::write(root.join("key"), "").unwrap();
+        std::fs::write(root.join("plain"), "").unwrap();
+        std::fs::hard_link(root.join("key"), root.join("other")).unwrap();
+        std::os::unix::fs::symlink("other", root.join("link")).unwrap();
+        for (kind, path, linked) in [
+            ("edit", "other", Some("other")),
+            ("read", "link", Some("other")),
+            ("edit", "plain", None),
+            ("edit", "new", None),
+            ("edit", ".", None),
+            // Only the name goes.
+            ("delete", "other", None),
+        ] {
+            let paths = vec![path.to_owned()];
+            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
+            ProtectedPaths::default().note(&mut intent, &root);
+            assert_eq!(intent.linked.first().map(String::as_str), linked, "{kind} {path}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::connection::lock;
 use crate::guard::COMPLAINT;
 use crate::latch::Latch;
 use crate::launch::without_secrets;
-use crate::lines::Tail;
+use crate::lines::{Tail, whole_characters};
 use crate::process::{self, Process, Recipe};
 
 /// How much of the output is kept, from its beginning and from its end.
@@ -165,15 +165,6 @@ impl Heard {
         let last = self.last.text(LAST);
         format!("{first}\n[… {missing} bytes are left out …]\n{last}")
     }
-}
-
-/// The text without an incomplete character at its end.
-fn whole_characters(bytes: &[u8]) -> String {
-    let end = match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        _ => bytes.len(),
-    };
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 fn code(status: ExitStatus) -> i32 {

@@ -29,6 +29,10 @@ pub fn say(line: &str) {
 
 /// A program that was built beside this one.
 pub fn program(name: &str) -> Result<PathBuf> {
+    // One that is installed, or made by `./release`.
+    if let Some(given) = std::env::var_os("RETHREAD_PROGRAM").filter(|_| name == "rethread") {
+        return Ok(given.into());
+    }
     let path = std::env::current_exe()?.with_file_name(name);
     ensure!(path.exists(), "{name} is not built: cargo build --release --workspace");
     Ok(path)
@@ -175,6 +179,11 @@ impl Times {
 
     pub fn median(&self) -> Duration {
         self.0[self.0.len() / 2]
+    }
+
+    /// The one that so many of a hundred are below.
+    pub fn at(&self, percent: usize) -> Duration {
+        self.0[(self.0.len() * percent / 100).min(self.0.len() - 1)]
     }
 
     pub fn worst(&self) -> Duration {

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand};
-use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::safe;
+use rethread_domain::{Seq, SessionId};
 use rethread_engine::{Clock, Engine, Error, Summariser};
 use rethread_store::{Store, StoreUrl};
 
@@ -33,6 +33,7 @@ pub(crate) struct Cli {
 
 // What every command can be told. (No description: clap would take it for that of the program.)
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of all commands")]
 pub(crate) struct Shared {
     /// Where sessions are kept (`sqlite:PATH`)
     #[arg(long, global = true, env = "RETHREAD_STORE", value_name = "URL", hide_env_values = true)]
@@ -123,6 +124,7 @@ impl App {
                 safe(why)
             ));
         }
+        tell_purged(&tidied.purged);
         let idle = output::time::length(self.config.idle());
         match tidied.paused.as_slice() {
             [] => (),
@@ -136,6 +138,15 @@ impl App {
             )),
         }
         Ok(())
+    }
+}
+
+fn tell_purged(purged: &[(SessionId, Seq)]) {
+    for (id, seq) in purged {
+        output::note(format_args!(
+            "note: the purge of message {seq} of {} had been cut off; it is finished now",
+            id.short()
+        ));
     }
 }
 
@@ -274,12 +285,7 @@ impl Cli {
             .with_workspace(workspace::find(&config))
             .with_output_streams(config.output_streams()?);
         let app = App { engine, config, url, json };
-        if !matches!(command, Command::Doctor(_)) {
-            app.tidy().await?;
-        }
-        if command.reads() {
-            app.gather().await?;
-        }
+        command.put_in_order(&app).await?;
         if let Command::Mcp(args) = command {
             return Box::pin(args.run(app)).await;
         }
@@ -291,11 +297,35 @@ impl Cli {
         }
         let outcome = Box::pin(command.run(&app)).await;
         app.tell_notes().await?;
+        if app.engine.leave() {
+            // Where nothing is left to be done, freeing piece by piece what the system frees at once would only take time.
+            std::mem::forget(app);
+        }
         outcome
     }
 }
 
 impl Command {
+    /// Brings in and puts right what the command has to find in order.
+    async fn put_in_order(&self, app: &App) -> anyhow::Result<()> {
+        if matches!(self, Self::Doctor(_)) {
+            // What is wrong with the store must not keep it from being looked at.
+            match app.engine.finish_purges().await {
+                Ok(purged) => tell_purged(&purged),
+                Err(error) => output::note(format_args!(
+                    "note: a purge that had been cut off could not be finished: {}",
+                    safe(&error.to_string())
+                )),
+            }
+        } else {
+            app.tidy().await?;
+        }
+        if self.reads() {
+            app.gather().await?;
+        }
+        Ok(())
+    }
+
     async fn open_store(&self, url: &StoreUrl) -> Result<Arc<dyn Store>, Error> {
         let opened = match self {
             Self::Record(args) if !args.confirms() => rethread_store::open_briefly(url),

@@ -35,6 +35,12 @@ pub(crate) struct Refused {
     pub(crate) hint: Option<String>,
 }
 
+/// That a list cannot go on from there.
+pub(crate) fn bad_cursor(token: &str, hint: &str) -> Refused {
+    let message = format!("not a cursor: {token:?}");
+    Refused { code: "bad_cursor", message, hint: Some(hint.to_owned()) }
+}
+
 /// What went wrong before a request was written down: there is nothing to take up again.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]

@@ -98,7 +98,9 @@ pub struct Metadata {
     /// The five most used.
     pub recent_agents: Vec<AgentUse>,
     pub costs: Costs,
-    pub resumed_at: Timestamp,
+    /// When the context was made; nowhere else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub included: Option<Included>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +108,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub fn of(session: &Session, recent_agents: Vec<AgentUse>, resumed_at: Timestamp) -> Self {
+    pub fn of(session: &Session, recent_agents: Vec<AgentUse>) -> Self {
         Self {
             conversation_count: session.counters.conversations,
             message_count: session.last_seq,
@@ -114,7 +116,7 @@ impl Metadata {
             agent_interaction_count: session.counters.runs,
             recent_agents,
             costs: session.counters.into(),
-            resumed_at,
+            resumed_at: None,
             included: None,
             omitted: None,
         }

@@ -24,7 +24,7 @@ pub struct SessionId(Uuid);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     #[error(
-        "not a session id: {0} (expected a UUID, its beginning, or the short form that `list` shows)"
+        "not a session id: {0} (expected a UUID, its beginning of at least 4 digits, or the short form that `list` shows)"
     )]
     Session(String),
     #[error("not a usable {what}: {given} (allowed: {allowed})")]
@@ -101,6 +101,9 @@ impl SessionRef {
     }
 }
 
+/// Fewer digits could be the number of a session in a list as well.
+const SHORTEST: usize = 4;
+
 impl FromStr for SessionRef {
     type Err = Invalid;
 
@@ -112,7 +115,7 @@ impl FromStr for SessionRef {
             .bytes()
             .enumerate()
             .all(|(at, byte)| byte != b'-' || matches!(at, 8 | 13 | 18 | 23));
-        if digits >= 1 && only_digits && placed && lower.len() <= 36 {
+        if digits >= SHORTEST && only_digits && placed && lower.len() <= 36 {
             Ok(Self(lower))
         } else {
             Err(Invalid::Session(shown(text)))
@@ -277,7 +280,7 @@ mod tests {
         for text in [&id.to_string(), &id.to_string()[..13], &id.short(), &id.short()[..4]] {
             assert!(text.parse::<SessionRef>().is_ok(), "{text}");
         }
-        for text in ["zzzz", "0199a-bc", "-", "0x1"] {
+        for text in ["zzzz", "0199a-bc", "-", "0x1", "1", "12", "abc"] {
             assert!(text.parse::<SessionRef>().is_err(), "{text}");
         }
     }

@@ -26,6 +26,7 @@ pub mod replay;
 pub mod retell;
 pub mod search;
 pub mod session;
+pub mod shell;
 mod stop;
 pub mod summary;
 pub mod terms;

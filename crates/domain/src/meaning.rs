@@ -36,36 +36,16 @@ impl Meaning {
 
     /// `None` for a text without words.
     pub fn of(text: &str) -> Option<Self> {
+        let text = &text[..text.floor_char_boundary(MOST_BYTES)];
         let mut sum = Direction::default();
-        let mut lower = String::new();
         let mut known = KNOWN.take();
-        let words = text[..text.floor_char_boundary(MOST_BYTES)]
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty() && word.len() <= LONGEST_WORD && !is_key(word));
-        for word in words {
-            lower.clear();
-            if word.is_ascii() {
-                lower.push_str(word);
-                lower.make_ascii_lowercase();
-            } else {
-                lower.extend(word.chars().flat_map(char::to_lowercase));
-            }
-            known.add(&mut sum, &lower);
+        if text.is_ascii() {
+            known.add_plain(&mut sum, text.as_bytes());
+        } else {
+            known.add_any(&mut sum, text);
         }
         KNOWN.set(known);
-        #[expect(clippy::cast_precision_loss, reason = "it is rounded to fifteen steps")]
-        let sum = sum.0.map(|one| one as f32);
-        // A few numbers are much larger than the others, which need the steps more.
-        let squares: f32 = sum.iter().map(|one| one * one).sum();
-        let largest = LARGEST * (squares / 64.0).sqrt();
-        if largest <= 0.0 {
-            return None;
-        }
-        let mut bytes = [0; ROW];
-        for (byte, two) in bytes.iter_mut().zip(sum.chunks_exact(2)) {
-            *byte = step(two[0] / largest) | step(two[1] / largest) << 4;
-        }
-        Some(Self(bytes))
+        sum.rounded()
     }
 
     pub fn bytes(&self) -> [u8; ROW] {
@@ -78,32 +58,57 @@ impl Meaning {
 
     /// From 1 where both say the same over 0 to -1.
     pub fn closeness(&self, other: &Self) -> f64 {
-        let (mut both, mut own, mut others) = (0_i32, 0_i32, 0_i32);
-        for (a, b) in self.0.iter().zip(&other.0) {
-            for (a, b) in [(a & 15, b & 15), (a >> 4, b >> 4)] {
-                let (a, b) = (i32::from(a) - 8, i32::from(b) - 8);
-                both += a * b;
-                own += a * a;
-                others += b * b;
-            }
+        self.closeness_to(&other.steps())
+    }
+
+    /// The same, to one that many are compared with.
+    pub fn closeness_to(&self, other: &Steps) -> f64 {
+        let own = self.steps();
+        let mut both = 0_i32;
+        for (a, b) in own.numbers.iter().zip(&other.numbers) {
+            both += i32::from(*a) * i32::from(*b);
         }
-        f64::from(both) / (f64::from(own) * f64::from(others)).sqrt().max(1.0)
+        f64::from(both) / (f64::from(own.squares) * f64::from(other.squares)).sqrt().max(1.0)
+    }
+
+    /// Its numbers, one by one.
+    pub fn steps(&self) -> Steps {
+        let mut numbers = [0_i16; DIMENSIONS];
+        let (low, high) = numbers.split_at_mut(ROW);
+        for ((byte, low), high) in self.0.iter().zip(low).zip(high) {
+            *low = i16::from(byte & 15) - 8;
+            *high = i16::from(byte >> 4) - 8;
+        }
+        let squares = numbers.iter().map(|one| i32::from(*one) * i32::from(*one)).sum();
+        Steps { numbers, squares }
     }
 }
 
-/// Whether a word is a key, a hash or a number: it means nothing, and its parts would.
-fn is_key(word: &str) -> bool {
-    word.len() > LONGEST_NAME && word.bytes().any(|byte| byte.is_ascii_digit())
+/// The numbers of a direction, ready to be compared with many others.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    /// The first of each two, then the second.
+    numbers: [i16; DIMENSIONS],
+    squares: i32,
 }
+
+/// Whether a word is a key, a hash or a number: it means nothing, and its parts would.
+fn is_key(word: &[u8]) -> bool {
+    word.len() > LONGEST_NAME && word.iter().any(u8::is_ascii_digit)
+}
+
+/// The bit that makes a letter a small one, in each byte.
+const SMALL: u128 = u128::from_ne_bytes([0x20; word_cache::SHORT]);
 
 /// A number from -1 to 1 as one of fifteen steps.
 fn step(number: f32) -> u8 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 15")]
-    let step = (number * 7.0).round().clamp(-7.0, 7.0) as i8 as u8;
+    let step = (number * 7.0 + 0.5_f32.copysign(number)).clamp(-7.0, 7.0) as i8 as u8;
     step.wrapping_add(8) & 15
 }
 
-/// A direction in whole numbers: whatever order words are added in, the sum is the same.
+/// A direction in whole numbers: whatever order words are added in, the sum is the same. First come the numbers that are in the lower
+/// half of a byte of the table, then the others.
 #[derive(Clone)]
 struct Direction([i32; DIMENSIONS]);
 
@@ -119,6 +124,25 @@ impl Direction {
             *one += other;
         }
     }
+
+    /// In steps; `None` where it leads nowhere.
+    fn rounded(&self) -> Option<Meaning> {
+        #[expect(clippy::cast_precision_loss, reason = "it is rounded to fifteen steps")]
+        let sum = self.0.map(|one| one as f32);
+        let (low, high) = sum.split_at(ROW);
+        // A few numbers are much larger than the others, which need the steps more.
+        let pairs = low.iter().zip(high);
+        let squares: f32 = pairs.clone().flat_map(|(a, b)| [a * a, b * b]).sum();
+        let largest = LARGEST * (squares / 64.0).sqrt();
+        if largest <= 0.0 {
+            return None;
+        }
+        let mut bytes = [0; ROW];
+        for (byte, (low, high)) in bytes.iter_mut().zip(pairs) {
+            *byte = step(low / largest) | step(high / largest) << 4;
+        }
+        Some(Meaning(bytes))
+    }
 }
 
 thread_local! {
@@ -130,19 +154,66 @@ thread_local! {
 struct Known(WordCache<Direction, { 1 << 6 }, { 1 << 12 }>);
 
 impl Known {
+    /// Adds the directions of the words of a text of ASCII.
+    fn add_plain(&mut self, sum: &mut Direction, text: &[u8]) {
+        let mut at = 0;
+        while at < text.len() {
+            let start = at;
+            while at < text.len() && text[at].is_ascii_alphanumeric() {
+                at += 1;
+            }
+            let word = &text[start..at];
+            at += usize::from(word.is_empty());
+            if word.is_empty() || word.len() > LONGEST_WORD || is_key(word) {
+                continue;
+            }
+            if word.len() > word_cache::SHORT {
+                sum.add(&direction(&word.to_ascii_lowercase()));
+                continue;
+            }
+            // Of letters and digits only capital letters lack this bit.
+            let unused = 8 * (word_cache::SHORT - word.len());
+            let number = word_cache::number_at(text, start..start + word.len()) | SMALL >> unused;
+            let found = self
+                .0
+                .get_or_insert_with(number, || direction(&number.to_le_bytes()[..word.len()]));
+            sum.add(found);
+        }
+    }
+
+    /// Adds the directions of the words of any text.
+    fn add_any(&mut self, sum: &mut Direction, text: &str) {
+        let mut lower = String::new();
+        let words = text.split(|c: char| !c.is_alphanumeric());
+        for word in words.filter(|word| !word.is_empty() && word.len() <= LONGEST_WORD) {
+            if is_key(word.as_bytes()) {
+                continue;
+            }
+            lower.clear();
+            if word.is_ascii() {
+                lower.push_str(word);
+                lower.make_ascii_lowercase();
+            } else {
+                lower.extend(word.chars().flat_map(char::to_lowercase));
+            }
+            self.add(sum, &lower);
+        }
+    }
+
     /// Adds the direction of a word.
     fn add(&mut self, sum: &mut Direction, word: &str) {
         match word_cache::number(word.as_bytes()) {
-            Some(number) => sum.add(self.0.get_or_insert_with(number, || direction(word))),
-            None => sum.add(&direction(word)),
+            Some(number) => {
+                sum.add(self.0.get_or_insert_with(number, || direction(word.as_bytes())));
+            }
+            None => sum.add(&direction(word.as_bytes())),
         }
     }
 }
 
 /// The direction of a word: that of the longest beginning that is known, then of the longest part after it.
-fn direction(word: &str) -> Direction {
+fn direction(bytes: &[u8]) -> Direction {
     let mut sum = Direction::default();
-    let bytes = word.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         let rest = &bytes[at..bytes.len().min(at + LONGEST)];
@@ -179,7 +250,7 @@ fn find(name: &[u8], begins: bool, hash: u32) -> Option<usize> {
             return None;
         }
         let row = usize::from(row);
-        if layout.name(row) == name && (TABLE[layout.kinds + row] == 1) == begins {
+        if (TABLE[layout.kinds + row] == 1) == begins && layout.name(row) == name {
             return Some(row);
         }
         slot = (slot + 1) & (SLOTS - 1);
@@ -190,9 +261,10 @@ fn add_row(sum: &mut Direction, row: usize) {
     let layout = Layout::OF_TABLE;
     let scale = i32::from(short(layout.scales + 2 * row));
     let bytes = &TABLE[layout.rows + ROW * row..][..ROW];
-    for (two, byte) in sum.0.chunks_exact_mut(2).zip(bytes) {
-        two[0] += (i32::from(byte & 15) - 8) * scale;
-        two[1] += (i32::from(byte >> 4) - 8) * scale;
+    let (low, high) = sum.0.split_at_mut(ROW);
+    for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
+        *low += (i32::from(byte & 15) - 8) * scale;
+        *high += (i32::from(byte >> 4) - 8) * scale;
     }
 }
 
@@ -281,6 +353,22 @@ mod tests {
             Meaning::of(&format!("word{number} parser{}", number % 7));
         }
         assert_eq!(Meaning::of(text), alone);
+    }
+
+    /// Words of ASCII are read in another way where nothing else is in the text.
+    #[test]
+    fn a_word_means_the_same_beside_other_scripts() {
+        for text in [
+            "Why does handler_123 FAIL when word7 is not in src/Main.rs?",
+            "a",
+            "x9 aVeryLongIdentifierOfMoreThanSixteenBytes, 0123456789abcdef, deadbeef12345678",
+            &"word ".repeat(2_000),
+        ] {
+            // A sign that is no word makes it any text.
+            let beside = format!("… {}", &text[..text.len().min(MOST_BYTES - 4)]);
+            let alone = &text[..text.len().min(MOST_BYTES - 4)];
+            assert_eq!(Meaning::of(alone), Meaning::of(&beside), "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! fingerprint. So a prompt can choose among the passages of many messages without reading their texts.
 
 mod cut;
+mod lead;
 mod record;
 
 use std::ops::Range;
@@ -37,10 +38,34 @@ pub struct Passage {
     pub from: u32,
     pub to: u32,
     pub price: u32,
+    /// The line above it that says what it belongs to.
+    pub lead: Option<Lead>,
     /// What it is about; nothing where it has no words.
     pub meaning: Option<Meaning>,
     /// Where its fingerprints are among those of the outline.
     words: Range<usize>,
+}
+
+/// A line of the same message that stands above a passage: a heading, or what a tool was asked to do. Perhaps only its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    pub from: u32,
+    pub to: u32,
+    /// What it costs as a quotation.
+    pub price: u32,
+}
+
+impl Lead {
+    /// The line that a passage of a text needs above it.
+    pub fn of(role: Role, text: &str, passage: &Range<usize>) -> Option<Self> {
+        let line = lead::of(role, text, passage)?;
+        let price = tokens::count(&quote::quoted(&text[line.clone()]));
+        Some(Self { from: place(line.start), to: place(line.end), price })
+    }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// What is kept of a message for choosing among its passages.
@@ -53,6 +78,8 @@ pub struct Outline {
     pub asks: bool,
     /// A tool's title and nothing else.
     pub is_bare: bool,
+    /// An agent says what it is about to do, and nothing else.
+    pub announces: bool,
     /// A list of things to do, which is repeated with every change.
     pub is_plan: bool,
     /// The passages are those of a text without secrets, which is not the text as it is kept.
@@ -70,12 +97,25 @@ pub struct Outline {
 const LONGEST_TITLE: usize = 200;
 
 impl Outline {
-    /// The outline of a text that is free of secrets, and its terms as the index takes them. `price` is what it costs whole.
-    pub fn of(role: Role, at: Timestamp, text: &str, price: Option<u32>) -> (Self, String) {
+    /// The outline of a text that is free of secrets. `price` is what it costs whole.
+    pub fn of(role: Role, at: Timestamp, text: &str, price: Option<u32>) -> Self {
+        Self::with_terms(role, at, text, price, |_| ())
+    }
+
+    /// The same, which visits all terms as the index takes them: the text is cut into words once.
+    pub fn with_terms(
+        role: Role,
+        at: Timestamp,
+        text: &str,
+        price: Option<u32>,
+        mut visit: impl FnMut(&str),
+    ) -> Self {
         let ranges = cut(text);
         let mut words: Vec<Vec<Fingerprint>> = vec![Vec::new(); ranges.len()];
         let mut current = 0;
-        let joined = terms::joined_with(text, |term, start| {
+        terms::each_indexed(text, |term, start| {
+            visit(term);
+            let Some(start) = start else { return };
             while ranges.get(current).is_some_and(|range| range.end <= start) {
                 current += 1;
             }
@@ -94,30 +134,30 @@ impl Outline {
             let price = price.filter(|_| is_whole).unwrap_or_else(count);
             let start = all.len();
             all.extend(own);
-            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
             passages.push(Passage {
                 from: place(range.start),
                 to: place(range.end),
                 price,
+                lead: Lead::of(role, text, &range),
                 meaning: Meaning::of(&text[range]),
                 words: start..all.len(),
             });
         }
-        let outline = Self {
+        Self {
             role,
             day: number::days(at),
             asks: asks(text),
             is_bare: role == Role::Tool
                 && text.len() < LONGEST_TITLE
                 && !text.trim().contains('\n'),
+            announces: role == Role::Assistant && announces(text),
             is_plan: role == Role::Tool && is_plan(text),
             is_masked: false,
             outcome: if role == Role::Tool { outcome::of_text(text, text) } else { None },
             speaker: speaker(text),
             passages,
             words: all,
-        };
-        (outline, joined)
+        }
     }
 
     /// The words of one of its passages, sorted.
@@ -141,6 +181,50 @@ fn asks(text: &str) -> bool {
     told.ends_with(['?', '？'])
 }
 
+/// A longer text says more than what comes next.
+const LONGEST_ANNOUNCEMENT: usize = 280;
+/// How agents begin to say what they are about to do: English, Russian, Italian, Portuguese, Spanish, Czech, German, French,
+/// Chinese.
+const ANNOUNCEMENTS: &[&str] = &[
+    "let me ",
+    "let's ",
+    "now let",
+    "now i",
+    "i'll ",
+    "i will ",
+    "now, let",
+    "next, ",
+    "сейчас ",
+    "теперь ",
+    "давайте ",
+    "ora ",
+    "adesso ",
+    "procedo ",
+    "vou ",
+    "agora ",
+    "voy a ",
+    "ahora ",
+    "nyní ",
+    "teď ",
+    "jetzt ",
+    "ich werde ",
+    "je vais ",
+    "maintenant ",
+    "现在",
+    "让我",
+    "接下来",
+];
+
+/// Whether an agent only says what it is about to do.
+pub(crate) fn announces(text: &str) -> bool {
+    let text = text.trim();
+    if text.len() > LONGEST_ANNOUNCEMENT || text.contains("\n\n") {
+        return false;
+    }
+    let lower = text[..text.floor_char_boundary(40)].to_lowercase();
+    text.ends_with([':', '：', '…']) || ANNOUNCEMENTS.iter().any(|start| lower.starts_with(start))
+}
+
 fn is_plan(text: &str) -> bool {
     let head = &text[..text.floor_char_boundary(60)];
     head.to_ascii_lowercase().contains("todo")
@@ -161,7 +245,7 @@ mod tests {
     use super::*;
 
     fn outline(role: Role, text: &str) -> Outline {
-        Outline::of(role, Timestamp::UNIX_EPOCH, text, None).0
+        Outline::of(role, Timestamp::UNIX_EPOCH, text, None)
     }
 
     #[test]
@@ -198,5 +282,11 @@ mod tests {
         assert_eq!(outline(Role::User, "Anna: yes").speaker, Some(fingerprint("anna")));
         assert_eq!(outline(Role::User, "I said: yes").speaker, None);
         assert!(outline(Role::User, " \n\t").passages.is_empty());
+        for text in ["Now let me run the tests.", "The tests again:", "Теперь исправлю это."]
+        {
+            assert!(outline(Role::Assistant, text).announces, "{text}");
+            assert!(!outline(Role::User, text).announces, "{text}");
+        }
+        assert!(!outline(Role::Assistant, "The cause is the cache. Let me see.").announces);
     }
 }

@@ -102,29 +102,38 @@ impl Cuts {
     }
 }
 
-/// At most `bytes` of the beginning, ending at a line or word where one is near.
+/// At most `bytes` of the beginning, ending at a line, a sentence or a word where one is near.
 pub fn head(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
     let whole = &text[..text.floor_char_boundary(bytes)];
-    let near = whole.len() - whole.len() / 4;
-    let near = whole.ceil_char_boundary(near);
-    match whole[near..].rfind('\n').or_else(|| whole[near..].rfind(' ')) {
-        Some(at) => &whole[..near + at],
+    let near = &whole[whole.ceil_char_boundary(whole.len() - whole.len() / 3)..];
+    let sentence = || sentence_ends(near).last();
+    match near.rfind('\n').or_else(sentence).or_else(|| near.rfind(' ')) {
+        Some(at) => &whole[..whole.len() - near.len() + at],
         None => whole,
     }
 }
 
-/// At most `bytes` of the end, beginning at a line or word where one is near.
+/// Where sentences end, behind their marks.
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+    text.match_indices(['.', '!', '?', '。', '！', '？']).filter_map(|(at, mark)| {
+        let end = at + mark.len();
+        (!mark.is_ascii() || text[end..].starts_with(' ')).then_some(end)
+    })
+}
+
+/// At most `bytes` of the end, beginning at a line, a sentence or a word where one is near.
 pub fn tail(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
     let whole = &text[text.ceil_char_boundary(text.len() - bytes)..];
-    let near = &whole[..whole.floor_char_boundary(whole.len() / 4)];
-    match near.find('\n').or_else(|| near.find(' ')) {
-        Some(at) => &whole[at + 1..],
+    let near = &whole[..whole.floor_char_boundary(whole.len() / 3)];
+    let sentence = || sentence_ends(near).next();
+    match near.find('\n').or_else(sentence).or_else(|| near.find(' ')) {
+        Some(at) => whole[at..].trim_start(),
         None => whole,
     }
 }

@@ -64,6 +64,70 @@ fn push_safe_text(out: &mut String, text: &str) {
     out.push_str(&text[shown..]);
 }
 
+/// The text as [`safe`] gives it, with characters spelled out that take no room on a screen, and long stretches of blanks and of
+/// empty lines counted: for what a person has to see whole before they agree to it.
+pub fn visible(text: &str) -> String {
+    let mut out = String::new();
+    let mut blanks = String::new();
+    let mut empty = 0;
+    for line in safe(text).lines() {
+        if line.trim().is_empty() {
+            empty += 1;
+            continue;
+        }
+        push_line(&mut out, &mut empty);
+        for c in line.chars() {
+            if c.is_whitespace() {
+                blanks.push(c);
+                continue;
+            }
+            push_blanks(&mut out, &mut blanks);
+            if is_invisible(c) {
+                out.push_str(&format!("{ESCAPE}{:x};", u32::from(c)));
+            } else {
+                out.push(c);
+            }
+        }
+        push_blanks(&mut out, &mut blanks);
+    }
+    if empty > 0 {
+        push_line(&mut out, &mut empty);
+        out.truncate(out.trim_end_matches('\n').len());
+    }
+    out
+}
+
+/// So many blanks, or empty lines, stand as they are.
+const MOST_BLANKS: usize = 40;
+const MOST_EMPTY: usize = 3;
+
+fn push_line(out: &mut String, empty: &mut usize) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    match std::mem::take(empty) {
+        few @ 0..=MOST_EMPTY => out.push_str(&"\n".repeat(few)),
+        many => out.push_str(&format!("[{many} empty lines]\n")),
+    }
+}
+
+fn push_blanks(out: &mut String, blanks: &mut String) {
+    match blanks.chars().count() {
+        0..=MOST_BLANKS => out.push_str(blanks),
+        many => out.push_str(&format!(" [{many} blanks] ")),
+    }
+    blanks.clear();
+}
+
+/// Characters that print nothing: soft hyphens, joiners and spaces without width, fillers.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+        | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0100}'..='\u{e01ef}'
+    )
+}
+
 /// Undoes [`safe`].
 fn unsafe_again(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());

@@ -15,8 +15,8 @@ use crate::message::{Message, Role};
 use crate::{number, quote, terms};
 
 /// The most points that a summary holds.
-const POINTS: usize = 12;
-const POINT_CHARS: usize = 140;
+const POINTS: usize = 16;
+const POINT_CHARS: usize = 180;
 /// The longest line of a model's summary.
 const LINE_CHARS: usize = 300;
 /// A message gives at most so many points.
@@ -331,12 +331,12 @@ fn weight(role: Role, sentence: &str, frequent: &HashMap<String, u32>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "the words of a sentence")]
     let length = (distinct.len() as f64).sqrt().max(2.0);
     let by_role = match role {
-        Role::User => 1.3,
+        Role::User => 1.2,
         Role::Assistant => 1.0,
         Role::System => 0.6,
-        Role::Tool => 0.3,
+        Role::Tool => 0.1,
     };
-    by_role * (cues + central / length)
+    by_role * matter::telling(sentence) * (cues + matter::specifics(sentence) + central / length)
 }
 
 /// What a command weighs that was run and did not fail.

@@ -14,12 +14,12 @@ use std::ops::Range;
 
 use self::distinct::Distinct;
 use self::stems::Stems;
-use crate::word_cache::SHORT;
+use crate::word_cache::{self, SHORT};
 use crate::words;
 pub use crate::words::is_stop;
 
 /// Grows when the terms of a text change: an index made by another version is built anew.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// No term has more bytes, joined names aside.
 pub(crate) const LONGEST: usize = 64;
@@ -76,16 +76,16 @@ pub(crate) fn each_among(
 /// A word whose stem is no beginning of it (`staging`, of which the stem is `stage`) is there as it stands too: otherwise its
 /// beginnings (`stagi`) would not lead to it.
 pub fn joined(text: &str) -> String {
-    joined_with(text, |_, _| ())
-}
-
-/// The same, which also visits every term with where it begins.
-pub(crate) fn joined_with(text: &str, mut visit: impl FnMut(&str, usize)) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut distinct = Distinct::new(&mut out, text.len());
+    each_indexed(text, |term, _| distinct.add(term));
+    out
+}
+
+/// Visits the same terms, as often as they come, with where they begin; those that are there for their beginnings without.
+pub fn each_indexed(text: &str, mut visit: impl FnMut(&str, Option<usize>)) {
     each(text, |term, place| {
-        visit(term, place.start);
-        distinct.add(term);
+        visit(term, Some(place.start));
         let word = &text[place];
         let start = word.as_bytes().get(..term.len());
         let is_start = |start: &[u8]| start.eq_ignore_ascii_case(term.as_bytes());
@@ -93,11 +93,10 @@ pub(crate) fn joined_with(text: &str, mut visit: impl FnMut(&str, usize)) -> Str
             let word = folded(word);
             let word = word.split(['\'', '\u{2019}']).next().unwrap_or_default();
             if !word.starts_with(term) && word.len() <= LONGEST {
-                distinct.add(word);
+                visit(word, None);
             }
         }
     });
-    out
 }
 
 /// A text as terms are written, unstemmed: lower case, without accents.
@@ -247,7 +246,7 @@ impl<V: FnMut(&str, Range<usize>)> Scan<'_, V> {
     fn short_word(&mut self, word: Range<usize>) {
         let bytes = self.text.as_bytes();
         if self.firsts[usize::from(bytes[word.start])] {
-            let number = stems::number_at(bytes, word.clone());
+            let number = word_cache::number_at(bytes, word.clone());
             (self.visit)(self.stems.of_short(number, &self.text[word.clone()]), word);
         } else {
             self.passed += 1;

@@ -1,5 +1,7 @@
 //! A cache of what was worked out for words: few words make most of a text.
 
+use std::ops::Range;
+
 /// A word of at most so many bytes is a number, and is found by it.
 pub(crate) const SHORT: usize = size_of::<u128>();
 
@@ -58,6 +60,18 @@ pub(crate) fn number(word: &[u8]) -> Option<u128> {
     let mut bytes = [0; SHORT];
     bytes.get_mut(..word.len())?.copy_from_slice(word);
     Some(u128::from_le_bytes(bytes))
+}
+
+/// A short word inside of a text as a number.
+#[inline]
+pub(crate) fn number_at(text: &[u8], word: Range<usize>) -> u128 {
+    match text.get(word.start..word.start + SHORT).and_then(|bytes| bytes.try_into().ok()) {
+        Some(bytes) => {
+            let unused = 8 * (SHORT - word.len());
+            u128::from_le_bytes(bytes) << unused >> unused
+        }
+        None => number(&text[word]).unwrap_or(0),
+    }
 }
 
 #[cfg(test)]

@@ -220,8 +220,46 @@ pub(crate) fn base(form: &str) -> &str {
 
 /// Whether a term says little about what a text is about.
 pub fn is_stop(term: &str) -> bool {
-    term.len() <= LONGEST_STOP && STOP.binary_search(&term).is_ok()
+    if term.len() > LONGEST_STOP {
+        return false;
+    }
+    let mut slot = stop_slot(term.as_bytes());
+    while let Some(at) = usize::from(STOP_SLOTS[slot]).checked_sub(1) {
+        if STOP[at] == term {
+            return true;
+        }
+        slot = (slot + 1) % STOP_SLOTS.len();
+    }
+    false
 }
+
+/// The place of a term in [`STOP_SLOTS`], or the one before it.
+const fn stop_slot(term: &[u8]) -> usize {
+    let (mut hash, mut at) = (0_u32, 0);
+    while at < term.len() {
+        hash = (hash ^ term[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    (hash >> 12) as usize % STOP_SLOTS_COUNT
+}
+
+const STOP_SLOTS_COUNT: usize = (STOP.len() * 4).next_power_of_two();
+
+/// For each hash the number of a word, counted from 1: every term of a text is looked up.
+#[expect(clippy::cast_possible_truncation, reason = "a few hundred words")]
+static STOP_SLOTS: [u16; STOP_SLOTS_COUNT] = {
+    let mut slots = [0; STOP_SLOTS_COUNT];
+    let mut at = 0;
+    while at < STOP.len() {
+        let mut slot = stop_slot(STOP[at].as_bytes());
+        while slots[slot] != 0 {
+            slot = (slot + 1) % STOP_SLOTS_COUNT;
+        }
+        at += 1;
+        slots[slot] = at as u16;
+    }
+    slots
+};
 
 /// No such word is longer: most terms of a text need no closer look.
 const LONGEST_STOP: usize = {
@@ -244,6 +282,7 @@ mod tests {
         assert!(IRREGULAR.is_sorted());
         assert!(STOP.is_sorted());
         assert!(is_stop("what") && !is_stop("login"));
+        assert!(STOP.iter().all(|term| is_stop(term)));
         assert_eq!((base("bought"), base("login")), ("buy", "login"));
     }
 }

@@ -86,7 +86,7 @@ pub const CODES: &[Code] = &[
     row("ambiguous", 1, 409, "The words could mean several sessions", Say("give an id: `rethread resume ID`")),
     row("refused", 1, 409, "Not possible in this state", SAID_THERE),
     row("session_archived", 1, 409, "The session is archived", Say("`rethread unarchive ID` brings it back")),
-    row("session_completed", 1, 409, "The session is completed", Say("`rethread activate --yes ID` takes it up again")),
+    row("session_completed", 1, 409, "The session is completed", Say("`rethread activate --yes ID` takes it up again; so does `--yes` of `rethread resume` and `rethread continue`")),
     row("session_deleted", 1, 409, "The session is deleted", Say("`rethread undelete ID` brings it back")),
     row("session_exists", 1, 409, "The session already exists", Say("to import it again, delete it for good first")),
     row("not_recorded", 1, 422, "Sessions in this folder are not recorded", Say("the setting record.exclude says so; `rethread config path` shows the file")),

@@ -1,6 +1,7 @@
 //! Hints: what to do next about an error. The default is in the table of codes; some errors know more.
 
 use rethread_domain::Status;
+use rethread_domain::quote;
 use rethread_domain::session::Refusal;
 use rethread_store as store;
 use rethread_workflow as workflow;
@@ -95,6 +96,12 @@ fn by_workflow(refusal: &workflow::Refusal) -> String {
             format!("`rethread workflow status {}` shows its status", id.short())
         }
         R::Over(..) => "start a new one: `rethread workflow start PLAN`".to_owned(),
+        R::Waits { id, failed: Some(task), .. } => {
+            let (id, task) = (id.short(), quote::safe(task));
+            format!(
+                "`rethread workflow retry {task} {id}` runs it again (`--with AGENT`: with another agent), `rethread workflow skip {task} {id}` goes on without it"
+            )
+        }
         R::Waits { id, .. } => {
             let id = id.short();
             format!(

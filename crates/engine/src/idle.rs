@@ -1,8 +1,9 @@
-//! Housekeeping when the store is opened: ends turns whose process died, and pauses idle sessions.
+//! Housekeeping when the store is opened: ends turns whose process died, finishes purges that were cut off, and
+//! pauses idle sessions.
 
 use jiff::SignedDuration;
 use rethread_domain::session::Move;
-use rethread_domain::{Fact, Session};
+use rethread_domain::{Fact, Seq, Session, SessionId};
 
 use crate::{Engine, Error, Result};
 
@@ -21,6 +22,8 @@ pub struct Housekeeping {
     pub paused: Vec<Session>,
     /// Sessions with a turn that cannot be read, and why: they are left unchanged.
     pub unreadable: Vec<(Session, String)>,
+    /// Messages whose purge was cut off, and is finished now.
+    pub purged: Vec<(SessionId, Seq)>,
 }
 
 impl Engine {
@@ -69,6 +72,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
+        tidied.purged = self.finish_purges().await?;
         self.erase_old().await?;
         Ok(())
     }

@@ -129,6 +129,11 @@ impl Engine {
         self.workspace.as_deref()
     }
 
+    /// To be called by a program that ends; gives whether nothing is left to be done when this is dropped.
+    pub fn leave(&self) -> bool {
+        self.store.leave()
+    }
+
     pub fn clock(&self) -> Clock {
         self.clock
     }

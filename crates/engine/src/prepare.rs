@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use rethread_domain::SessionId;
 use rethread_domain::message::{Body, Message, NewMessage, Secret};
 use rethread_domain::price::Price;
+use rethread_domain::session::Beginning;
 use rethread_domain::summary::Summary;
 use rethread_domain::turn::Update;
-use rethread_redact::{self as redact, Found};
+use rethread_domain::{Session, SessionId};
+use rethread_redact::{self as redact, Found, Redactor};
 use rethread_store::{Recalled, Span};
+use rethread_workspace::digest;
 use serde_json::Value;
 
 use crate::{Engine, Result};
@@ -21,6 +23,8 @@ impl Engine {
     pub(crate) fn prepare(&self, message: &mut NewMessage) {
         self.forget_known(&mut message.content);
         if self.redactor.has_known() {
+            let names = [&mut message.id, &mut message.extras.agent, &mut message.extras.model];
+            names.into_iter().flatten().for_each(|name| self.forget_known_name(name));
             if let Some(calls) = &mut message.extras.tool_calls {
                 self.redactor.redact_known_json(calls);
             }
@@ -64,6 +68,24 @@ impl Engine {
     fn forget_known(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redactor.redact_known(text).text {
             *text = masked;
+        }
+    }
+
+    /// A name or an id that has a value that we know becomes another one, always the same.
+    pub(crate) fn forget_known_name(&self, name: &mut String) {
+        if self.redactor.has_known() && !self.redactor.redact_known(name).found.is_empty() {
+            *name = other_name(name);
+        }
+    }
+
+    /// The same for what a session begins with. Its folder and its user stay: that is where it is, and whose.
+    pub(crate) fn forget_known_names(&self, beginning: &mut Beginning) {
+        let Beginning { kind, agent, model, command, tools, .. } = beginning;
+        for name in [agent, model].into_iter().flatten().chain([kind]) {
+            self.forget_known_name(name);
+        }
+        for text in command.iter_mut().chain(tools) {
+            self.forget_known(text);
         }
     }
 
@@ -114,6 +136,7 @@ impl Engine {
     pub(crate) async fn mask(&self, recalled: &mut Recalled) -> Result<()> {
         let id = recalled.session.id;
         self.mask_titles_and_summaries(recalled);
+        self.mask_names(recalled);
         for message in &mut recalled.recent {
             self.mask_message(id, message).await?;
         }
@@ -164,6 +187,52 @@ impl Engine {
         self.redactor.redact(text).text.into_owned()
     }
 
+    /// Masks the names of conversations and agents.
+    fn mask_names(&self, recalled: &mut Recalled) {
+        let mask = |name: &mut String| match shown_name(&self.redactor, name) {
+            Cow::Owned(masked) => {
+                *name = masked;
+                true
+            }
+            Cow::Borrowed(_) => false,
+        };
+        let mut any_conversation = false;
+        for conversation in recalled.conversations.iter_mut().chain(&mut recalled.others) {
+            if mask(&mut conversation.name) {
+                (conversation.prices.name, conversation.prices.heading) = (None, None);
+                any_conversation = true;
+            }
+        }
+        let session = &mut recalled.session;
+        let mut any_agent = false;
+        let speakers = [&mut session.agent, &mut session.answering].into_iter().flatten();
+        for name in speakers.chain(recalled.agents.iter_mut().map(|agent| &mut agent.name)) {
+            any_agent |= mask(name);
+        }
+        if any_agent {
+            session.prices.head = None;
+        }
+        let related = recalled.related.iter_mut().map(|related| &mut related.message);
+        for message in recalled.recent.iter_mut().chain(related) {
+            if any_conversation {
+                mask(&mut message.conversation);
+            }
+            if let Some(agent) = message.extras.agent.as_mut().filter(|_| any_agent) {
+                mask(agent);
+            }
+        }
+    }
+
+    /// Masks whose a session is and where, once nobody needs to find its folder any more.
+    pub(crate) fn mask_place(&self, session: &mut Session) {
+        for text in [&mut session.user, &mut session.project] {
+            if let Cow::Owned(masked) = self.redactor.redact(text).text {
+                *text = masked;
+                session.prices.head = None;
+            }
+        }
+    }
+
     fn mask_titles_and_summaries(&self, recalled: &mut Recalled) {
         if let Some(title) = self.without_secrets_in(recalled.session.title.as_ref()) {
             recalled.session.title = Some(title);
@@ -186,6 +255,20 @@ impl Engine {
             recalled.session.summary = Some(masked);
         }
     }
+}
+
+/// A name as it is shown, and written to folders: another one, always the same, where rules recognise a secret in it. It can be
+/// read back as a name.
+pub(crate) fn shown_name<'a>(redactor: &Redactor, name: &'a str) -> Cow<'a, str> {
+    if redactor.redact(name).found.is_empty() {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(other_name(name))
+    }
+}
+
+fn other_name(name: &str) -> String {
+    format!("masked-{}", &digest(name)[..16])
 }
 
 fn marks(found: Vec<Found>) -> Vec<Secret> {

@@ -147,17 +147,32 @@ pub fn is_excluded(folder: &Path, excluded: &Path) -> bool {
 }
 
 /// A path without links and `..`, as far as it exists.
-fn without_links(path: &Path) -> PathBuf {
+pub fn without_links(path: &Path) -> PathBuf {
+    followed(path, MOST_LINKS)
+}
+
+/// As many links as the system itself follows.
+const MOST_LINKS: usize = 40;
+
+/// A link to what does not exist yet is followed, too: whoever writes through it makes what it leads to.
+fn followed(path: &Path, links: usize) -> PathBuf {
+    if let Ok(real) = std::fs::canonicalize(path) {
+        return real;
+    }
     path.components().fold(PathBuf::new(), |mut so_far, part| {
         if part == Component::ParentDir {
             so_far.pop();
-        } else {
-            so_far.push(part);
-            if let Ok(real) = std::fs::canonicalize(&so_far) {
-                so_far = real;
-            }
+            return so_far;
         }
-        so_far
+        let folder = so_far.clone();
+        so_far.push(part);
+        if let Ok(real) = std::fs::canonicalize(&so_far) {
+            return real;
+        }
+        match std::fs::read_link(&so_far) {
+            Ok(link) if links > 0 => followed(&folder.join(link), links - 1),
+            _ => so_far,
+        }
     })
 }
 
@@ -171,6 +186,24 @@ pub fn not_recorded(folder: &Path) -> Fault {
     let what = format!("sessions in {} are not recorded", folder.display());
     let hint = "the setting record.exclude says so; `rethread config path` shows the file";
     Fault::refused("not_recorded", what, hint)
+}
+
+/// Refuses an agent that is unknown, or not installed here, with how to install it.
+pub fn check_installed(program: &dyn Program, agent: &str) -> Result<(), Fault> {
+    program.consent(agent)?;
+    let mut known = program.agents()?.into_iter();
+    let Some(missing) = known.find(|known| known.name == agent && !known.is_installed) else {
+        return Ok(());
+    };
+    let how = match missing.install {
+        Some(install) => format!("to install it: {install}; or choose another agent"),
+        None => "check its command in `rethread config show`, or choose another agent".to_owned(),
+    };
+    Err(Fault::refused(
+        "not_installed",
+        format!("{agent} is not installed here, or not on the PATH"),
+        how,
+    ))
 }
 
 /// The program around the engine.

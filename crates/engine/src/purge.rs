@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use jiff::Timestamp;
 use rethread_domain::opening::Watermark;
 use rethread_domain::{Fact, Message, Seq, SessionId, quote, summary};
-use rethread_store::{Order, Span};
+use rethread_store::{Order, Purging, Span};
 use rethread_workflow::{Quoted, WorkflowId};
 
 use crate::{Engine, Error, Result};
@@ -45,7 +45,7 @@ impl Purge {
         remarks.extend(self.left.iter().cloned());
         if !self.has_left_files {
             remarks.push(
-                "warning: another process reads an older state, so the text is still in the file; when that process has ended, `rethread doctor --compact` takes it out"
+                "warning: another process reads an older state, so the text is still in the file; the next command after that process has ended takes it out"
                     .to_owned(),
             );
         }
@@ -84,23 +84,81 @@ impl Engine {
             in_workflows: self.ordered_in(id, seq, text).await?,
             ..Purge::default()
         };
-        (purge.has_left_files, purge.left) = self.purge_at(id, seq, self.clock.now()).await?;
-        self.purge_folders(id, summary::title(text).as_deref()).await?;
+        // Whoever else purges does not mind: each step can be done twice.
+        let _alone = self.store.purge_alone().await?;
+        let renames = match summary::title(text) {
+            Some(title) => self.named_after(id, seq, &title).await?,
+            None => Vec::new(),
+        };
+        let purging = Purging { id, seq, renames };
+        self.store.begin_purge(purging.clone(), self.clock.now()).await?;
+        (purge.has_left_files, purge.left) = self.finish_purge(purging, true).await?;
         Ok(purge)
     }
 
-    /// Purges the store and the output streams. Returns whether the text has left the store's files, and what could not be
-    /// removed.
-    pub(crate) async fn purge_at(
+    /// Purges the store and the output streams; the caller has the folder at hand. Returns what could not be removed.
+    pub(crate) async fn purge_arrived(
         &self,
         id: SessionId,
         seq: Seq,
         at: Timestamp,
-    ) -> Result<(bool, Vec<String>)> {
+    ) -> Result<Vec<String>> {
+        let purging = Purging { id, seq, renames: Vec::new() };
+        self.store.begin_purge(purging.clone(), at).await?;
+        let has_left = self.store.empty_log(true).await?;
         let sharers = self.store.sharers(id, seq).await?;
-        let has_left = self.store.purge(id, seq, at).await?;
-        let left = sharers.into_iter().filter_map(|sharer| self.forget_files(sharer)).collect();
+        let left: Vec<String> =
+            sharers.into_iter().filter_map(|sharer| self.forget_files(sharer)).collect();
+        if has_left && left.is_empty() {
+            self.store.end_purge(purging).await?;
+        }
+        Ok(left)
+    }
+
+    /// What a purge does outside of the store's log. Returns whether the text has left the store's files, and what could not be
+    /// removed; the purge has ended if nothing is left.
+    async fn finish_purge(
+        &self,
+        purging: Purging,
+        is_patient: bool,
+    ) -> Result<(bool, Vec<String>)> {
+        let mut has_left = self.store.empty_log(is_patient).await?;
+        let sharers = self.store.sharers(purging.id, purging.seq).await?;
+        let left: Vec<String> =
+            sharers.iter().filter_map(|sharer| self.forget_files(*sharer)).collect();
+        if self.purge_folders(&sharers, &purging.renames).await? {
+            // The folder's former name was in the store.
+            has_left = self.store.empty_log(is_patient).await?;
+        }
+        if has_left && left.is_empty() {
+            self.store.end_purge(purging).await?;
+        }
         Ok((has_left, left))
+    }
+
+    /// Finishes purges that were cut off; returns those that are finished now. What cannot be finished now is tried again.
+    pub async fn finish_purges(&self) -> Result<Vec<(SessionId, Seq)>> {
+        let begun = self.store.purges_begun().await?;
+        if begun.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(_alone) = self.store.purge_alone().await? else { return Ok(Vec::new()) };
+        let mut finished = Vec::new();
+        // Somebody may have finished them meanwhile.
+        for purging in self.store.purges_begun().await? {
+            let (id, seq) = (purging.id, purging.seq);
+            match Box::pin(self.finish_purge(purging.clone(), false)).await {
+                Ok((true, left)) if left.is_empty() => finished.push((id, seq)),
+                Ok(_) => (),
+                // The session was erased since.
+                Err(Error::NotFound(_) | Error::NoMessage(..)) => {
+                    self.store.end_purge(purging).await?;
+                }
+                // It must not stand in the way of everything else.
+                Err(error) => tracing::warn!(%id, seq, %error, "a purge could not be finished"),
+            }
+        }
+        Ok(finished)
     }
 
     /// Removes the output stream of a session; returns a message if that fails.

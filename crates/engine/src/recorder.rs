@@ -53,6 +53,7 @@ impl Recorder {
     /// Writes messages down, all or none. They are durable when it returns.
     pub async fn record(&mut self, mut messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         for message in &mut messages {
+            self.engine.forget_known_name(&mut message.conversation);
             self.engine.prepare(message);
         }
         let epoch = self.claim.as_ref().map(|claim| claim.epoch);

@@ -60,8 +60,9 @@ impl Engine {
         limits.messages = limits.messages.min(limits.tokens / retell::CHEAPEST_MESSAGE + 1);
         let request =
             RecallRequest { session: id, limits, prompt: options.prompt.clone(), within: None };
-        let recalled = self.recalled(&request).await?;
+        let mut recalled = self.recalled(&request).await?;
         let repository = self.repository_since(&recalled.session).await?;
+        self.mask_place(&mut recalled.session);
         let story = story(&recalled, repository.as_deref(), Frame::Session);
         let (telling, explanation) = if options.explain {
             let (telling, explanation) = retell::tell_explained(&story, &limits);
@@ -76,7 +77,8 @@ impl Engine {
         } else {
             tokens::count(&telling.text)
         };
-        let mut metadata = Metadata::of(&recalled.session, recalled.agents, self.clock.now());
+        let mut metadata = Metadata::of(&recalled.session, recalled.agents);
+        metadata.resumed_at = Some(self.clock.now());
         metadata.included = Some(telling.included);
         metadata.omitted = Some(telling.omitted);
         Ok(Context {
@@ -96,7 +98,8 @@ impl Engine {
         let limits = options.limits.with_margin(options.margin);
         let prompt = options.prompt.clone();
         let request = RecallRequest { session: id, limits, prompt, within: None };
-        let recalled = self.recalled(&request).await?;
+        let mut recalled = self.recalled(&request).await?;
+        self.mask_place(&mut recalled.session);
         Ok(retell::tell(&story(&recalled, None, Frame::Earlier), &limits))
     }
 
@@ -137,7 +140,7 @@ impl Engine {
     pub async fn preview(&self, id: SessionId) -> Result<Preview> {
         let session = self.session(id).await?;
         let agents = self.store.agents(id).await?;
-        let metadata = Metadata::of(&session, agents, self.clock.now());
+        let metadata = Metadata::of(&session, agents);
         Ok(Preview { session, metadata })
     }
 }

@@ -41,7 +41,8 @@ impl Engine {
 
     pub(crate) async fn start_new(&self, id: SessionId, beginning: Beginning) -> Result<Session> {
         let title = beginning.title.as_deref().map(|title| self.prepared_text(title));
-        let beginning = Beginning { title, ..beginning };
+        let mut beginning = Beginning { title, ..beginning };
+        self.forget_known_names(&mut beginning);
         id::check_user(&beginning.user)?;
         id::check_kind(&beginning.kind)?;
         for (what, name) in [("agent", &beginning.agent), ("model", &beginning.model)] {

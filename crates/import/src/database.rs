@@ -13,7 +13,7 @@ use crate::{Error, Found, Unread, json};
 /// So long an agent may hold its database locked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a row may have at most: a longer one is passed over.
+/// What a row may have at most: a longer one is not read, and told.
 pub(crate) const LONGEST_ROW: i64 = 64 * 1024 * 1024;
 
 /// A database that is only read.
@@ -140,13 +140,23 @@ pub(crate) fn unreadable(path: &Path) -> impl Fn(rusqlite::Error) -> Error + use
     move |error| Error::Unreadable { path: path.clone(), why: error.to_string() }
 }
 
-/// A column that should hold JSON; what cannot be read is told.
-pub(crate) fn document(text: &str, what: &str, unread: &mut Vec<Unread>) -> Option<Value> {
+/// A column that should hold JSON, if it is not too long; what cannot be read is told.
+pub(crate) fn document(text: Option<&str>, what: &str, unread: &mut Vec<Unread>) -> Option<Value> {
+    let Some(text) = text else {
+        unread.push(Unread { at: None, why: format!("{what} is too long") });
+        return None;
+    };
     let parsed = json::parse::<Value>(text.as_bytes());
     if parsed.is_none() {
         unread.push(Unread { at: None, why: format!("{what} is not valid JSON") });
     }
     parsed.map(|parsed| parsed.value)
+}
+
+/// The text of a column, unless another one says that it is too long.
+pub(crate) fn row_text(row: &rusqlite::Row<'_>, at: usize, is_long: usize) -> Option<String> {
+    let is_long = row.get::<_, bool>(is_long).unwrap_or(false);
+    (!is_long).then(|| text(row, at))
 }
 
 /// A text from a column that should have one.

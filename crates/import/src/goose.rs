@@ -10,7 +10,7 @@ use rethread_domain::message::Usage;
 use serde_json::Value;
 
 use crate::blocks;
-use crate::database::{Database, LONGEST_ROW, document, text, unreadable};
+use crate::database::{Database, LONGEST_ROW, document, row_text, text, unreadable};
 use crate::json;
 use crate::reading::{Reading, Source};
 use crate::speech::{Call, Outcome, Speech};
@@ -65,15 +65,16 @@ impl Goose {
         unread: &mut Vec<Unread>,
     ) -> rusqlite::Result<()> {
         let sql =
-            "select role, content_json, created_timestamp, metadata_json, message_id from messages
-            where id = ?1 and length(content_json) <= ?2";
+            "select role, case when length(content_json) <= ?2 then content_json end, created_timestamp, metadata_json,
+                message_id, length(content_json) > ?2
+            from messages where id = ?1";
         let row = self.database.row(sql, (no, LONGEST_ROW), |row| {
             let created = row.get::<_, i64>(2).unwrap_or(0);
-            (text(row, 0), text(row, 1), created, text(row, 3), text(row, 4))
+            (text(row, 0), row_text(row, 1, 5), created, text(row, 3), text(row, 4))
         })?;
         let Some((role, content, created, metadata, id)) = row else { return Ok(()) };
         let what = format!("message {no}");
-        let Some(content) = document(&content, &what, unread) else { return Ok(()) };
+        let Some(content) = document(content.as_deref(), &what, unread) else { return Ok(()) };
         let metadata = serde_json::from_str::<Value>(&metadata).unwrap_or_default();
         let id = if id.is_empty() { format!("row-{no}") } else { id };
         let at = speech.or_last(json::time(&created.into()));

@@ -11,7 +11,7 @@ use rethread_domain::turn::INTERRUPTED;
 use serde_json::Value;
 
 use crate::blocks::from_url;
-use crate::database::{Database, LONGEST_ROW, document, text, unreadable};
+use crate::database::{Database, LONGEST_ROW, document, row_text, text, unreadable};
 use crate::json;
 use crate::reading::{Reading, Source};
 use crate::speech::{Call, File, Outcome, Speech};
@@ -68,13 +68,15 @@ impl Opencode {
         speech: &mut Speech,
         unread: &mut Vec<Unread>,
     ) -> rusqlite::Result<()> {
-        let sql = "select data, time_created from message where id = ?1 and length(data) <= ?2";
-        let row = self
-            .database
-            .row(sql, (id, LONGEST_ROW), |row| (text(row, 0), row.get::<_, i64>(1).unwrap_or(0)))?;
+        let sql =
+            "select case when length(data) <= ?2 then data end, time_created, length(data) > ?2
+            from message where id = ?1";
+        let row = self.database.row(sql, (id, LONGEST_ROW), |row| {
+            (row_text(row, 0, 2), row.get::<_, i64>(1).unwrap_or(0))
+        })?;
         let Some((data, created)) = row else { return Ok(()) };
         let what = format!("message {id}");
-        let Some(data) = document(&data, &what, unread) else { return Ok(()) };
+        let Some(data) = document(data.as_deref(), &what, unread) else { return Ok(()) };
         let is_reverted = self.reverted_from.as_deref().is_some_and(|from| id >= from);
         speech.conversation = match &self.reverted_from {
             Some(from) if is_reverted => {
@@ -85,16 +87,15 @@ impl Opencode {
         let at = Timestamp::from_millisecond(created).ok();
         let at = speech.or_last(at);
         begin(&data, speech);
-        let sql =
-            "select id, data from part where message_id = ?1 and length(data) <= ?2 order by id";
+        let sql = "select id, case when length(data) <= ?2 then data end, length(data) > ?2 from part where message_id = ?1 order by id";
         let mut statement = self.database.connection.prepare_cached(sql)?;
         let mut parts = statement.query((id, LONGEST_ROW))?;
         let mut said =
             Said { id, at, is_summary: data.get("summary") == Some(&Value::Bool(true)), count: 0 };
         while let Some(row) = parts.next()? {
-            let (part_id, part) = (text(row, 0), text(row, 1));
+            let (part_id, part) = (text(row, 0), row_text(row, 1, 2));
             let what = format!("part {part_id}");
-            let Some(part) = document(&part, &what, unread) else { continue };
+            let Some(part) = document(part.as_deref(), &what, unread) else { continue };
             if json::text(&data, "role") == Some("user") {
                 said.user(&part_id, &part, speech);
             } else {

@@ -2,7 +2,7 @@
 
 use rethread_domain::consent::KINDS;
 use rethread_domain::quote::one_line;
-use rethread_engine::agents::{Rules, TITLE};
+use rethread_engine::agents::{COMMAND, Rules, TITLE};
 
 use crate::error::Failure;
 
@@ -92,7 +92,7 @@ impl Rule {
         match self {
             Self::Kind(kind) => (*kind).to_owned(),
             Self::Title(title) => format!("{TITLE}{title}"),
-            Self::Command(words) => words.clone(),
+            Self::Command(words) => format!("{COMMAND}{words}"),
         }
     }
 }
@@ -181,7 +181,7 @@ mod tests {
             Restriction::parse(&[name.to_owned()], &[]).map(|restriction| restriction.lists().0)
         };
         for name in ["Bash(git status:*)", "Bash(git status *)", "execute( git status:*)"] {
-            assert_eq!(lists(name).unwrap(), ["git status"], "{name}");
+            assert_eq!(lists(name).unwrap(), ["command:git status"], "{name}");
         }
         for name in
             ["Bash(ls)", "Bash(*)", "Bash(:*)", "Bash(git * push:*)", "Edit(src/**)", "Bash(ls"]

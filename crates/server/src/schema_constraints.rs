@@ -12,7 +12,7 @@ struct TextConstraint(&'static str, u32);
 
 /// A session's id, or a prefix of it or of its short form.
 const SESSION: TextConstraint = TextConstraint(
-    "^([0-9a-fA-F]{1,12}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$",
+    "^([0-9a-fA-F]{4,12}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$",
     36,
 );
 const UUID: TextConstraint =

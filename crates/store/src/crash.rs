@@ -15,7 +15,14 @@ pub(crate) const POINTS: &[&str] = &[
     "batch.committed",
     "index.written",
     "purge.done",
+    "purge.folded",
     "take_in.half",
+    "copy.half",
+    "restore.read",
+    "restore.reserved",
+    "restore.copied",
+    "restore.replaced",
+    "restore.moved",
 ];
 
 #[cfg(debug_assertions)]

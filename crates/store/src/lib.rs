@@ -1,12 +1,13 @@
 //! Where sessions are kept. The only room that knows SQL.
 //!
-//! [`Store`] is the whole contract, in twelve parts; `tests/contract` is its meaning. Every implementation has to
+//! [`Store`] is the whole contract, in thirteen parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
 mod access;
 mod crash;
 mod error;
 mod imports;
+mod purges;
 mod search;
 mod sqlite;
 mod types;
@@ -30,8 +31,11 @@ use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 pub use access::{Accounts, IdempotencyKeys, ReservedId, UsageDay, UsageFilter};
 pub use error::{Error, Result};
 pub use imports::{Import, Imports};
+pub use purges::{Purges, Purging};
 pub use search::{Search, Stop, StopOnDrop};
-pub use sqlite::{checked_columns, is_intact, register_checksums, restore, sqlite_version};
+pub use sqlite::{
+    Restored, checked_columns, is_intact, register_checksums, restore, sqlite_version,
+};
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
     Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Record, Repaired, Span,
@@ -45,6 +49,7 @@ pub trait Store:
     + Talks
     + Finding
     + Upkeep
+    + Purges
     + Claims
     + Folders
     + Workflows
@@ -61,6 +66,7 @@ impl<T> Store for T where
         + Talks
         + Finding
         + Upkeep
+        + Purges
         + Claims
         + Folders
         + Workflows
@@ -210,14 +216,6 @@ pub trait Finding: Send + Sync + 'static {
 /// Keeping a store in good order.
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
-    /// Removes the text of one message everywhere, leaving a mark.
-    ///
-    /// Gives whether it has left the files as well: somebody who reads an older state keeps it there.
-    async fn purge(&self, id: SessionId, seq: Seq, at: jiff::Timestamp) -> Result<bool>;
-
-    /// Every session that has a message: the one it was said in, and forks.
-    async fn sharers(&self, id: SessionId, seq: Seq) -> Result<Vec<SessionId>>;
-
     /// Removes one session for good, with all that no fork needs.
     async fn erase(&self, id: SessionId) -> Result<()>;
 
@@ -242,6 +240,10 @@ pub trait Upkeep: Send + Sync + 'static {
 
     /// What was found wrong when the store was opened, and has to be told to people.
     async fn warning(&self) -> Result<Option<String>>;
+
+    /// To be called by a program that ends. Gives whether nothing is left to be done when the store is dropped: then it
+    /// need not be, and the system takes back memory and files at once.
+    fn leave(&self) -> bool;
 
     /// Puts texts that were kept elsewhere in place of damaged ones, where the checksum says that they are the same.
     async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>>;

@@ -140,21 +140,43 @@ fn instructions(path: &Path, session: SessionId, prompt: &str) -> u64 {
 
 /// A store with one session of this length, indexed and closed.
 fn filled(folder: &Path, length: usize) -> (PathBuf, SessionId) {
-    let path = folder.join(format!("{length}.db"));
-    let id = SessionId::generate();
+    filled_and_later(folder, length, 0)
+}
+
+/// The same, with a session of another length that came after it.
+fn filled_and_later(folder: &Path, length: usize, later: usize) -> (PathBuf, SessionId) {
+    let path = folder.join(format!("{length}-{later}.db"));
+    let ids = [SessionId::generate(), SessionId::generate()];
     block_on(async {
         let store = open(&StoreUrl::Sqlite(path.clone())).await.unwrap();
-        store.start(id, beginning(), at(0)).await.unwrap();
-        let mut texts = Texts::new(1);
-        let messages: Vec<_> =
-            (0..length).map(|n| user(&format!("{} total item{n}", texts.text(400)))).collect();
-        for part in messages.chunks(1000) {
-            let messages = part.to_vec();
-            store.append(Append::new(id, messages)).await.unwrap();
+        for (id, length) in ids.into_iter().zip([length, later]) {
+            store.start(id, beginning(), at(0)).await.unwrap();
+            let mut texts = Texts::new(1);
+            let messages: Vec<_> =
+                (0..length).map(|n| user(&format!("{} total item{n}", texts.text(400)))).collect();
+            for part in messages.chunks(1000) {
+                let messages = part.to_vec();
+                store.append(Append::new(id, messages)).await.unwrap();
+            }
         }
         assert_eq!(store.index(u32::MAX).await.unwrap(), 0);
     });
-    (path, id)
+    (path, ids[0])
+}
+
+/// The places of words are found from any message on, whatever was said elsewhere since.
+#[test]
+fn a_resume_does_not_pay_for_sessions_that_came_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let [alone, earlier] = [0, 12_000].map(|later| filled_and_later(folder.path(), 2_000, later));
+    for prompt in ["what about item17 and item42?", "why did the coupon break the checkout total?"]
+    {
+        let [less, more] = [&alone, &earlier].map(|(path, id)| instructions(path, *id, prompt));
+        assert!(
+            more * 100 <= less * 105,
+            "prompt {prompt:?}: {less} instructions alone, {more} before a longer session"
+        );
+    }
 }
 
 #[test]
@@ -163,9 +185,9 @@ fn the_work_of_a_resume_grows_neither_with_the_session_nor_with_the_store() {
     let [small, middle, large] = [100, 5_000, 20_000].map(|length| filled(folder.path(), length));
     for (prompt, from, most_percent) in [
         ("", &small, 125),
-        ("what about item17 and item42?", &small, 300),
+        ("what about item17 and item42?", &small, 200),
         // Words that stand in most messages are looked up to a bound, which 100 messages do not reach.
-        ("why did the coupon break the checkout total?", &middle, 150),
+        ("why did the coupon break the checkout total?", &middle, 115),
     ] {
         let [less, more] = [from, &large].map(|(path, id)| instructions(path, *id, prompt));
         assert!(

@@ -48,6 +48,8 @@ pub enum Command {
         /// Tasks that are done now but were not at that snapshot: they are repeated.
         rewind: Vec<String>,
         budgets: Budgets,
+        /// What agents may do without asking from now on, if that changes.
+        permissions: Option<String>,
     },
     /// States that a person wrote into the plan while no process ran it.
     Mark(Vec<(String, TaskState)>),
@@ -70,6 +72,8 @@ pub enum Command {
     },
     Retry {
         task: String,
+        /// Another agent to continue with.
+        agent: Option<String>,
         permissions: Option<String>,
     },
     Skip {
@@ -89,8 +93,9 @@ pub enum Refusal {
     Over(WorkflowId, Status),
     #[error("workflow {0} is {is}, not {not}", is = .1.word(), not = .2.word())]
     Not(WorkflowId, Status, Status),
+    /// With the task that has failed, where it waits for what becomes of that.
     #[error("workflow {id} is blocked: {about}")]
-    Waits { id: WorkflowId, about: String },
+    Waits { id: WorkflowId, about: String, failed: Option<String> },
     #[error("workflow {0} is not waiting for an answer")]
     WaitsForNothing(WorkflowId),
     #[error("workflow {0} has no task {1:?}")]
@@ -177,7 +182,9 @@ impl Workflow {
             Command::Recover => self.recovered(),
             Command::Approve => self.answered(true, None)?,
             Command::Reject { why } => self.answered(false, why.clone())?,
-            Command::Retry { task, permissions } => self.retried(task, permissions.as_ref())?,
+            Command::Retry { task, agent, permissions } => {
+                self.retried(task, agent.as_ref(), permissions.as_ref())?
+            }
             Command::Skip { task } => self.skipped(task)?,
             Command::Cancel { why } => vec![Event::Cancelled { why: why.clone() }],
         };
@@ -200,7 +207,8 @@ impl Workflow {
 
     fn resumed(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
         self.has_to_be(Status::Paused)?;
-        let Command::Resume { from, agent, diverged, rewind, budgets } = command else {
+        let Command::Resume { from, agent, diverged, rewind, budgets, permissions } = command
+        else {
             return Ok(Vec::new());
         };
         let raised = self.charter.limits.raised(*budgets);
@@ -209,7 +217,8 @@ impl Workflow {
         }
         let (agent, diverged, tasks) = (agent.clone(), diverged.clone(), rewind.clone());
         let rewound = Event::Rewound { to: *from, tasks };
-        let resumed = Event::Resumed { from: *from, agent, diverged, budgets: *budgets };
+        let (from, budgets, permissions) = (*from, *budgets, permissions.clone());
+        let resumed = Event::Resumed { from, agent, diverged, budgets, permissions };
         Ok(Some(rewound).filter(|_| !rewind.is_empty()).into_iter().chain([resumed]).collect())
     }
 
@@ -228,7 +237,11 @@ impl Workflow {
 
     fn waits(&self) -> Refusal {
         let about: Vec<String> = self.questions.iter().map(Question::describe).collect();
-        Refusal::Waits { id: self.id, about: about.join("; ") }
+        let failed = self.questions.iter().find_map(|question| match question {
+            Question::TaskFailed { task, .. } => Some(task.clone()),
+            _ => None,
+        });
+        Refusal::Waits { id: self.id, about: about.join("; "), failed }
     }
 
     fn known(&self, id: &str) -> Result<&super::task::Task, Refusal> {
@@ -250,6 +263,7 @@ impl Workflow {
             return Err(Refusal::Waits {
                 id: self.id,
                 about: "no task begins any more".to_owned(),
+                failed: None,
             });
         }
         if !self.ready().iter().any(|ready| ready.spec.id == id) {
@@ -339,12 +353,17 @@ impl Workflow {
         })
     }
 
-    fn retried(&self, id: &str, permissions: Option<&String>) -> Result<Vec<Event>, Refusal> {
+    fn retried(
+        &self,
+        id: &str,
+        agent: Option<&String>,
+        permissions: Option<&String>,
+    ) -> Result<Vec<Event>, Refusal> {
         let task = self.known(id)?;
         match task.state() {
             TaskState::Failed | TaskState::Skipped | TaskState::Blocked => {
-                let (task, permissions) = (id.to_owned(), permissions.cloned());
-                Ok(vec![Event::TaskRetried { task, permissions }])
+                let (agent, permissions) = (agent.cloned(), permissions.cloned());
+                Ok(vec![Event::TaskRetried { task: id.to_owned(), agent, permissions }])
             }
             state => Err(Refusal::Task { task: id.to_owned(), state, wanted: "retried" }),
         }

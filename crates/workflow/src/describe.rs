@@ -85,7 +85,10 @@ impl Event {
                 }
             },
             Self::TaskSkipped { task } => format!("task {task}: skipped"),
-            Self::TaskRetried { task, .. } => format!("retrying task {task}"),
+            Self::TaskRetried { task, agent: None, .. } => format!("retrying task {task}"),
+            Self::TaskRetried { task, agent: Some(agent), .. } => {
+                format!("retrying task {task} with {agent}")
+            }
             Self::TaskMarked { task, state } => {
                 format!("task {task}: {} by hand, in the plan", state.as_str().replace('_', " "))
             }

@@ -122,6 +122,18 @@ pub struct Charter {
     pub limits: Limits,
 }
 
+impl Charter {
+    /// Another agent goes on, or what its agents may do changes.
+    pub(crate) fn change(&mut self, agent: Option<&String>, permissions: Option<&String>) {
+        if let Some(agent) = agent {
+            self.agent.clone_from(agent);
+        }
+        if permissions.is_some() {
+            self.permissions = permissions.cloned();
+        }
+    }
+}
+
 /// What a person is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
@@ -207,6 +219,9 @@ pub enum Event {
     },
     TaskRetried {
         task: String,
+        /// Another agent continues.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// What agents may do without asking from now on, if that changes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<String>,
@@ -262,6 +277,9 @@ pub enum Event {
         /// Budgets that have changed.
         #[serde(default, skip_serializing_if = "Budgets::is_empty")]
         budgets: Budgets,
+        /// What agents may do without asking from now on, if that changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<String>,
     },
     /// A usage limit was reached, which ends then.
     Parked {

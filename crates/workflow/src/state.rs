@@ -236,11 +236,9 @@ impl Workflow {
                 }
             }
             Event::Paused(mark) => self.take_pause(mark, at),
-            Event::Resumed { agent, diverged, budgets, .. } => {
+            Event::Resumed { agent, diverged, budgets, permissions, .. } => {
                 self.charter.limits = self.charter.limits.raised(*budgets);
-                if let Some(agent) = agent {
-                    self.charter.agent.clone_from(agent);
-                }
+                self.charter.change(agent.as_ref(), permissions.as_ref());
                 self.sessions += 1;
                 self.begin_run(diverged.clone(), at);
             }
@@ -284,11 +282,9 @@ impl Workflow {
             }
             Event::TaskEnded(ended) => self.end_task(ended),
             Event::TaskSkipped { task } => self.set_task(task, TaskState::Skipped),
-            Event::TaskRetried { task, permissions } => {
+            Event::TaskRetried { task, agent, permissions } => {
                 self.set_task(task, TaskState::Pending);
-                if permissions.is_some() {
-                    self.charter.permissions.clone_from(permissions);
-                }
+                self.charter.change(agent.as_ref(), permissions.as_ref());
             }
             Event::TaskMarked { task, state } => self.set_task(task, *state),
             Event::Rewound { tasks, .. } => {

@@ -173,6 +173,7 @@ fn only_time_in_progress_counts_in_total() {
         agent: None,
         diverged: Vec::new(),
         budgets: Budgets { seconds, ..Budgets::default() },
+        permissions: None,
     };
     workflow.apply(&resumed(None), at(1_000));
     assert_eq!((workflow.ran_for(at(1_010)), limit_hit(&workflow, at(1_091))), (18, None));
@@ -197,6 +198,7 @@ fn only_time_in_progress_counts_in_total() {
         diverged: Vec::new(),
         rewind: Vec::new(),
         budgets: Budgets { seconds, ..Budgets::default() },
+        permissions: None,
     };
     assert!(matches!(workflow.decide(&resume(None)), Err(Refusal::Spent(..))));
     workflow.decide(&resume(Some(40))).unwrap();

@@ -109,6 +109,7 @@ async fn step(engine: &Engine, id: WorkflowId, crew: &Arc<Bench>) -> Result<(Wor
             diverged: Vec::new(),
             rewind: Vec::new(),
             budgets: Budgets::default(),
+            permissions: None,
         },
     };
     let (mut asked, mut took) =
@@ -165,7 +166,7 @@ fn sizes(folder: &Path) -> Result<(u64, u64)> {
             + (select sum(length(cast(what as blob))) from fact)",
     )?;
     let kept = number(
-        "select sum(pgsize) from dbstat where name not like 'message_index%' and name not like 'title_index%'",
+        "select sum(pgsize) from dbstat where name not like 'posting%' and name not like 'title_index%'",
     )?;
     Ok((said + happened, kept))
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_domain::quote::{one_line, safe};
+use rethread_domain::quote::{one_line, visible};
 use rethread_engine::agents::{Asker, Question};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::Mutex;
 
 use crate::output;
@@ -105,6 +106,7 @@ impl Asker for Person {
         for (number, option) in (1..).zip(&question.options) {
             output::note(format_args!("  {number}. {}", one_line(&option.name, 80)));
         }
+        forget_typed();
         loop {
             // Nobody may be there to see it.
             drop(write!(std::io::stderr(), "Number (Ctrl-C cancels the turn): "));
@@ -127,26 +129,32 @@ impl Asker for Person {
     fn answered(&self, _: &Question, _: &str) {}
 }
 
-/// The question, with all that will be done; nothing in it can play tricks on the terminal.
+/// What comes with the question, and then the question itself, so that what will be done stands next to the answers. Nothing in it
+/// can play tricks on the terminal.
 fn shown(question: &Question) -> String {
-    let (verb, headline) = (verb(&question.intent.kind), question.intent.headline());
+    let (verb, headline) = (verb(&question.intent.kind), visible(&question.intent.headline()));
     let wish = format!("Allow {} to {verb}", one_line(&question.agent, 40));
-    let mut text = match headline.trim() {
-        "" => format!("{wish}: something that it does not name?"),
-        line if !line.contains('\n') => format!("{wish}: {}?", safe(line)),
-        lines => format!("{wish}:{}\n?", indented(lines)),
-    };
+    let mut text = String::new();
     for detail in question.intent.details() {
-        let shown = match detail.text.trim_end() {
-            line if !line.contains('\n') => format!(" {}", safe(line)),
+        let shown = match visible(&detail.text).trim_end() {
+            line if !line.contains('\n') => format!(" {line}"),
             lines => indented(lines),
         };
-        text.push_str(&format!("\n  {}:{shown}", detail.label));
+        text.push_str(&format!("  {}:{shown}\n", detail.label));
     }
     if let Some(why) = question.unlasting {
-        text.push_str(&format!("\n  No lasting answer is possible: {why}."));
+        text.push_str(&format!("  No lasting answer is possible: {why}.\n"));
     }
-    text
+    let asked = match headline.trim() {
+        "" => format!("{wish}: something that it does not name?"),
+        line if !line.contains('\n') => format!("{wish}: {line}?"),
+        lines => {
+            let first = one_line(lines.lines().next().unwrap_or_default(), 60);
+            let count = lines.lines().count();
+            format!("{wish}:{}\nThat is {count} lines, from `{first}` on?", indented(lines))
+        }
+    };
+    text + &asked
 }
 
 /// What a tool of this kind does.
@@ -160,7 +168,16 @@ fn verb(kind: &str) -> String {
 }
 
 fn indented(lines: &str) -> String {
-    lines.lines().map(|line| format!("\n    {}", safe(line))).collect::<Vec<_>>().concat()
+    lines.lines().map(|line| format!("\n    {line}")).collect::<Vec<_>>().concat()
+}
+
+/// Drops what was typed before the question could be read: it was meant for something else.
+fn forget_typed() {
+    let terminal = std::fs::File::open("/dev/tty");
+    if let Err(error) = terminal.and_then(|terminal| Ok(tcflush(&terminal, QueueSelector::IFlush)?))
+    {
+        tracing::debug!(%error, "what was typed before a question could not be dropped");
+    }
 }
 
 /// A line from the terminal; `None` at its end, or when it is no longer wanted.

@@ -162,7 +162,7 @@ fn render(states: &[(String, Entry, State)]) -> String {
         };
         vec![name.clone(), version, rules(entry), can]
     });
-    table::render(&["AGENT", "VERSION", "PERMISSIONS", "CAN"], rows.collect())
+    table::folded(&["AGENT", "VERSION", "PERMISSIONS", "CAN"], rows.collect())
 }
 
 /// Which rules for permissions can be kept.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rethread_domain::shell;
 use rethread_engine::{Clock, Error};
-use rethread_store::StoreUrl;
+use rethread_store::{Restored, StoreUrl};
 use serde_json::json;
 
 use crate::cli::App;
@@ -37,7 +38,8 @@ impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         if self.to.exists() && !self.force {
             let message = format!("{} already exists", self.to.display());
-            return Err(BadInput::new(message, "give a new file, or --force to replace it").into());
+            let hint = Some("give a new file, or --force to replace it".to_owned());
+            return Err(Refused { code: "refused", message, hint }.into());
         }
         let StoreUrl::Sqlite(store) = &app.url;
         if std::fs::canonicalize(&self.to)
@@ -62,7 +64,10 @@ impl Args {
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
         let kept = rethread_store::restore(&self.from, url, Clock::Wall.now());
-        let kept = kept.map_err(|error| self.refused(error.into()))?;
+        let Restored { kept, earlier } = kept.map_err(|error| self.refused(error.into()))?;
+        if let Some(earlier) = earlier {
+            output::note(format_args!("warning: {}", output::shown(&earlier, false)));
+        }
         if json {
             output::json(&json!({"store": url.to_string(), "from": self.from, "kept": kept}));
             return Ok(ExitCode::SUCCESS);
@@ -71,8 +76,8 @@ impl Restore {
         if let Some(kept) = kept {
             output::note(format_args!(
                 "The store as it was is kept in {kept}. To go back: rethread --store {} restore {}",
-                as_argument(&url.to_string()),
-                as_argument(&kept.to_string_lossy()),
+                shell::word(&url.to_string()),
+                shell::word(&kept.to_string_lossy()),
                 kept = kept.display(),
             ));
         }
@@ -90,15 +95,5 @@ impl Restore {
         }
         let hint = Some("give a file that `rethread backup` made".to_owned());
         Refused { code: error.code(), message: what.to_owned(), hint }.into()
-    }
-}
-
-/// A word as a shell takes it for one.
-fn as_argument(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-:=+@".contains(c);
-    if word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

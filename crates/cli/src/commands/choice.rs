@@ -11,9 +11,11 @@ use rethread_engine::views::SessionView;
 use rethread_store::{ListFilter, Span};
 
 use super::resume::by_words;
+use super::show::mark;
 use crate::cli::App;
 use crate::error::{Refused, Several};
-use crate::output::{self, table, time};
+use crate::output::table::{self, Narrow};
+use crate::output::{self, time};
 use crate::terminal::picker::{Preview, Row, pick};
 
 /// The most sessions to pick from; words find the others.
@@ -92,7 +94,8 @@ fn numbered(sessions: &[Session], app: &App) -> String {
         ]
     });
     let headings = ["", "ID", "KIND", "TITLE", "LAST ACTIVE", "STATUS", "SUMMARY"];
-    table::render(&headings, rows.collect())
+    let narrow = Narrow { cut: &["SUMMARY", "TITLE"], left_out: &["SUMMARY", "STATUS", "KIND"] };
+    table::fitted(&headings, rows.collect(), narrow)
 }
 
 /// Any session, by the picker.
@@ -181,7 +184,7 @@ fn preview(engine: &Engine, id: &str) -> Preview {
     let mut lines = Vec::new();
     for message in last {
         let head = message.body.head();
-        lines.push(format!("{}:", message.role.label()));
+        lines.push(format!("{}{}:", message.role.label(), mark(&message)));
         lines.extend(head[..head.floor_char_boundary(1_000)].lines().map(str::to_owned));
         lines.push(String::new());
     }

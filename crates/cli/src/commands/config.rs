@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::config::{self, Config, DEFAULTS};
+use crate::error::BadInput;
 use crate::output;
 
 /// Show and change settings
@@ -18,6 +19,9 @@ pub(crate) struct Args {
 enum Action {
     /// Show the settings in force
     Show {
+        /// Only this one, such as context.tokens
+        #[arg(conflicts_with = "defaults")]
+        key: Option<String>,
         /// The defaults, with an explanation of each
         #[arg(long)]
         defaults: bool,
@@ -41,11 +45,19 @@ enum Action {
 impl Args {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         match self.action {
-            Action::Show { defaults: true } if json => {
+            Action::Show { defaults: true, .. } if json => {
                 output::json(&toml::from_str::<toml::Table>(DEFAULTS)?);
             }
-            Action::Show { defaults: true } => output::data(DEFAULTS),
-            Action::Show { defaults: false } => {
+            Action::Show { defaults: true, .. } => output::data(DEFAULTS),
+            Action::Show { key: Some(key), .. } => {
+                let value = setting(&Config::load()?, &key)?;
+                if json {
+                    output::json(&value);
+                } else {
+                    output::data(&shown(&value)?);
+                }
+            }
+            Action::Show { .. } => {
                 let config = Config::load()?;
                 if json {
                     output::json(&config);
@@ -71,4 +83,25 @@ impl Args {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The value of one setting, or of a table of them.
+fn setting(config: &Config, key: &str) -> anyhow::Result<toml::Value> {
+    let mut value = toml::Value::try_from(config)?;
+    for name in key.split('.') {
+        value = value.get(name).cloned().ok_or_else(|| {
+            let hint = "`rethread config show` shows those that are set, `rethread config show --defaults` all of them";
+            BadInput::new(format!("{key} is not set"), hint)
+        })?;
+    }
+    Ok(value)
+}
+
+/// A text as it is, anything else as in the settings file.
+fn shown(value: &toml::Value) -> anyhow::Result<String> {
+    Ok(match value {
+        toml::Value::Table(table) => toml::to_string(table)?,
+        toml::Value::String(text) => format!("{}\n", output::shown(text, false)),
+        other => format!("{other}\n"),
+    })
 }

@@ -213,8 +213,9 @@ fn housed(folders: &[FolderHealth]) -> String {
         out.push_str(&format!("{name:<12}{}\n", output::shown(value, false)));
     };
     let ill: Vec<&FolderHealth> = folders.iter().filter(|one| !one.troubles.is_empty()).collect();
-    if ill.is_empty() {
-        line("Folders", &format!("{}, all as they should be", folders.len()));
+    let sound = folders.iter().filter(|one| !one.is_deleted_here).count();
+    if ill.is_empty() && sound > 0 {
+        line("Folders", &format!("{sound}, all as they should be"));
     }
     for folder in &ill {
         for trouble in &folder.troubles {

@@ -13,8 +13,8 @@ use crate::output;
 
 /// Make a folder a workspace, whose sessions live in it
 ///
-/// Each session gets a folder `conversations/<date>/<number>-<kind>-<topic>` with what was said, readable for people
-/// and for programs. The kinds of sessions, and their prompts, are files in `.rethread/kinds`. What is there already stays.
+/// Each session gets a folder `conversations/<date>/<number>-<kind>-<topic>-<short id>` with what was said, readable for
+/// people and for programs. The kinds of sessions, and their prompts, are files in `.rethread/kinds`. What is there already stays.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The folder [default: the current one]

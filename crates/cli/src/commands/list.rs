@@ -13,8 +13,9 @@ use serde_json::json;
 
 use super::{positive, project_filter};
 use crate::cli::App;
-use crate::error::BadInput;
-use crate::output::{self, table, time};
+use crate::error::bad_cursor;
+use crate::output::table::{self, Narrow};
+use crate::output::{self, time};
 
 const NONE: &str =
     "No sessions yet. `rethread run AGENT` starts one; `rethread import` brings in those you have.";
@@ -104,8 +105,7 @@ impl Args {
 /// The position that a token stands for.
 fn position(token: &str) -> anyhow::Result<(Timestamp, SessionId)> {
     let hint = "give the token with which the previous list ended, as it is";
-    let wrong = || BadInput::new(format!("not a cursor: {token:?}"), hint);
-    cursor::decode(token).ok_or_else(|| wrong().into())
+    cursor::decode(token).ok_or_else(|| bad_cursor(token, hint).into())
 }
 
 fn render(sessions: &[Session], app: &App) -> String {
@@ -141,5 +141,6 @@ fn render(sessions: &[Session], app: &App) -> String {
         }
         row
     });
-    table::render(&headings, rows.collect())
+    let narrow = Narrow { cut: &["TITLE"], left_out: &["TOKENS", "KIND", "MESSAGES"] };
+    table::fitted(&headings, rows.collect(), narrow)
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rethread_acp::{Entry, NativeProgram};
 use rethread_domain::native::Way;
 use rethread_domain::quote::one_line;
+use rethread_domain::shell;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::handover::{HandedOver, HandoverRequest, NativeAgent, NativeState};
 use rethread_engine::imports::ImportOptions;
@@ -180,22 +181,13 @@ fn print(app: &App, session: &Session, handed: &HandedOver, words: &[String], fo
     for note in &handed.notes {
         output::note(format_args!("note: {}", output::shown(note, false)));
     }
-    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     let folder = quoted_path(folder);
     output::data(&format!("cd {folder} && {}\n", quoted.join(" ")));
 }
 
 fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./=:@%+,".contains(char);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    shell::word(&path.to_string_lossy())
 }
 
 impl App {
@@ -249,7 +241,7 @@ impl App {
             return Ok(session);
         }
         let gone = one_line(&session.project, 300);
-        let old = quoted(&gone);
+        let old = shell::word(&gone);
         let found = self.engine.moved_to(&session, &std::env::current_dir()?).await?;
         let [to] = found.as_slice() else {
             let places: Vec<String> = found.iter().map(|it| it.display().to_string()).collect();

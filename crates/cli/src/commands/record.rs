@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use rethread_domain::session::{Beginning, Move};
 use rethread_domain::{Session, conversation::TitleFrom};
 use rethread_engine::{Error, Recorder, entry};
 use rethread_store::Appended;
+use rustix::event::{PollFd, PollFlags};
 
 use super::{project, refuse_excluded};
 use crate::cli::App;
@@ -23,6 +24,8 @@ use crate::output;
 const IDLE: Duration = Duration::from_millis(100);
 /// Lines that wait to be written; past them the writer of the pipe waits.
 const QUEUE: usize = 1024;
+/// So many bytes are read without a thread, where they are there at once.
+const AT_HAND: usize = 1 << 16;
 /// The most bytes of them.
 const MOST_WAITING: usize = 16 << 20;
 /// The most lines, and bytes, that are written in one go.
@@ -354,27 +357,60 @@ impl Recording<'_> {
     }
 }
 
-/// Reads standard input on a thread of its own, so that others can be listened to while it is silent.
+/// Reads standard input: what is there at once, or else on a thread of its own, so that others can be listened to while it
+/// is silent.
 fn read_lines(most: u64) -> Receiver<Input> {
     let (send, receive) = sync_channel(QUEUE);
     // Every byte of a message may be written as up to six, and some more go around it.
     let longest = most.saturating_mul(6).saturating_add(1 << 20);
-    std::thread::spawn(move || {
-        let sum = Arc::default();
-        let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
-        for number in 1.. {
-            let mut bytes = Vec::new();
-            let next = match (&mut input).take(longest + 1).read_until(b'\n', &mut bytes) {
-                Ok(0) => return,
-                Ok(read) if read as u64 > longest => Input::TooLong(number),
-                Ok(read) => Input::Line(Line { number, bytes, _waiting: Waiting::new(&sum, read) }),
-                Err(error) => Input::Failed(error),
-            };
-            let is_last = !matches!(next, Input::Line(_));
-            if send.send(next).is_err() || is_last {
-                return;
-            }
+    match at_hand() {
+        Ok((begun, true)) if begun.split(|byte| *byte == b'\n').count() < QUEUE => {
+            send_lines(begun.as_slice(), longest, &send);
         }
-    });
+        Ok((begun, _)) => {
+            let rest = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
+            let input = std::io::Cursor::new(begun).chain(rest);
+            std::thread::spawn(move || send_lines(input, longest, &send));
+        }
+        // The receiver waits for nothing else.
+        Err(error) => drop(send.send(Input::Failed(error))),
+    }
     receive
+}
+
+/// What can be read without waiting, and whether that is all: what a program has piped into us before it waits, or a short
+/// file.
+fn at_hand() -> std::io::Result<(Vec<u8>, bool)> {
+    let stdin = std::io::stdin();
+    let mut begun = Vec::new();
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    while begun.len() < AT_HAND {
+        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
+        if rustix::event::poll(&mut asked, Some(&now))? == 0 {
+            break;
+        }
+        let mut part = [0; 4096];
+        match rustix::io::read(&stdin, &mut part)? {
+            0 => return Ok((begun, true)),
+            read => begun.extend_from_slice(&part[..read]),
+        }
+    }
+    Ok((begun, false))
+}
+
+fn send_lines(mut input: impl BufRead, longest: u64, send: &SyncSender<Input>) {
+    let sum = Arc::default();
+    for number in 1.. {
+        let mut bytes = Vec::new();
+        let next = match (&mut input).take(longest + 1).read_until(b'\n', &mut bytes) {
+            Ok(0) => return,
+            Ok(read) if read as u64 > longest => Input::TooLong(number),
+            Ok(read) => Input::Line(Line { number, bytes, _waiting: Waiting::new(&sum, read) }),
+            Err(error) => Input::Failed(error),
+        };
+        let is_last = !matches!(next, Input::Line(_));
+        if send.send(next).is_err() || is_last {
+            return;
+        }
+    }
 }

@@ -133,7 +133,7 @@ impl Continue {
                 code: "session_not_found",
                 message: format!("there is no session of {user} in {}", folder.display()),
                 hint: Some(format!(
-                    "`rethread run AGENT` starts one; `rethread list --user {user}` shows those of {user}, `rethread list` all there are"
+                    "`rethread run AGENT` starts a session; `rethread list --user {user}` shows those of {user}, `rethread list` all there are"
                 )),
             }
             .into());
@@ -170,7 +170,9 @@ fn nothing(message: &str) -> anyhow::Error {
     Refused {
         code: "session_not_found",
         message: message.to_owned(),
-        hint: Some("`rethread run AGENT` starts one; `rethread list` shows all there are".into()),
+        hint: Some(
+            "`rethread run AGENT` starts a session; `rethread list` shows all there are".into(),
+        ),
     }
     .into()
 }

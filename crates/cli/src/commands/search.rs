@@ -14,7 +14,7 @@ use rethread_engine::{Engine, Search};
 
 use super::{moment, positive, project_filter};
 use crate::cli::App;
-use crate::error::BadInput;
+use crate::error::bad_cursor;
 use crate::output::{self, time};
 
 /// Find what was said
@@ -138,7 +138,7 @@ fn show(app: &App, found: &Found, origins: &Origins, is_paged: bool) {
 /// Where a search goes on.
 fn place(token: &str) -> anyhow::Result<Cursor> {
     let hint = "give the token that the search before ended with, as it is";
-    token.parse().map_err(|_| BadInput::new(format!("not a cursor: {token:?}"), hint).into())
+    token.parse().map_err(|_| bad_cursor(token, hint).into())
 }
 
 /// A find: where it is, and what stands there.

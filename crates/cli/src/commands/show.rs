@@ -9,7 +9,7 @@ use rethread_domain::quote::one_line;
 use rethread_domain::turn::INTERRUPTED;
 use rethread_domain::wording::counted;
 use rethread_domain::{Conversation, Fact, Message, Session};
-use rethread_engine::views::{ConversationView, MessageView, SessionView};
+use rethread_engine::views::{ConversationView, MessageView, OpeningView, SessionView, openings};
 use rethread_store::{Order, Span};
 use serde::Serialize;
 use serde_json::Value;
@@ -47,6 +47,7 @@ impl Args {
                 session: SessionView::from(session),
                 conversations: conversations.iter().map(ConversationView::from).collect(),
                 child_session_ids: children.iter().map(|child| child.id.to_string()).collect(),
+                openings: openings(&app.engine.facts(id).await?),
                 metadata: &preview.metadata,
                 omitted_messages: first - 1,
             })?;
@@ -117,12 +118,13 @@ struct Shown<'a> {
     session: SessionView,
     conversations: Vec<ConversationView>,
     child_session_ids: Vec<String>,
+    openings: Vec<OpeningView>,
     metadata: &'a Metadata,
     omitted_messages: u32,
 }
 
 /// How the answer ended that this is the last message of, where it did not end by itself.
-fn mark(message: &Message) -> String {
+pub(super) fn mark(message: &Message) -> String {
     let other = &message.extras.other;
     let text = |name: &str| other.get(name).and_then(Value::as_str);
     if message.is_damaged() {
@@ -163,6 +165,9 @@ fn header(
         let begun_with = begun_with.map(|name| format!(", begun with {}", one_line(name, 100)));
         line("Agent", one_line(agent, 100) + &begun_with.unwrap_or_default());
     }
+    if let Some(model) = &session.model {
+        line("Model", one_line(model, 100));
+    }
     if let Some((agent, native)) = imported {
         line(
             "Imported from",
@@ -181,6 +186,9 @@ fn header(
     line("Started", time::minute(session.started_at));
     line("Last active", time::minute(session.last_active_at));
     line("Messages", format!("{} ({} tokens)", session.last_seq, session.counters.tokens));
+    if session.counters.cost_usd() > 0.0 {
+        line("Cost", format!("${:.2}", session.counters.cost_usd()));
+    }
     if conversations.len() > 1 {
         let names: Vec<String> = conversations
             .iter()

@@ -79,6 +79,12 @@ async fn active(app: &App) -> anyhow::Result<Session> {
 /// What is said of a session that was left: its title, how to resume it, and where it stopped.
 pub(super) async fn where_it_stopped(engine: &Engine, session: &Session) -> anyhow::Result<String> {
     let short = session.id.short();
+    if session.deleted_at.is_some() {
+        return Ok(format!(
+            "{} was deleted meanwhile. `rethread undelete {short}` brings it back.",
+            named(session)
+        ));
+    }
     let done = if session.status() == Status::Completed { "Completed" } else { "Paused" };
     let mut text = format!("{done} {}.", named(session));
     if session.status() != Status::Completed {

@@ -84,6 +84,12 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// How wide the terminal is that the data goes to; `None` where it goes elsewhere.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// Whether what is said beside the data is read by a person.
 pub(crate) fn is_error_terminal() -> bool {
     std::io::stderr().is_terminal()

@@ -7,7 +7,7 @@ pub(crate) mod editor;
 pub(crate) mod leave;
 pub(crate) mod picker;
 mod restore;
-mod text;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod pty;

@@ -21,12 +21,12 @@ pub(super) fn safe_lines(text: &str, chars: usize) -> impl Iterator<Item = Strin
 }
 
 /// How many columns the text takes.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
 /// The text in at most `columns`; an ellipsis stands for what does not fit.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }

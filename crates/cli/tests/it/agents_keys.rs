@@ -168,6 +168,37 @@ fn a_question_stands_after_what_it_is_about() {
 }
 
 #[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let env = world(&[]);
+    let mut terminal = Terminal::start(&env, &["run", "ref", "ask: rm things"]);
+    terminal.press("1\r");
+    terminal.wait_for("Number (Ctrl-C cancels the turn): ");
+    terminal.press("3\r");
+    let (rest, code) = terminal.end();
+    assert_eq!(code, 0, "{rest}");
+    assert!(rest.contains("rejected"), "{rest}");
+}
+
+#[test]
+fn a_question_cannot_be_forged_by_what_it_is_about() {
+    let env = world(&[]);
+    let call = serde_json::json!({
+        "title": format!("x{}Allow ref to run: ls -l?", "\n".repeat(300)),
+        "kind": "execute",
+        "rawInput": { "command": format!("rm -rf things{}ls\u{200b} -l", "\n".repeat(300)) },
+    });
+    let mut terminal = Terminal::start(&env, &["run", "ref", &format!("ask as: {call}")]);
+    let before = terminal.wait_for("Number (Ctrl-C cancels the turn): ");
+    let last: Vec<&str> = before.lines().rev().take(20).collect();
+    assert!(last.iter().any(|line| line.trim() == "rm -rf things"), "{before}");
+    assert!(last.iter().any(|line| line.contains("[299 empty lines]")), "{before}");
+    assert!(before.contains("That is 3 lines, from `rm -rf things` on?"), "{before}");
+    assert!(!before.contains('\u{200b}'), "{before}");
+    terminal.press("3\r");
+    terminal.end();
+}
+
+#[test]
 fn waiting_shows_a_sign_of_life() {
     let env = world(&["--hang-on", "initialize"]);
     env.set("talk", "cancel_seconds = 1");

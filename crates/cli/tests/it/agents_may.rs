@@ -135,8 +135,8 @@ fn what_cannot_be_pinned_down_is_asked_about_each_time() {
     let env = world();
     for _ in 0..2 {
         let mut terminal = Terminal::start(&env, &["run", "ref", "ask:"]);
-        terminal.wait_for("Allow ref to run: something that it does not name?");
         terminal.wait_for("No lasting answer is possible: the agent does not say which command");
+        terminal.wait_for("Allow ref to run: something that it does not name?");
         terminal.wait_for("2. Reject");
         terminal.wait_for("Number");
         terminal.press("1\r");
@@ -157,8 +157,8 @@ fn titled(title: &str, command: &str) -> String {
 fn always_is_about_what_will_be_run_and_not_about_how_it_is_called() {
     let env = world();
     let mut terminal = Terminal::start(&env, &["run", "ref", &titled("stub", "rm a")]);
-    terminal.wait_for("Allow ref to run: rm a?");
     terminal.wait_for("the agent calls it: stub");
+    terminal.wait_for("Allow ref to run: rm a?");
     terminal.wait_for("2. Always allow exactly this in this project");
     terminal.wait_for("Number");
     terminal.press("2\r");
@@ -184,8 +184,8 @@ fn a_question_shows_the_change_and_nothing_hides_in_it() {
         "content": [{"type": "diff", "path": env.path("project/a.rs"), "oldText": "one\n", "newText": "two\u{202e}\n"}],
     });
     let mut terminal = Terminal::start(&env, &["run", "ref", &format!("ask as: {call}")]);
-    terminal.wait_for("Allow ref to edit: a.rs?");
     let shown = terminal.wait_for("the agent calls it: Tidy up");
+    terminal.wait_for("Allow ref to edit: a.rs?");
     assert!(shown.contains("-one") && shown.contains("+two") && shown.contains("202e;"), "{shown}");
     terminal.wait_for("Number");
     terminal.press("1\r");

@@ -1,5 +1,7 @@
 //! Conversations as people have them: at a terminal.
 
+use serde_json::json;
+
 use crate::chat::{Chat, Terminal};
 use crate::env::TestEnv;
 use crate::reference::{has_prompts, until};
@@ -39,6 +41,20 @@ fn a_conversation_streams_can_be_cancelled_and_is_saved_when_it_is_left() {
     assert_eq!(env.json(["show", &id])["status"], "paused");
     env.assert_nothing_runs();
     env.assert_sound();
+}
+
+#[test]
+fn a_conversation_that_was_deleted_meanwhile_says_so() {
+    let env = world();
+    let mut terminal = Terminal::start(&env, &["run", "ref"]);
+    terminal.wait_for("ref: a new conversation");
+    terminal.type_line("say: something");
+    terminal.wait_for("\nsomething");
+    env.run(["delete", &env.only()]).succeeded();
+    terminal.press(Terminal::CTRL_D);
+    let (rest, _) = terminal.end();
+    assert!(rest.contains("was deleted meanwhile"), "{rest}");
+    assert!(!rest.contains("rethread resume"), "{rest}");
 }
 
 #[test]
@@ -148,6 +164,17 @@ fn what_others_send_does_not_take_the_keyboard_away() {
     terminal.press(Terminal::CTRL_D);
     assert_eq!(terminal.end().1, 0);
     env.assert_nothing_runs();
+}
+
+#[test]
+fn the_picker_marks_an_answer_that_was_interrupted() {
+    let env = world();
+    let half = json!({"role": "assistant", "content": "half an", "interrupted": true});
+    env.record(["--title", "Half"], &[json!({"role": "user", "content": "go"}), half]);
+    let mut terminal = Terminal::start(&env, &["resume"]);
+    terminal.wait_for("[interrupted]");
+    terminal.press(Terminal::CTRL_C);
+    terminal.end();
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_file_is_not_replaced_unasked() {
     std::fs::write(&backup, "precious").unwrap();
     let backup = backup.to_str().unwrap();
     assert_output!(env.run(["backup", backup]), @"
-    exit: 2
+    exit: 1
     --- stdout
     --- stderr
     error: [ROOT]/copy.db already exists
@@ -133,4 +133,109 @@ fn what_is_no_backup_is_not_put_back() {
     hint: give a file that `rethread backup` made
     ");
     assert_eq!(env.messages(&id).len(), 5);
+}
+
+/// What lies beside the store and the backup.
+fn files(env: &TestEnv) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(env.root())
+        .unwrap()
+        .chain(std::fs::read_dir(env.store().parent().unwrap()).unwrap())
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains(".db"))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Restores a backup with a program that dies at a point; what is there is the old state or the new one, and nothing lies about.
+fn restore_dying_at(point: &str, is_readable: bool) {
+    let env = TestEnv::new();
+    let id = env.basket();
+    let backup = env.path("copy.db");
+    let backup = backup.to_str().unwrap();
+    env.run(["backup", backup]).succeeded();
+    env.record(["--session", &id], &[user("after the backup")]);
+    env.fold_log();
+    let damaged = if is_readable {
+        None
+    } else {
+        let mut bytes = std::fs::read(env.store()).unwrap();
+        bytes[..100].fill(b'x');
+        std::fs::write(env.store(), &bytes).unwrap();
+        Some(bytes)
+    };
+    let mut command = env.command(["restore", backup]);
+    let ended = command.env("CRASH_AT", format!("{point}:1")).output().unwrap();
+    assert_eq!(ended.status.code(), None, "{point}: {ended:?}");
+    let next = env.run(["list"]);
+    assert!(next.stderr.contains("was cut off before its end"), "{point}: {next}");
+    let again = env.run(["list"]);
+    assert!(!again.stderr.contains("cut off"), "{point}: told twice: {again}");
+    match &damaged {
+        Some(bytes) => assert!(std::fs::read(env.store()).unwrap() == *bytes, "{point}"),
+        None => {
+            let count = env.messages(&id).len();
+            let is_replaced = point == "restore.replaced";
+            assert_eq!(count, if is_replaced { 5 } else { 6 }, "{point}: {next}");
+            let says =
+                if is_replaced { "the backup is in place" } else { "the store is as it was" };
+            assert!(next.stderr.contains(says), "{point}: {next}");
+            env.assert_sound();
+        }
+    }
+    let copies: Vec<String> = files(&env);
+    let is_left = |name: &&String| {
+        name.contains(".part") || name.contains(".restoring") || name.starts_with("copy.db-")
+    };
+    assert_eq!(copies.iter().find(is_left), None, "{point}: {copies:?}");
+    let kept: Vec<&String> =
+        copies.iter().filter(|name| name.contains(".before-restore-")).collect();
+    let is_kept = is_readable && ["restore.copied", "restore.replaced"].contains(&point);
+    assert_eq!(kept.len(), usize::from(is_kept), "{point}: {copies:?}");
+    for name in kept {
+        let copy = TestEnv::with_store(&env.store().with_file_name(name));
+        assert_eq!(copy.messages(&id).len(), 6, "{point}");
+    }
+    // And it can be done now.
+    env.run(["restore", backup]).succeeded();
+    assert_eq!(env.messages(&id).len(), 5, "{point}");
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_the_store_as_it_was_or_as_the_backup_is_and_nothing_beside_it() {
+    for point in
+        ["restore.read", "restore.reserved", "copy.half", "restore.copied", "restore.replaced"]
+    {
+        restore_dying_at(point, true);
+    }
+    for point in ["restore.moved", "copy.half"] {
+        restore_dying_at(point, false);
+    }
+}
+
+#[test]
+fn a_store_that_is_cut_short_under_a_recorder_is_noticed_before_anything_is_acknowledged() {
+    let env = TestEnv::new();
+    let mut live = Live::start(&env, &[]);
+    assert_eq!(live.say(&user("before")), 1);
+    let store = std::fs::OpenOptions::new().write(true).open(env.store()).unwrap();
+    let bytes = store.metadata().unwrap().len();
+    store.set_len(bytes - 4096).unwrap();
+    let (acknowledged, told) = live.say_until_it_ends(&user("after"));
+    assert_eq!(acknowledged, 0, "{told}");
+    assert!(told.contains("it was cut short while it was in use"), "{told}");
+}
+
+#[test]
+fn a_store_that_somebody_compacts_is_not_taken_for_one_that_is_cut() {
+    let env = TestEnv::new();
+    let large = env.record::<&str>([], &[user(&"a long text ".repeat(50_000)), user("end")]);
+    let mut live = Live::start(&env, &[]);
+    assert_eq!(live.say(&user("before")), 1);
+    env.run(["delete", "--permanently", &large]).succeeded();
+    env.run(["doctor", "--compact"]).succeeded();
+    assert_eq!(live.say(&user("after")), 2);
+    live.finish();
+    env.assert_sound();
 }

@@ -64,7 +64,7 @@ fn an_ambiguous_prefix_names_the_candidates() {
 fn any_unambiguous_part_of_an_id_will_do() {
     let env = TestEnv::new();
     let id = env.basket();
-    for part in [&id[..1], &id[..13], &id, &id[24..32], &id[24..28]] {
+    for part in [&id[..4], &id[..13], &id, &id[24..32], &id[24..28]] {
         assert_eq!(env.json(["show", part])["session_id"], json!(id), "{part}");
     }
 }

@@ -11,7 +11,7 @@ use crate::live::Live;
 #[track_caller]
 fn assert_refused(env: &TestEnv, code: &str) {
     let before = std::fs::read(env.store()).ok();
-    for args in [&["list"][..], &["show", "0"], &["search", "x"], &["doctor"], &["record"]] {
+    for args in [&["list"][..], &["show", "0000"], &["search", "x"], &["doctor"], &["record"]] {
         let refused = env.feed([args, &["--json"]].concat(), jsonl(&[user("x")]));
         refused.assert_error(1, code);
         assert_eq!(refused.text(), "", "{refused}");
@@ -88,7 +88,7 @@ fn a_newer_store_is_refused_untouched() {
     exit: 1
     --- stdout
     --- stderr
-    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 14
+    error: the store [ROOT]/store/sessions.db is of version 99; this program knows versions up to 15
     hint: upgrade rethread; the store was not touched
     ");
     assert_refused(&env, "store_newer");

@@ -255,3 +255,13 @@ fn the_store_comes_from_the_command_line_then_the_environment_then_the_settings(
     without(&["list"]);
     assert!(env.path("home/.local/share/rethread/rethread.db").exists());
 }
+
+#[test]
+fn one_setting_is_shown() {
+    let env = TestEnv::new();
+    env.data(["config", "set", "context.tokens", "1234"]);
+    assert_eq!(env.data(["config", "show", "context.tokens"]), "1234\n");
+    assert_eq!(env.json(["config", "show", "context.tokens"]), 1234);
+    assert!(env.data(["config", "show", "context"]).contains("tokens = 1234"));
+    env.run(["config", "show", "context.nothing", "--json"]).assert_error(2, "bad_input");
+}

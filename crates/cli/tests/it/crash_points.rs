@@ -81,6 +81,7 @@ fn script(guest: &Guest, point: &str) -> bool {
     day.purge(&sessions[0]);
     day.import(guest);
     day.erase(&sessions[1]);
+    day.restore();
 
     let env = &day.env;
     env.assert_sound();
@@ -173,6 +174,26 @@ impl Day<'_> {
         let is_there = self.env.run(["show", id]).code == Some(0);
         assert!(died || !is_there, "{}", self.point);
         assert!(!is_there || self.env.messages(id).len() == count, "{}", self.point);
+    }
+
+    /// The store is there as it was, or as the backup is: which is the same. One that cannot be read gives way to the backup.
+    fn restore(&mut self) {
+        let before = self.env.data(["export", "--all"]);
+        let backup = self.env.path("copy.db");
+        let backup = backup.to_str().unwrap();
+        let (died, _) = self.attempt(&["backup", backup], "");
+        if died {
+            self.env.run(["backup", "--force", backup]).succeeded();
+        }
+        self.attempt(&["restore", backup], "");
+        assert_eq!(self.env.data(["export", "--all"]), before, "{}", self.point);
+        self.env.fold_log();
+        std::fs::write(self.env.store(), "not a store").unwrap();
+        let (died, _) = self.attempt(&["restore", backup], "");
+        if died {
+            self.env.run(["restore", backup]).succeeded();
+        }
+        assert_eq!(self.env.data(["export", "--all"]), before, "{}", self.point);
     }
 
     /// Every task is done in the end, and recorded once.

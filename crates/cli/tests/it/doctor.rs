@@ -15,7 +15,7 @@ fn a_store_in_order_is_told_so() {
     let told = env.settle(&told.join("\n"));
     let version = told.split("SQLite ").nth(1).unwrap().split(')').next().unwrap().to_owned();
     insta::assert_snapshot!(told.replace(&version, "[VERSION]"), @"
-    Store       sqlite:[ROOT]/store/sessions.db (schema 14, SQLite [VERSION])
+    Store       sqlite:[ROOT]/store/sessions.db (schema 15, SQLite [VERSION])
     Sessions    2, and 1 deleted
     Messages    6
     Long texts  0 B

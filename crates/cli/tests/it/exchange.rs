@@ -106,7 +106,7 @@ fn an_export_is_one_json_object_a_line() {
     assert_output!(env.run(["export", &id]), @r#"
     exit: 0
     --- stdout
-    {"type":"session","version":1,"id":"[ID1]","view":{"session_id":"[ID1]","user_id":"anna","project_id":"[ROOT]/project","kind":"chat","title":"Hello","agent":"claude","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:00Z","session_summary":null,"conversation_count":1,"message_count":1,"total_tokens":1,"input_tokens":0,"output_tokens":0,"cost_usd":0.0,"forked_from":null,"parent_session_id":null,"deleted_at":null,"resume_command":"rethread resume [SHORT1]"}}
+    {"type":"session","version":1,"id":"[ID1]","view":{"session_id":"[ID1]","user_id":"anna","project_id":"[ROOT]/project","kind":"chat","title":"Hello","agent":"claude","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:00Z","session_summary":null,"conversation_count":1,"message_count":1,"total_tokens":1,"input_tokens":0,"output_tokens":0,"cost_usd":0.0,"forked_from":null,"parent_session_id":null,"imported_from":null,"deleted_at":null,"resume_command":"rethread resume [SHORT1]"}}
     {"type":"fact","after":0,"at":"[TIME]","what":"started","user":"anna","project":"[ROOT]/project","kind":"chat","agent":"claude"}
     {"type":"fact","after":0,"at":"2023-05-01T10:00:00Z","what":"opened","n":1,"name":"main"}
     {"type":"message","seq":1,"id":"[ID1]:1","role":"user","content":"Hello","timestamp":"2023-05-01T10:00:00Z","conversation":"main","tokens":1,"extra":{"mood":"good"}}
@@ -115,7 +115,7 @@ fn an_export_is_one_json_object_a_line() {
     assert_output!(env.run(["export", &id, "--format", "json"]), @r#"
     exit: 0
     --- stdout
-    {"version":1,"id":"[ID1]","view":{"session_id":"[ID1]","user_id":"anna","project_id":"[ROOT]/project","kind":"chat","title":"Hello","agent":"claude","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:00Z","session_summary":null,"conversation_count":1,"message_count":1,"total_tokens":1,"input_tokens":0,"output_tokens":0,"cost_usd":0.0,"forked_from":null,"parent_session_id":null,"deleted_at":null,"resume_command":"rethread resume [SHORT1]"},"facts":[{"after":0,"at":"[TIME]","what":"started","user":"anna","project":"[ROOT]/project","kind":"chat","agent":"claude"},{"after":0,"at":"2023-05-01T10:00:00Z","what":"opened","n":1,"name":"main"}],"messages":[
+    {"version":1,"id":"[ID1]","view":{"session_id":"[ID1]","user_id":"anna","project_id":"[ROOT]/project","kind":"chat","title":"Hello","agent":"claude","model":null,"status":"active","created_at":"2023-05-01T10:00:00Z","last_active_at":"2023-05-01T10:00:00Z","session_summary":null,"conversation_count":1,"message_count":1,"total_tokens":1,"input_tokens":0,"output_tokens":0,"cost_usd":0.0,"forked_from":null,"parent_session_id":null,"imported_from":null,"deleted_at":null,"resume_command":"rethread resume [SHORT1]"},"facts":[{"after":0,"at":"[TIME]","what":"started","user":"anna","project":"[ROOT]/project","kind":"chat","agent":"claude"},{"after":0,"at":"2023-05-01T10:00:00Z","what":"opened","n":1,"name":"main"}],"messages":[
     {"seq":1,"id":"[ID1]:1","role":"user","content":"Hello","timestamp":"2023-05-01T10:00:00Z","conversation":"main","tokens":1,"extra":{"mood":"good"}}]}
     --- stderr
     "#);

@@ -347,7 +347,7 @@ fn status_names_its_columns_and_agents_that_are_not_installed() {
     let mut lines = table.text().lines();
     let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(heading, ["AGENT", "HOOKS", "FILE", "NOTE"]);
-    assert!(lines.next().unwrap().contains(" not installed "), "{table}");
+    assert!(lines.next().unwrap().contains(" agent not installed "), "{table}");
     let rows: Value = serde_json::from_slice(&status("--json").stdout).unwrap();
     assert_eq!(rows[0]["state"], "not_installed");
 }

@@ -16,7 +16,7 @@ fn an_error_has_a_code_a_message_and_a_hint() {
     exit: 2
     --- stdout
     --- stderr
-    {"error":{"code":"bad_id","message":"not a session id: \"../x\" (expected a UUID, its beginning, or the short form that `list` shows)","hint":"`rethread list` shows the ids of sessions"}}
+    {"error":{"code":"bad_id","message":"not a session id: \"../x\" (expected a UUID, its beginning of at least 4 digits, or the short form that `list` shows)","hint":"`rethread list` shows the ids of sessions"}}
     "#);
     assert_output!(env.run(["--json", "boat"]), @r#"
     exit: 2

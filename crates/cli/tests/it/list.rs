@@ -55,6 +55,7 @@ fn the_rows_of_programs_have_every_field() {
         "cost_usd": 0.0,
         "forked_from": null,
         "parent_session_id": null,
+        "imported_from": null,
         "deleted_at": null,
         "resume_command": "rethread resume [SHORT1]"
       }
@@ -108,6 +109,7 @@ fn a_list_can_be_continued_where_it_ended() {
     let shown = env.run(["list", "-n", "2"]);
     assert!(shown.stderr.starts_with("There are more: --cursor="), "{shown}");
     assert!(env.run(["list", "-n", "5"]).stderr.is_empty());
+    env.run(["list", "--cursor=elsewhere", "--json"]).assert_error(2, "bad_cursor");
     assert_output!(env.run(["list", "--cursor=elsewhere"]), @r#"
     exit: 2
     --- stdout

@@ -62,6 +62,13 @@ fn the_help_tells_every_command() {
       help         Print this message or the help of the given subcommand(s)
 
     Options:
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Options of all commands:
           --store <URL>
               Where sessions are kept (`sqlite:PATH`)
               
@@ -69,12 +76,6 @@ fn the_help_tells_every_command() {
 
           --json
               Answer in JSON, errors too
-
-      -h, --help
-              Print help (see a summary with '-h')
-
-      -V, --version
-              Print version
     --- stderr
     ");
 }

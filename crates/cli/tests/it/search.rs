@@ -200,6 +200,7 @@ fn a_search_can_be_gone_on_with() {
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=30).collect::<Vec<_>>());
     assert!(pages < 5, "{pages}");
+    env.run(["search", "heron", "--cursor=elsewhere", "--json"]).assert_error(2, "bad_cursor");
     assert_output!(env.run(["search", "heron", "--cursor=elsewhere"]), @r#"
     exit: 2
     --- stdout

@@ -36,21 +36,21 @@ fn a_completed_session_is_asked_about_before_it_is_taken_up() {
     --- stdout
     --- stderr
     error: session [ID1] is completed
-    hint: `rethread activate --yes [SHORT1]` takes it up again
+    hint: `rethread activate --yes [SHORT1]` takes it up again; so does `--yes` of `rethread resume` and `rethread continue`
     ");
     assert_output!(env.run(["pause", &id]), @"
     exit: 1
     --- stdout
     --- stderr
     error: session [ID1] is completed
-    hint: `rethread activate --yes [SHORT1]` takes it up again
+    hint: `rethread activate --yes [SHORT1]` takes it up again; so does `--yes` of `rethread resume` and `rethread continue`
     ");
     assert_output!(env.feed(["record", "--session", &id], jsonl(&[user("x")])), @"
     exit: 1
     --- stdout
     --- stderr
     error: session [ID1] is completed
-    hint: `rethread activate --yes [SHORT1]` takes it up again
+    hint: `rethread activate --yes [SHORT1]` takes it up again; so does `--yes` of `rethread resume` and `rethread continue`
     ");
     assert_output!(env.run(["activate", "--yes", &id]), @"
     exit: 0

@@ -28,6 +28,18 @@ fn paused() -> TestEnv {
 }
 
 #[test]
+fn what_agents_may_do_can_change_when_a_workflow_goes_on() {
+    let env = paused();
+    env.run(["workflow", "resume", "--permissions", "maybe", "--json"])
+        .assert_error(2, "bad_input");
+    assert_eq!(env.status(), "paused");
+    env.flow(&["resume", "--permissions", "deny"]).succeeded();
+    let resumed = env.events_of("resumed");
+    assert_eq!(resumed.len(), 1, "{resumed:?}");
+    assert_eq!(env.status(), "completed");
+}
+
+#[test]
 fn all_that_is_wrong_with_a_plan_is_told_with_its_lines() {
     let env = TestEnv::with_flows();
     env.plan(

@@ -78,12 +78,44 @@ fn an_agent_that_dies_fails_its_task() {
 #[test]
 fn an_agent_that_cannot_be_started_fails_its_task() {
     let env = with_task("\ndo: say: a");
-    env.set("agents.ref", "command = [\"/nowhere/agent\"]");
+    env.set("agents.ref", "command = [\"/bin/false\"]");
     assert_ne!(env.start(&[]).code, Some(0));
     assert_blocked(&env, "ref");
     env.agent("ref", &[]);
     env.flow(&["retry", "T1"]).succeeded();
     assert_eq!(env.status(), "completed");
+}
+
+#[test]
+fn an_agent_that_is_not_installed_is_refused_before_anything_begins() {
+    let env = with_task("\ndo: say: a");
+    env.set("agents.absent", "command = [\"/nowhere/agent\"]");
+    let start = ["workflow", "start", "plan.md", "--agent", "absent"];
+    let error = env.fails(&start, "not_installed");
+    assert!(error["message"].as_str().unwrap().contains("absent is not installed"), "{error}");
+    assert_eq!(env.flow_json(&["list"]), json!([]), "nothing began");
+}
+
+#[test]
+fn a_blocked_workflow_goes_on_with_another_agent() {
+    let env = with_task("\ndo: say: a");
+    env.agent("second", &[]);
+    env.set("agents.ref", "command = [\"/bin/false\"]");
+    assert_eq!(env.start(&[]).code, Some(1));
+    assert_blocked(&env, "ref");
+    // The refusal names what works here.
+    let refused = env.flow(&["resume", "--with", "second"]);
+    assert_eq!(refused.code, Some(1), "{refused}");
+    assert!(refused.stderr.contains("rethread workflow retry T1 "), "{refused}");
+    assert!(refused.stderr.contains("--with AGENT"), "{refused}");
+    assert!(!refused.stderr.contains("approve"), "{refused}");
+    env.fails(&["workflow", "retry", "T1", "--with", "nobody"], "unknown_agent");
+    env.set("agents.absent", "command = [\"/nowhere/agent\"]");
+    env.fails(&["workflow", "retry", "T1", "--with", "absent"], "not_installed");
+
+    env.flow(&["retry", "T1", "--with", "second", "--permissions", "deny"]).succeeded();
+    assert_eq!((env.status().as_str(), &env.state()["agent"]), ("completed", &json!("second")));
+    assert_eq!(env.tasks(), "T1 completed, T2 completed");
 }
 
 #[test]

@@ -213,6 +213,16 @@ fn when_both_go_on_at_once_each_sees_the_other_as_a_fork_and_nothing_is_lost() {
         env.assert_sound();
     }
 
+    // Other programs read the description too: each field is there once, the same in both.
+    let described = [a, b].map(|env| {
+        let text = fs::read_to_string(only_folder(env).join(".session/session.json")).unwrap();
+        for field in text.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name) {
+            assert_eq!(text.matches(&format!("\n{field}: ")).count(), 1, "{text}");
+        }
+        text
+    });
+    assert_eq!(described[0], described[1]);
+
     // A goes on with what B said: there it is simply the session.
     let fork = branch(a, &id);
     say(a, &fork, "A agrees with B");

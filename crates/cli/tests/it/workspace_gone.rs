@@ -131,3 +131,50 @@ fn a_session_that_is_imported_again_is_wanted_back() {
     assert_eq!(folders(&env).len(), 1);
     env.assert_sound();
 }
+
+/// Whether a word is in the name or the bytes of any file of ours.
+fn is_anywhere(env: &TestEnv, word: &str) -> Option<String> {
+    let has = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).to_lowercase();
+        text.contains(word)
+    };
+    env.tree().into_iter().map(|(path, _)| path).find_map(|path| {
+        let bytes = fs::read(env.root().join(&path)).unwrap_or_default();
+        let name = path.display().to_string();
+        (!name.contains(".git/") && (has(name.as_bytes()) || has(&bytes))).then_some(name)
+    })
+}
+
+/// Purges a message with a program that dies at a point; gives whether it died.
+fn purge_dying_at(point: &str) -> bool {
+    let env = workspace();
+    let id = env.record::<&str>([], &[user("Heron is the passkey of staging"), user("fine")]);
+    env.run(["fork", &id]).succeeded();
+    env.run(["pause", &id]).succeeded();
+    let stream = env.path("home/.local/share/rethread/output_streams").join(&id);
+    fs::create_dir_all(&stream).unwrap();
+    fs::write(stream.join("session.log"), "Heron is the passkey of staging").unwrap();
+    let mut command = env.command(["purge", &id, "1"]);
+    let ended = command.env("CRASH_AT", point).output().unwrap();
+    let died = ended.status.code().is_none();
+    assert!(died || ended.status.success(), "{point}: {ended:?}");
+    // Any command does.
+    let next = env.run(["list"]).succeeded();
+    if env.messages(&id)[0]["purged_at"].is_null() {
+        assert!(died, "{point}");
+    } else {
+        assert_eq!(is_anywhere(&env, "heron"), None, "{point}: {next}");
+        let again = env.run(["list"]).succeeded();
+        assert!(!again.stderr.contains("cut off"), "{point}: told twice: {again}");
+    }
+    env.assert_sound();
+    died
+}
+
+#[test]
+fn a_purge_that_is_killed_at_any_step_is_finished_by_the_next_command() {
+    for point in ["batch.committed", "batch.begun", "batch.applied", "purge.done", "purge.folded"] {
+        let deaths = (1..20).take_while(|time| purge_dying_at(&format!("{point}:{time}"))).count();
+        assert!(deaths > 0, "no purge comes to {point}");
+    }
+}

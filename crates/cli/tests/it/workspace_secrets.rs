@@ -285,3 +285,56 @@ fn what_is_made_in_a_workspace_is_private() {
     assert!(made > 15, "{made}");
     assert!(log.with_file_name("damaged").is_dir());
 }
+
+#[test]
+fn a_name_that_is_a_secret_is_hidden_like_one() {
+    let env = workspace();
+    let said = |content: &str, agent: &str| json!({"role": "user", "content": content, "conversation": TOKEN, "agent": agent});
+    let lines = [said("one", TOKEN), said("two", "codex")];
+    let id = env.record(["--agent", TOKEN, "--title", "Keys"], &lines);
+    for args in [
+        vec!["context", &id],
+        vec!["context", &id, "--json"],
+        vec!["context", &id, "--prompt", "two"],
+    ] {
+        let told = env.run(args).succeeded().to_string();
+        assert!(told.contains("masked-") && !told.contains(TOKEN), "{told}");
+    }
+    assert_eq!(with(&env.path("project"), TOKEN), [] as [String; 0]);
+    // What is in the folder can be read back, and changes nothing here.
+    env.run(["list"]).succeeded();
+    assert_eq!(env.messages(&id).len(), 2);
+    env.assert_sound();
+    let other = workspace();
+    fs::remove_dir_all(other.path("project/conversations")).unwrap_or_default();
+    copy(&env.path("project/conversations"), &other.path("project/conversations"));
+    other.run(["list"]).succeeded();
+    assert_eq!(other.messages(&id).len(), 2);
+    // Its owner sees it as it is.
+    assert!(env.run(["show", &id, "--all", "--json"]).succeeded().to_string().contains("\"one\""));
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_value_that_we_know_is_in_no_id_and_no_name() {
+    let env = workspace();
+    let line = json!({"role": "user", "content": "one", "id": format!("m-{KNOWN}"), "conversation": format!("c-{KNOWN}"), "agent": KNOWN});
+    let told = knowing(&env, &["record", "--agent", KNOWN], &jsonl(std::slice::from_ref(&line)));
+    let id = told.text().lines().next().unwrap().to_owned();
+    // Said again with its id, it is one message all the same.
+    knowing(&env, &["record", "--session", &id], &jsonl(&[line]));
+    assert_eq!(env.messages(&id).len(), 1);
+    assert_nowhere(&env, KNOWN);
+    env.assert_sound();
+}

@@ -175,6 +175,7 @@ fn a_browser_is_led_to_a_server_that_runs() {
     site.kill();
     let refused = site.env.run(["login"]);
     assert!(refused.stderr.contains("no server runs on this store"), "{refused}");
+    site.env.run(["login", "--json"]).assert_error(1, "refused");
 }
 
 #[test]

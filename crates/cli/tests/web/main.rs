@@ -27,6 +27,7 @@ mod doors;
 mod events;
 mod generated;
 mod greed;
+mod imported;
 mod kills;
 mod limits;
 mod matrix;

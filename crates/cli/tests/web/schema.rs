@@ -124,7 +124,7 @@ parameters = {{ "path.id" = {{ dictionary = "tokens", probability = 0.5 }} }}
 # A text of the right form may still name a folder, a plan or an agent that is not there; a file of sessions, where a search
 # goes on, and which of two days is the first, cannot be told by a schema.
 [[operations]]
-include-path-regex = "/(sessions|workflows|import|usage|prompts|fork|resume|search)$"
+include-path-regex = "/(sessions|workflows|import|usage|prompts|fork|resume|retry|search)$"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "403", "404", "409", "422", "429"]
 "#,
         sessions = ids("sessions"),

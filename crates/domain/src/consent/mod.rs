@@ -9,10 +9,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::quote::cut_line;
+
 pub use read::{KINDS, Request, is_line, line, read};
 
 /// Stands before what a lasting answer is about. Answers from before it were bound to a title.
 pub const EXACTLY: &str = "exactly ";
+/// How much is shown of what the agent calls it, on one line: it may be made up to look like a question of ours.
+const MOST_WORDS: usize = 160;
 /// How much is shown of arguments that do not decide what is done.
 const MOST_SHOWN: usize = 4096;
 
@@ -36,6 +40,9 @@ pub struct Intent {
     pub changes: Vec<String>,
     /// What guards the project or this program, where a file of it is touched: that needs an answer of its own.
     pub guarded: Vec<String>,
+    /// Those of the files that have other names as well (hard links): a rule about paths, or a lasting answer, may mean them
+    /// under another one.
+    pub linked: Vec<String>,
     /// What whoever is asked should know beside it.
     pub warnings: Vec<String>,
 }
@@ -143,6 +150,9 @@ impl Intent {
         if self.paths.iter().any(|path| path.split('/').any(|name| name == "..")) {
             return Err("a path in it leads through \"..\"");
         }
+        if !self.linked.is_empty() {
+            return Err("a file in it has several names");
+        }
         match self.kind.as_str() {
             "execute" if self.command.is_none() => {
                 return Err("the agent does not say which command it will run");
@@ -211,6 +221,26 @@ impl Intent {
         self.rest.iter().any(|(name, value)| !is_empty(value) && !is_known(name, value))
     }
 
+    /// Whether an argument that is not known to be content may name another place than the files that were seen. What is only
+    /// looked for may be anything.
+    pub fn may_lead_elsewhere(&self) -> bool {
+        fn names_place(value: &Value) -> bool {
+            match value {
+                Value::String(text) => {
+                    text.contains('/') || matches!(text.as_str(), "." | ".." | "~")
+                }
+                Value::Array(all) => all.iter().any(names_place),
+                Value::Object(all) => all.values().any(names_place),
+                Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            }
+        }
+        let is_known = |name: &str, value: &Value| {
+            is_harmless(name, value) || CONTENT.contains(&name) || read::is_patch(name)
+        };
+        !matches!(self.kind.as_str(), "read" | "search")
+            && self.rest.iter().any(|(name, value)| !is_known(name, value) && names_place(value))
+    }
+
     /// Whether the headline is more than the agent's own words.
     pub fn is_pinned(&self) -> bool {
         self.command.is_some() || !self.paths.is_empty() || self.url.is_some()
@@ -248,10 +278,13 @@ impl Intent {
             put("change", change.clone());
         }
         if let Some(words) = self.own_words() {
-            put("the agent calls it", words.to_owned());
+            put("the agent calls it", cut_line(words, MOST_WORDS));
         }
         for warning in self.guarded.iter().chain(&self.warnings) {
             put("note", warning.clone());
+        }
+        for path in &self.linked {
+            put("note", format!("{path}: the file has other names as well (hard links)"));
         }
         details
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{CONTENT, Intent};
+use crate::shell;
 
 /// The kinds of tools that the Agent Client Protocol knows.
 pub const KINDS: &[&str] = &[
@@ -43,7 +44,30 @@ const PATHS: &[&str] = &[
     "old_path",
     "uri",
 ];
+/// What is moved, and where to, with some tools.
+const MOVED: &[&str] = &["from", "to", "src", "dst", "dest", "target"];
 const URLS: &[&str] = &["url", "uri"];
+/// What an editor may be told to do with a file. Any other command beside a path is one for a shell.
+const EDITOR_COMMANDS: &[&str] = &[
+    "append",
+    "copy",
+    "create",
+    "delete",
+    "edit",
+    "insert",
+    "list",
+    "move",
+    "open",
+    "read",
+    "rename",
+    "replace",
+    "save",
+    "search",
+    "str_replace",
+    "undo_edit",
+    "view",
+    "write",
+];
 /// Where some tools have the words that follow a program.
 const ARGUMENTS: &[&str] = &["args", "arguments"];
 /// Shells whose `-c` takes a line.
@@ -75,13 +99,13 @@ pub fn read(request: &Request<'_>) -> Intent {
         Value::String(line) if kind == "execute" => one("command", line.as_str().into()),
         other => one("input", other.clone()),
     };
-    let has = |rest: &Map<String, Value>, names: &[&str]| {
-        names.iter().any(|name| rest.contains_key(*name))
-    };
-    let is_edit = kind == "other" && has(&rest, PATHS) && has(&rest, CONTENT);
+    let names_path = rest.keys().any(|name| is_path(name));
+    let has_content = CONTENT.iter().any(|name| rest.contains_key(*name));
+    // A tool of another kind that names a path and a command may run the one whatever the other says.
+    let may_run = || !names_path || names_command(&rest);
+    let is_shell = kind == "execute" || (kind == "other" && may_run());
+    let is_edit = kind == "other" && !is_shell && names_path && has_content;
     let kind = if is_edit { "edit" } else { kind };
-    // To an editor a "command" is what to do with a file.
-    let is_shell = kind == "execute" || (kind == "other" && !has(&rest, PATHS));
     if is_shell {
         join(&mut rest);
     }
@@ -126,9 +150,16 @@ fn touched(rest: &mut Map<String, Value>, request: &Request<'_>) -> Vec<String> 
             paths.push(path);
         }
     };
-    for name in PATHS {
-        let Some(found) = rest.get(*name).and_then(texts) else { continue };
-        rest.shift_remove(*name);
+    let is_moved = |name: &str| request.kind == "move" && MOVED.contains(&name);
+    let is_named = |name: &&String| is_path(name) || is_moved(name);
+    let named: Vec<String> = rest.keys().filter(is_named).cloned().collect();
+    for name in named {
+        let Some(value) = rest.get(&name) else { continue };
+        let mut found = Vec::new();
+        // What is in a path's argument beside texts is shown and remembered as every other argument.
+        if collect_texts(value, &mut found) {
+            rest.shift_remove(&name);
+        }
         for path in found {
             add(&path);
         }
@@ -152,10 +183,11 @@ fn one(name: &str, value: Value) -> Map<String, Value> {
 /// A line without a change to the folder that it is run in anyway.
 fn in_place(line: &str, roots: &[&str]) -> String {
     // In a name with other characters a shell would see more than a name.
-    let rest = roots.iter().filter(|root| is_plain(&root.replace(' ', "-"))).find_map(|root| {
-        let spellings = [word(root), format!("'{root}'"), format!("\"{root}\"")];
-        spellings.iter().find_map(|root| line.strip_prefix(&format!("cd {root} && ")))
-    });
+    let rest =
+        roots.iter().filter(|root| shell::is_plain(&root.replace(' ', "-"))).find_map(|root| {
+            let spellings = [shell::word(root), format!("'{root}'"), format!("\"{root}\"")];
+            spellings.iter().find_map(|root| line.strip_prefix(&format!("cd {root} && ")))
+        });
     rest.unwrap_or(line).trim_ascii().to_owned()
 }
 
@@ -179,7 +211,7 @@ fn join(rest: &mut Map<String, Value>) {
     let Some(Value::String(text)) = rest.get(*program) else { return };
     let Some(words) = rest.get(*name).and_then(texts) else { return };
     let line = if is_line(text) {
-        let words: Vec<String> = words.iter().map(|one| word(one)).collect();
+        let words: Vec<String> = words.iter().map(|one| shell::word(one)).collect();
         format!("{} {}", text.trim_ascii(), words.join(" "))
     } else {
         line(text.trim_ascii(), &words)
@@ -210,13 +242,13 @@ pub fn line(program: &str, args: &[String]) -> String {
         // A whole line, with some agents.
         return program.trim_ascii().to_owned();
     }
-    let words = args.iter().map(|one| word(one));
+    let words = args.iter().map(|one| shell::word(one));
     std::iter::once(named(program)).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of a program. With `=` in it a shell would read it as a variable, and run what follows.
 fn named(program: &str) -> String {
-    if program.contains('=') { quoted(program) } else { word(program) }
+    if program.contains('=') { shell::quoted(program) } else { shell::word(program) }
 }
 
 fn is_shell(program: &str) -> bool {
@@ -227,24 +259,7 @@ fn is_shell(program: &str) -> bool {
 
 /// Whether a command without arguments is a line for a shell, and not the name of a program.
 pub fn is_line(command: &str) -> bool {
-    !is_plain(command.trim_ascii()) || command.contains('=')
-}
-
-fn is_plain(word: &str) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,^".contains(c);
-    !word.is_empty() && word.chars().all(is_plain)
-}
-
-/// A word, in quotes where a shell would read it as something else.
-fn word(word: &str) -> String {
-    if is_plain(word) {
-        return word.to_owned();
-    }
-    quoted(word)
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    !shell::is_plain(command.trim_ascii()) || command.contains('=')
 }
 
 /// A path from the folder of the project on; absolute where it is elsewhere. `..` stays: only the disk knows where it
@@ -289,8 +304,32 @@ fn patched(rest: &Map<String, Value>, known: &[String]) -> Vec<String> {
 /// Arguments that may be a patch.
 const PATCHES: &[&str] = &["changes", "patch", "diff", "input", "unified_diff", "fileDiff"];
 
+pub(super) fn is_patch(name: &str) -> bool {
+    PATCHES.contains(&name)
+}
+
 fn is_content(name: &str) -> bool {
-    CONTENT.contains(&name) || PATCHES.contains(&name)
+    CONTENT.contains(&name) || is_patch(name)
+}
+
+/// Whether an argument of this name is a file or several: by a name that is known, or by how it ends (`output_path`,
+/// `targetFile`).
+fn is_path(name: &str) -> bool {
+    const ENDINGS: &[&str] = &["path", "paths", "file", "files", "filename"];
+    let lower = name.to_ascii_lowercase();
+    PATHS.contains(&name) || ENDINGS.iter().any(|ending| lower.ends_with(ending))
+}
+
+/// Whether the arguments have a command for a shell: to an editor, a "command" is what to do with a file.
+fn names_command(rest: &Map<String, Value>) -> bool {
+    let is_command = |value: &Value| match value {
+        Value::String(text) => {
+            !text.trim().is_empty() && !EDITOR_COMMANDS.contains(&text.trim_ascii())
+        }
+        Value::Array(all) => !all.is_empty(),
+        _ => false,
+    };
+    COMMANDS.iter().any(|name| rest.get(*name).is_some_and(is_command))
 }
 
 /// The paths in lists and objects, under the names that paths have.
@@ -299,15 +338,34 @@ fn collect_paths(value: &Value, paths: &mut Vec<String>) {
         Value::Array(all) => all.iter().for_each(|one| collect_paths(one, paths)),
         Value::Object(fields) => {
             for (name, value) in fields {
-                match value {
-                    Value::String(path) if PATHS.contains(&name.as_str()) => {
-                        paths.push(path.clone());
-                    }
-                    other => collect_paths(other, paths),
+                if is_path(name) {
+                    collect_texts(value, paths);
+                } else {
+                    collect_paths(value, paths);
                 }
             }
         }
         _ => (),
+    }
+}
+
+/// All texts in a value; whether there is nothing but texts, alone or in a list.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) -> bool {
+    match value {
+        Value::String(text) if !text.is_empty() => {
+            texts.push(text.clone());
+            true
+        }
+        Value::Array(all) => {
+            all.iter().fold(!all.is_empty(), |is_all, one| collect_texts(one, texts) & is_all)
+        }
+        Value::Object(fields) => {
+            for value in fields.values() {
+                collect_texts(value, texts);
+            }
+            false
+        }
+        _ => false,
     }
 }
 

@@ -295,3 +295,41 @@ fn a_program_whose_name_a_shell_would_read_as_a_variable_is_quoted() {
     assert_ne!(said.subject(), run.subject());
     assert_ne!(said.keys(), run.keys());
 }
+
+#[test]
+fn a_command_beside_a_path_is_a_command() {
+    let input = json!({"command": "rm -rf things", "path": "src/x"});
+    let shell = intent("other", "x", &input, &[]);
+    check(
+        &shell,
+        "rm -rf things",
+        Ok(json!({"kind": "other", "command": "rm -rf things", "with": {"path": "src/x"}})),
+    );
+    assert!(shell.has_other_arguments());
+    // To an editor it is what to do with the file.
+    let editor = intent("other", "x", &json!({"command": "view", "path": "src/x"}), &[]);
+    assert_eq!((editor.command, editor.paths), (None, vec!["src/x".to_owned()]));
+}
+
+#[test]
+fn every_path_in_the_arguments_is_seen() {
+    let hidden = ".git/config";
+    for input in [
+        json!({"paths": ["a", hidden, 3]}),
+        json!({"path": {"uri": hidden}}),
+        json!({"path": "a", "output_path": hidden}),
+        json!({"path": "a", "targetFile": hidden}),
+        json!({"path": "a", "edits": [{"files": [hidden]}]}),
+        json!({"source": "a", "destination": hidden}),
+    ] {
+        let intent = intent("edit", "x", &input, &[]);
+        assert!(intent.paths.iter().any(|path| path == hidden), "{input}: {intent:?}");
+    }
+    for input in [json!({"source": "a", "target": hidden}), json!({"from": "a", "to": hidden})] {
+        let intent = intent("move", "x", &input, &[]);
+        assert!(intent.paths.iter().any(|path| path == hidden), "{input}: {intent:?}");
+    }
+    // What is no text stays to be shown.
+    let odd = intent("edit", "x", &json!({"paths": ["a", 3]}), &[]);
+    assert!(odd.rest.contains_key("paths"));
+}

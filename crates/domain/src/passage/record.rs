@@ -1,13 +1,13 @@
 //! An outline in a few bytes, as it is kept.
 
-use super::{Fingerprint, Outline, Passage};
+use super::{Fingerprint, Lead, Outline, Passage};
 use crate::meaning::Meaning;
 use crate::message::Role;
 use crate::outcome::Outcome;
 
 /// Grows when outlines are kept differently: none of another version is read. Where they are made differently the version
 /// of terms grows, and the index is built anew.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 const ASKS: u8 = 4;
 const IS_BARE: u8 = 8;
@@ -17,6 +17,8 @@ const IS_MASKED: u8 = 64;
 
 const WORKED: u8 = 1;
 const FAILED: u8 = 2;
+const OUTCOME: u8 = WORKED | FAILED;
+const ANNOUNCES: u8 = 4;
 
 /// No more passages than a text that can be shown has.
 const MOST_PASSAGES: u32 = 1 << 12;
@@ -36,11 +38,12 @@ impl Outline {
                 | flag(self.is_masked, IS_MASKED)
                 | flag(self.speaker.is_some(), HAS_SPEAKER),
         );
-        out.push(match self.outcome {
+        let outcome = match self.outcome {
             None => 0,
             Some(Outcome::Worked) => WORKED,
             Some(Outcome::Failed) => FAILED,
-        });
+        };
+        out.push(outcome | flag(self.announces, ANNOUNCES));
         out.extend(self.day.to_le_bytes());
         out.extend(self.speaker.into_iter().flat_map(Fingerprint::to_le_bytes));
         push(&mut out, self.passages.len());
@@ -50,6 +53,14 @@ impl Outline {
             push(&mut out, passage.from.saturating_sub(end) as usize);
             push(&mut out, passage.to.saturating_sub(passage.from) as usize);
             push(&mut out, passage.price as usize);
+            match passage.lead {
+                Some(lead) => {
+                    push(&mut out, passage.from.saturating_sub(lead.from) as usize);
+                    push(&mut out, lead.to.saturating_sub(lead.from) as usize);
+                    push(&mut out, lead.price as usize);
+                }
+                None => push(&mut out, 0),
+            }
             push(&mut out, words.len() * 2 + usize::from(passage.meaning.is_some()));
             out.extend(passage.meaning.iter().flat_map(Meaning::bytes));
             out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -65,7 +76,8 @@ impl Outline {
             return None;
         }
         let flags = rest.byte()?;
-        let outcome = match rest.byte()? {
+        let ending = rest.byte().filter(|ending| ending & !(OUTCOME | ANNOUNCES) == 0)?;
+        let outcome = match ending & OUTCOME {
             0 => None,
             WORKED => Some(Outcome::Worked),
             FAILED => Some(Outcome::Failed),
@@ -81,6 +93,14 @@ impl Outline {
             let from = end.checked_add(rest.number()?)?;
             let to = from.checked_add(rest.number()?)?;
             let price = rest.number()?;
+            let lead = match rest.number()? {
+                0 => None,
+                above => {
+                    let start = from.checked_sub(above)?;
+                    let end = start.checked_add(rest.number()?)?;
+                    Some(Lead { from: start, to: end, price: rest.number()? })
+                }
+            };
             let own = rest.number()?;
             let meaning = match own & 1 {
                 0 => None,
@@ -89,7 +109,7 @@ impl Outline {
             let start = words.len();
             let bytes = rest.take((own & !1) as usize)?;
             words.extend(bytes.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]])));
-            passages.push(Passage { from, to, price, meaning, words: start..words.len() });
+            passages.push(Passage { from, to, price, lead, meaning, words: start..words.len() });
             end = to;
         }
         let role = Role::ALL[usize::from(flags & 3)];
@@ -99,6 +119,7 @@ impl Outline {
             day,
             asks: is_set(ASKS),
             is_bare: is_set(IS_BARE),
+            announces: ending & ANNOUNCES != 0,
             is_plan: is_set(IS_PLAN),
             is_masked: is_set(IS_MASKED),
             outcome,
@@ -160,7 +181,7 @@ mod tests {
         for text in ["", "Yes?", "Anna: no", "$ make\nexit code 2", "exit code: 0", &long] {
             for role in Role::ALL {
                 let at = Timestamp::from_second(-86_400 * 20).unwrap();
-                let outline = Outline::of(role, at, text, None).0;
+                let outline = Outline::of(role, at, text, None);
                 let bytes = outline.encode();
                 assert_eq!(Outline::decode(&bytes), Some(outline));
                 for end in 0..bytes.len() {

@@ -2,7 +2,7 @@
 
 use super::Kind;
 use crate::message::{Body, Message};
-use crate::passage::{self, Passage};
+use crate::passage::{self, Lead, Passage};
 use crate::{quote, tokens};
 
 /// An older message with the passages of it that are worth something for the next prompt.
@@ -22,6 +22,8 @@ pub struct Excerpt {
     pub to: usize,
     /// What it costs as a quotation.
     pub price: u32,
+    /// The line above it that says what it belongs to.
+    pub lead: Option<Lead>,
     pub worth: f64,
     pub why: Why,
     pub state: Option<State>,
@@ -35,6 +37,7 @@ impl Excerpt {
             from: passage.from as usize,
             to: passage.to as usize,
             price: passage.price,
+            lead: passage.lead,
             worth: 0.0,
             why: Why::default(),
             state: None,
@@ -72,10 +75,12 @@ impl Related {
     /// Puts the passages where they are in another text of the same message, in which secrets are masked.
     pub fn move_to(&mut self, text: &str) {
         let ranges = passage::cut(text);
+        let role = self.message.role;
         self.passages.retain_mut(|excerpt| match ranges.get(excerpt.index) {
             Some(range) => {
                 (excerpt.from, excerpt.to) = (range.start, range.end);
                 excerpt.price = tokens::count(&quote::quoted(&text[range.clone()]));
+                excerpt.lead = Lead::of(role, text, range);
                 true
             }
             None => false,

@@ -36,6 +36,8 @@ const SPEAKER: f64 = 0.3;
 const QUESTION: f64 = 0.85;
 /// What a tool printed says less than what somebody said of it.
 const TOOL: f64 = 0.55;
+/// What an agent is about to do says less than what came of it.
+const ANNOUNCEMENT: f64 = 0.7;
 /// A plan is printed again with every change.
 const PLAN: f64 = 0.5;
 /// A passage is worth its score by a root of its length: among equals, shorter ones first.
@@ -321,9 +323,9 @@ fn weigh<'a>(
 
 /// How much closer to the prompt each passage is than most are, in standard deviations; 0 for those that are not.
 fn closeness(wanted: &Wanted, outlines: &[(Seq, Outline)]) -> Vec<f64> {
-    let Some(asked) = &wanted.meaning else { return Vec::new() };
+    let Some(asked) = wanted.meaning.as_ref().map(Meaning::steps) else { return Vec::new() };
     let passages = outlines.iter().flat_map(|(_, outline)| &outline.passages);
-    let close = |one: &Passage| one.meaning.map_or(0.0, |own| own.closeness(asked));
+    let close = |one: &Passage| one.meaning.map_or(0.0, |own| own.closeness_to(&asked));
     let mut all: Vec<f64> = passages.map(close).collect();
     let count = f64::from(u32::try_from(all.len()).unwrap_or(u32::MAX)).max(1.0);
     let mean = all.iter().sum::<f64>() / count;
@@ -356,10 +358,11 @@ fn around(outlines: &[(Seq, Outline)], held: &[u64], at: usize) -> [f64; MOST_TE
         if !(1..=NEAR.len()).contains(&distance) || outlines[other].1.role == Role::Tool {
             continue;
         }
-        for (bit, share) in around.iter_mut().enumerate() {
-            if held[other] >> bit & 1 == 1 {
-                *share = share.max(NEAR[distance - 1]);
-            }
+        let mut left = held[other];
+        while left != 0 {
+            let share = &mut around[left.trailing_zeros() as usize];
+            *share = share.max(NEAR[distance - 1]);
+            left &= left - 1;
         }
     }
     around
@@ -381,6 +384,9 @@ fn standing(outline: &Outline) -> f64 {
     }
     if outline.asks {
         standing *= QUESTION;
+    }
+    if outline.announces {
+        standing *= ANNOUNCEMENT;
     }
     standing
 }

@@ -52,7 +52,7 @@ fn a_word_that_was_cut_off_is_known_to_be_common() {
 /// Messages of a session from the first on, each at its outline.
 fn outlines(said: &[(Role, &str)]) -> Vec<(Seq, Outline)> {
     let outline =
-        |(role, text): &(Role, &str)| Outline::of(*role, Timestamp::UNIX_EPOCH, text, None).0;
+        |(role, text): &(Role, &str)| Outline::of(*role, Timestamp::UNIX_EPOCH, text, None);
     (1..).zip(said.iter().map(outline)).collect()
 }
 

@@ -152,10 +152,6 @@ pub(super) fn reasons(excerpt: &Excerpt, wanted: Option<&Wanted>) -> Vec<Reason>
         Kind::Request => Reason::LastRequest,
         Kind::Question => Reason::OpenQuestion,
     });
-    let state = excerpt.state.map(|state| match state {
-        State::Now => Reason::Now,
-        State::Earlier => Reason::Earlier,
-    });
     let (has, near) = (words(why.words), words(why.around));
     [
         kind,
@@ -164,7 +160,6 @@ pub(super) fn reasons(excerpt: &Excerpt, wanted: Option<&Wanted>) -> Vec<Reason>
         (why.closeness > 0.0).then_some(Reason::Meaning { deviations: why.closeness }),
         why.day.then_some(Reason::Day),
         why.speaker.then_some(Reason::Speaker),
-        state,
     ]
     .into_iter()
     .flatten()
@@ -197,8 +192,13 @@ impl Page<'_> {
         for (part, price, text) in self.summed_up() {
             pieces.push(piece(part, price, vec![Reason::SumsUp], text));
         }
-        for (message, excerpt) in self.related.iter().flat_map(Choice::passages) {
-            pieces.push(of_passage(message, excerpt, reasons(excerpt, wanted)));
+        for (message, excerpt, price, state) in self.related.iter().flat_map(Choice::passages) {
+            let mut why = reasons(excerpt, wanted);
+            why.extend(state.map(|state| match state {
+                State::Now => Reason::Now,
+                State::Earlier => Reason::Earlier,
+            }));
+            pieces.push(Piece { tokens: price, ..of_passage(message, excerpt, why) });
         }
         for (message, price, is_share) in self.recent_prices() {
             let why = if is_share { Reason::Newest } else { Reason::RoomLeft };

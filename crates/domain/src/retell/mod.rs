@@ -11,6 +11,7 @@ mod page;
 mod prices;
 mod related;
 mod shorten;
+mod states;
 mod summed;
 #[cfg(test)]
 mod tests;
@@ -167,12 +168,19 @@ fn share<'a>(page: &mut Page<'a>, story: &'a Story<'a>) {
         (false, left) => (left * 15 / 100, left / 5, left),
         // Where it stopped is most of what such a prompt asks for.
         (true, left) if names_nothing => (left / 20, left / 10, left * 2 / 5),
-        (true, left @ ..ROOM_FOR_SUMMARIES) => (0, left / 10, (left / 10).max(LEAST_RECENT)),
-        (true, left) => (left / 20, left / 10, left / 10),
+        (true, left @ ..ROOM_FOR_SUMMARIES) => (0, left / 10, (left * 3 / 20).max(LEAST_RECENT)),
+        (true, left) => (left / 20, left / 10, left / 8),
     };
     page.take_summaries(summaries);
     page.take_repository(repository);
-    page.take_recent(recent);
+    let room = page.left();
+    if has_prompt {
+        page.take_last_said(recent);
+    }
+    // Where there is little room, what tools printed last says less than what matters from earlier on.
+    if !has_prompt || room >= ROOM_FOR_SUMMARIES {
+        page.take_recent(recent.saturating_sub(room - page.left()));
+    }
     if !page.has_recent() {
         page.take_recent(page.left());
     }

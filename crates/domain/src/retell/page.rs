@@ -9,9 +9,9 @@ use super::{Frame, Piece, Story, Telling};
 use crate::context::{Included, Omitted};
 use crate::conversation::{self, Conversation};
 use crate::id::Seq;
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::outcome;
-use crate::tokens;
+use crate::{terms, tokens};
 
 /// With less than this left, no further message is tried.
 const LEAST_MESSAGE: u32 = 40;
@@ -27,6 +27,13 @@ enum Header {
     Short,
     Middle,
     Full,
+}
+
+/// Whether somebody who goes on has to know a message: not where it is a command of the agent's own, or a word or two.
+fn says_something(message: &Message) -> bool {
+    let text = message.body.head().trim_start();
+    !text.starts_with('/') && text.split_whitespace().nth(2).is_some()
+        || text.chars().filter(|char| terms::is_cjk(*char)).nth(3).is_some()
 }
 
 /// What stands around the messages of a conversation that is told whole costs no more than this.
@@ -179,6 +186,39 @@ impl<'a> Page<'a> {
         fits
     }
 
+    /// Takes where it stopped: the last request and the last answer, and what was said in between and after them in a few
+    /// words. What tools printed says less.
+    pub(super) fn take_last_said(&mut self, allowed: u32) {
+        let mut room = allowed.min(self.left);
+        let is_said = |message: &&Message| matches!(message.role, Role::User | Role::Assistant);
+        let mut lacking = vec![Role::User, Role::Assistant];
+        for message in self.story.recent.iter().filter(is_said) {
+            let Some(place) = lacking.iter().position(|role| *role == message.role) else {
+                continue;
+            };
+            let frame = self.recent_frame(message);
+            let share = if lacking.len() > 1 { 3 } else { 5 };
+            let inner = room.saturating_sub(frame);
+            let offer = self.offer(message, inner, |inner| inner * share / 5);
+            let Some(offer) = offer else { break };
+            if !self.take_within(frame + offer.price, &mut room) {
+                break;
+            }
+            self.push_shown(message, offer);
+            if says_something(message) {
+                lacking.remove(place);
+            }
+        }
+    }
+
+    fn push_shown(&mut self, message: &'a Message, offer: Offer) {
+        self.exact &= offer.exact;
+        self.of_messages += offer.price;
+        let at = self.recent.partition_point(|shown| shown.message.seq > message.seq);
+        let shown = Shown { message, form: offer.form, price: offer.price, is_rest: self.is_rest };
+        self.recent.insert(at, shown);
+    }
+
     /// Takes the last messages, newest first. One that does not fit gets half of what is left.
     pub(super) fn take_recent(&mut self, allowed: u32) {
         let mut room = allowed.min(self.left);
@@ -186,7 +226,9 @@ impl<'a> Page<'a> {
             if self.story.frame.is_part() && self.recent.len() >= Frame::MOST_MESSAGES {
                 break;
             }
-            if self.related.iter().any(|choice| choice.message.seq == message.seq) {
+            if self.is_recent(message.seq)
+                || self.related.iter().any(|choice| choice.message.seq == message.seq)
+            {
                 self.next_recent += 1;
                 continue;
             }
@@ -196,13 +238,11 @@ impl<'a> Page<'a> {
             let offer = self.offer(message, inner, |inner| {
                 if is_last || inner < 2 * LEAST_MESSAGE { inner } else { inner / 2 }
             });
-            let Some(Offer { form, price, exact }) = offer else { break };
-            if !self.take_within(frame + price, &mut room) {
+            let Some(offer) = offer else { break };
+            if !self.take_within(frame + offer.price, &mut room) {
                 break;
             }
-            self.exact &= exact;
-            self.of_messages += price;
-            self.recent.push(Shown { message, form, price, is_rest: self.is_rest });
+            self.push_shown(message, offer);
             self.next_recent += 1;
             if room < LEAST_MESSAGE {
                 break;

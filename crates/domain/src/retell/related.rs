@@ -9,10 +9,11 @@ use super::Frame;
 use super::explain::{self, Reason};
 use super::lines::{self, Line};
 use super::page::Page;
-use super::shorten;
+use super::{shorten, states};
 use crate::id::Seq;
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::outcome::{self, Outcome};
+use crate::passage::Lead;
 use crate::rank::{Excerpt, State, part_of};
 use crate::{number, quote};
 
@@ -22,6 +23,8 @@ pub(super) struct Choice<'a> {
     pub(super) message: &'a Message,
     /// In the order of the text.
     excerpts: Vec<&'a Excerpt>,
+    /// The passages that are marked, by where they begin.
+    marked: Vec<usize>,
     /// The price of the name of its conversation.
     label: u32,
     outcome: Option<Outcome>,
@@ -29,6 +32,8 @@ pub(super) struct Choice<'a> {
 
 /// Passages of one message take no more than this part of the room, unless it is only one.
 const LARGEST_SHARE: u32 = 3;
+/// No more passages than this are compared for being states of the same thing.
+const MOST_STATED: usize = 24;
 
 impl<'a> Page<'a> {
     /// Takes passages by their worth, each with what has to stand around it.
@@ -50,8 +55,8 @@ impl<'a> Page<'a> {
                 continue;
             }
             if let Some(known) = known {
-                let bytes: usize = known.excerpts.iter().map(|one| one.to - one.from).sum();
-                let is_too_long = bytes + excerpt.to - excerpt.from > Frame::MOST_CHARS;
+                let told: usize = known.excerpts.iter().map(|one| most_bytes(one)).sum();
+                let is_too_long = told + most_bytes(excerpt) > Frame::MOST_CHARS;
                 if known.price() + excerpt.price > room / LARGEST_SHARE
                     || !is_session && is_too_long
                 {
@@ -61,8 +66,13 @@ impl<'a> Page<'a> {
             }
             let others = total - price_at(&chosen, message.seq);
             let label = self.label_price(&message.conversation);
-            let none =
-                || Choice { message, excerpts: Vec::new(), label, outcome: outcome::of(message) };
+            let none = || Choice {
+                message,
+                excerpts: Vec::new(),
+                marked: Vec::new(),
+                label,
+                outcome: outcome::of(message),
+            };
             let choice = chosen.entry(message.seq).or_insert_with(none);
             let at = choice.excerpts.partition_point(|one| one.from < excerpt.from);
             choice.excerpts.insert(at, excerpt);
@@ -79,6 +89,7 @@ impl<'a> Page<'a> {
             }
             self.note_nearly(message, excerpt, Reason::NoRoom);
         }
+        total += mark_states(&mut chosen, room.saturating_sub(total));
         if !chosen.is_empty() && self.take(total) {
             self.related = chosen.into_values().collect();
             self.of_messages += self.related.iter().map(Choice::price).sum::<u32>();
@@ -137,55 +148,142 @@ impl<'a> Page<'a> {
 }
 
 impl Choice<'_> {
-    pub(super) fn passages(&self) -> impl Iterator<Item = (&Message, &Excerpt)> {
-        self.excerpts.iter().map(|excerpt| (self.message, *excerpt))
+    /// The passages with what each costs, and as which of several states it is marked.
+    pub(super) fn passages(
+        &self,
+    ) -> impl Iterator<Item = (&Message, &Excerpt, u32, Option<State>)> {
+        self.excerpts.iter().enumerate().map(|(at, excerpt)| {
+            let lead = self.lead(at).map_or(0, |lead| lead.price);
+            let mark = self.mark(excerpt).map_or(0, |mark| mark.price);
+            let state = excerpt.state.filter(|_| self.marked.contains(&excerpt.from));
+            (self.message, *excerpt, excerpt.price + lead + mark, state)
+        })
     }
 
     /// What its passages cost, with the marks of what is left out.
     fn price(&self) -> u32 {
-        let gaps: u32 = (0..=self.excerpts.len()).map(|at| u32::from(self.has_gap(at))).sum();
-        let told: u32 = self.excerpts.iter().map(|excerpt| price_with_mark(excerpt)).sum();
-        told + gaps * lines::GAP.price + shorten::mark_price(self.message)
+        let told: u32 = self.passages().map(|(_, _, price, _)| price).sum();
+        told + self.gaps() * lines::GAP.price + shorten::mark_price(self.message)
     }
 
-    /// Whether something is left out before the passage at a place, or after the last one.
-    fn has_gap(&self, at: usize) -> bool {
-        let from = at.checked_sub(1).map_or(0, |before| self.excerpts[before].to);
-        let all = usize::try_from(self.message.body.bytes()).unwrap_or(usize::MAX);
-        let to = self.excerpts.get(at).map_or(all, |excerpt| excerpt.from);
+    /// The line that tells which of several states of a thing a passage is.
+    fn mark(&self, excerpt: &Excerpt) -> Option<Line> {
+        let state = excerpt.state.filter(|_| self.marked.contains(&excerpt.from));
+        state.map(mark)
+    }
+
+    fn gaps(&self) -> u32 {
+        let before = |at: usize| {
+            let excerpt = self.excerpts[at];
+            let end = self.end_before(at);
+            match self.lead(at) {
+                Some(lead) => {
+                    let (from, to) = (lead.from as usize, lead.to as usize);
+                    u32::from(self.has_gap(end, from)) + u32::from(self.has_gap(to, excerpt.from))
+                }
+                None => u32::from(self.has_gap(end, excerpt.from)),
+            }
+        };
+        let count = self.excerpts.len();
+        (0..count).map(before).sum::<u32>() + u32::from(self.ends_with_gap())
+    }
+
+    /// The line that has to stand above a passage: not where it or what follows on it is shown already.
+    fn lead(&self, at: usize) -> Option<Lead> {
+        let lead = self.excerpts[at].lead?;
+        let (from, to) = (lead.from as usize, lead.to as usize);
+        let is_new = from >= self.end_before(at) && to <= self.excerpts[at].from;
+        (is_new && part_of(&self.message.body, from, to).is_some()).then_some(lead)
+    }
+
+    /// Where the passage before one ends.
+    fn end_before(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.excerpts[before].to)
+    }
+
+    /// Whether something is left out between two places of the text.
+    fn has_gap(&self, from: usize, to: usize) -> bool {
         from < to
             && part_of(&self.message.body, from, to).is_none_or(|part| !part.trim().is_empty())
     }
 
     fn ends_with_gap(&self) -> bool {
-        self.has_gap(self.excerpts.len())
+        let all = usize::try_from(self.message.body.bytes()).unwrap_or(usize::MAX);
+        self.has_gap(self.end_before(self.excerpts.len()), all)
     }
 
     fn push(&self, text: &mut String) {
-        for at in 0..=self.excerpts.len() {
-            if self.has_gap(at) {
+        let body = &self.message.body;
+        let mut end = 0;
+        let mut show = |text: &mut String, mark: &str, from: usize, to: usize| {
+            if self.has_gap(end, from) {
                 text.push_str(lines::GAP.text);
             }
-            if let Some(excerpt) = self.excerpts.get(at) {
-                text.push_str(mark(excerpt).map_or("", |mark| mark.text));
-                let part = part_of(&self.message.body, excerpt.from, excerpt.to);
-                quote::push_quoted(text, part.unwrap_or_default());
+            text.push_str(mark);
+            quote::push_quoted(text, part_of(body, from, to).unwrap_or_default());
+            end = to;
+        };
+        for (at, excerpt) in self.excerpts.iter().enumerate() {
+            if let Some(lead) = self.lead(at) {
+                show(text, "", lead.from as usize, lead.to as usize);
             }
+            let mark = self.mark(excerpt).map_or("", |mark| mark.text);
+            show(text, mark, excerpt.from, excerpt.to);
+        }
+        if self.ends_with_gap() {
+            text.push_str(lines::GAP.text);
         }
         shorten::push_mark(text, self.message);
     }
 }
 
-/// The line that tells which of several states of a thing a passage is.
-fn mark(excerpt: &Excerpt) -> Option<Line> {
-    excerpt.state.map(|state| match state {
+const fn mark(state: State) -> Line {
+    match state {
         State::Now => lines::MARK_NOW,
         State::Earlier => lines::MARK_EARLIER,
-    })
+    }
 }
 
-fn price_with_mark(excerpt: &Excerpt) -> u32 {
-    excerpt.price + mark(excerpt).map_or(0, |mark| mark.price)
+/// Marks the passages that are surely states of the same thing, within `room`; gives what the marks cost.
+fn mark_states(chosen: &mut BTreeMap<Seq, Choice<'_>>, room: u32) -> u32 {
+    let said = |choice: &Choice<'_>, excerpt: &Excerpt| {
+        let text = part_of(&choice.message.body, excerpt.from, excerpt.to).unwrap_or_default();
+        (choice.message.seq, excerpt.from, choice.message.role, text.to_owned(), excerpt.state)
+    };
+    let stated: Vec<_> = chosen
+        .values()
+        .flat_map(|choice| choice.excerpts.iter().map(move |excerpt| (choice, *excerpt)))
+        .filter(|(_, excerpt)| excerpt.state.is_some())
+        .map(|(choice, excerpt)| said(choice, excerpt))
+        .take(MOST_STATED)
+        .collect();
+    let mut spent = 0;
+    for (at, before) in stated.iter().enumerate() {
+        if before.4 != Some(State::Earlier) {
+            continue;
+        }
+        let is_later = |later: &&(Seq, usize, Role, String, Option<State>)| {
+            later.0 > before.0
+                && later.2 == before.2
+                && states::differ_in_a_value(&before.3, &later.3)
+        };
+        let Some(later) = stated[at + 1..].iter().find(is_later) else { continue };
+        for one in [before, later] {
+            let Some(choice) = chosen.get_mut(&one.0) else { continue };
+            let price = one.4.map_or(0, |state| mark(state).price);
+            if !choice.marked.contains(&one.1) && spent + price <= room {
+                choice.marked.push(one.1);
+                spent += price;
+            }
+        }
+    }
+    spent
+}
+
+/// What is shown of a message for a passage of it, at most.
+fn most_bytes(excerpt: &Excerpt) -> usize {
+    let lead = excerpt.lead.map_or(0, |lead| lead.to.saturating_sub(lead.from) as usize);
+    excerpt.to - excerpt.from + lead
 }
 
 /// What has to stand between two messages.

@@ -26,6 +26,10 @@ pub(super) struct Offer {
 
 /// Less than this of a text says nothing.
 const LEAST: u32 = 24;
+/// A token of most texts has about so many bytes.
+const BYTES_OF_A_TOKEN: usize = 4;
+/// So often less is tried: at the end a byte for twenty tokens, since characters that are spelled out take several each.
+const ATTEMPTS: u32 = 17;
 
 /// The whole message, if its price is within `room`.
 pub(super) fn whole(message: &Message, room: u32) -> Option<Offer> {
@@ -104,27 +108,27 @@ fn have_at_most(head: &str, tail: &str, chars: usize) -> bool {
     bytes <= chars || bytes / 4 <= chars && head.chars().count() + tail.chars().count() <= chars
 }
 
-/// For texts without known cuts: as many bytes as there are tokens are always affordable.
+/// For texts without known cuts: counted here, beginning with as many bytes as that many tokens mostly have.
 fn estimated_ends(message: &Message, room: u32, most: usize) -> Option<Offer> {
     let marker = lines::shortened(message.body.bytes()).1;
-    let mut bytes = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
+    let room_inside = room.checked_sub(marker).filter(|left| *left >= LEAST)? as usize;
     let all = usize::try_from(message.body.bytes()).unwrap_or(usize::MAX);
-    bytes =
-        bytes.min(all.saturating_sub(1)).min(2 * price::LONGEST_CUT).min(most.saturating_mul(4));
-    for _ in 0..8 {
-        let tail_bytes = bytes / 3;
+    let most_bytes = all.saturating_sub(1).min(2 * price::LONGEST_CUT).min(most.saturating_mul(4));
+    let mut bytes = room_inside.saturating_mul(BYTES_OF_A_TOKEN).min(most_bytes);
+    for _ in 0..ATTEMPTS {
+        let tail_bytes = bytes * 2 / 5;
         let head = price::head(message.body.head(), bytes - tail_bytes);
         let tail = price::tail(message.body.tail(), tail_bytes);
-        let form = Form::Ends { head: head.len(), tail: tail.len() };
-        let (quoted_head, quoted_tail) = (quote::quoted(head), quote::quoted(tail));
-        let most_price = marker + tokens::at_most(&quoted_head) + tokens::at_most(&quoted_tail);
-        if most_price <= room && have_at_most(head, tail, most) {
+        if have_at_most(head, tail, most) {
+            let form = Form::Ends { head: head.len(), tail: tail.len() };
             let gap = message.body.bytes() - (head.len() + tail.len()) as u64;
-            let marker = lines::shortened(gap).1;
-            let price = marker + tokens::count(&quoted_head) + tokens::count(&quoted_tail);
-            return Some(Offer { form, price, exact: true });
+            let told = [head, tail].map(|part| tokens::count(&quote::quoted(part)));
+            let price = lines::shortened(gap).1 + told[0] + told[1];
+            if price <= room {
+                return Some(Offer { form, price, exact: true });
+            }
         }
-        bytes = bytes * 2 / 3;
+        bytes = bytes * 3 / 4;
     }
     None
 }

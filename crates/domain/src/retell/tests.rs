@@ -12,6 +12,7 @@ use self::reader::{check_reading, find, from, pieces, sections};
 use super::*;
 use crate::message::Role;
 use crate::price::Price;
+use crate::rank::Excerpt;
 use crate::session::Fact;
 use crate::summary::{Author, Summary};
 use crate::{Seq, number, quote, tokens};
@@ -155,6 +156,51 @@ fn the_newest_messages_are_chosen_and_the_others_counted() {
     assert!((3..10).contains(&recent.len()), "{}", telling.text);
     assert_eq!(recent.last(), Some(&30));
     assert_eq!(telling.omitted.messages, 30 - telling.included.messages);
+    check_reading(&history, 600, &telling);
+}
+
+#[test]
+fn for_a_prompt_where_it_stopped_is_the_last_request_and_the_last_answer() {
+    let printed = "A line that was printed.\n".repeat(400);
+    let answer = format!("{}It is done now.", "The till was rounded in two places. ".repeat(60));
+    let mut history = talk(&[("main", "The till is in till.rs."), ("main", "I see it.")]);
+    let said = [
+        (Role::User, "Fix the till, please."),
+        (Role::Tool, &printed),
+        (Role::Assistant, &answer),
+        (Role::Tool, &printed),
+        (Role::User, "/exit"),
+    ];
+    for (at, (role, text)) in (2..).zip(said) {
+        history.say(role, "main", text.to_owned(), Price::of(text), minute(at));
+    }
+    let mut history = history.read(Limits { messages: 5, ..Limits::default() });
+    history.related = related(&history, &[(1, 1.0)]);
+    let telling = history.tell(1000);
+    let (text, found) = (&telling.text, find(&history, &pieces(&telling.text)));
+    assert!(text.contains("> Fix the till, please.\n") && text.contains("> /exit\n"), "{text}");
+    assert!(found.recent.contains(&5) && text.contains("places.\n\n[shortened here"), "{text}");
+    assert!(text.contains("It is done now.\n"), "{text}");
+    check_reading(&history, 1000, &telling);
+}
+
+#[test]
+fn a_passage_from_the_middle_has_the_line_above_it_that_it_belongs_to() {
+    let body = "A line of the listing, one of many.\n".repeat(30);
+    let listing = format!("$ cat src/till.rs\n\n{body}The tax is rounded here.\n{body}");
+    let mut history = talk(&[("main", "Read the till."), ("main", "Yes.")]);
+    history.say(Role::Tool, "main", listing.clone(), Price::of(&listing), minute(2));
+    history.say(Role::User, "main", "Go on.".to_owned(), Price::of("Go on."), minute(3));
+    let mut history = history.read(Limits { messages: 1, ..Limits::default() });
+    history.related = related(&history, &[(3, 1.0)]);
+    let is_it = |one: &Excerpt| listing[one.from..one.to].contains("rounded here");
+    history.related[0].passages.retain(is_it);
+    let telling = history.tell(600);
+    let pieces = pieces(&telling.text);
+    let earlier = from(&pieces, "Tool:");
+    assert_eq!(earlier[..2], [stored("$ cat src/till.rs"), Ours("[...]")], "{}", telling.text);
+    assert!(matches!(&earlier[2], Stored(text) if text.contains("The tax is rounded here.")));
+    check_budget(&history, &telling);
     check_reading(&history, 600, &telling);
 }
 

@@ -200,3 +200,29 @@ fn much_of_one_kind_leaves_none_of_the_others_out() {
     }
     assert!(!text.contains("--force"), "what failed is no command to repeat: {text}");
 }
+
+#[test]
+fn what_cannot_be_guessed_outweighs_announcements_logs_and_looking_around() {
+    let mut messages = vec![message(1, Role::User, "Make the preview server start again.")];
+    for seq in 2..40 {
+        let text = match seq % 4 {
+            0 => format!("Now let me look at the preview server once more, place {seq}."),
+            1 => {
+                format!("12:0{}:17 | DEBUG | the preview server was asked for page {seq}", seq % 10)
+            }
+            2 => "The preview server was looked at, and it is a server.".to_owned(),
+            _ => format!("$ ls preview/{seq}\nserver"),
+        };
+        let role = if seq % 4 == 3 { Role::Tool } else { Role::Assistant };
+        messages.push(message(seq, role, &text));
+    }
+    let fact = "It listens on port `8417` and reads `preview/server.toml`.";
+    messages.insert(20, message(40, Role::Assistant, fact));
+    let points = fold(None, &messages).points;
+    let weight = |part: &str| {
+        points.iter().find(|point| point.text.contains(part)).map_or(0.0, |point| point.weight)
+    };
+    assert!(weight("8417") > weight("let me look"), "{points:?}");
+    assert!(weight("8417") > weight("DEBUG"), "{points:?}");
+    assert!(points.iter().all(|point| !point.text.starts_with("$ ls")), "{points:?}");
+}

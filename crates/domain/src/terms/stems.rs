@@ -1,10 +1,8 @@
 //! Stems that were met lately: stemming is most of the work of cutting a text into terms, and few words make most of a text.
 
-use std::ops::Range;
-
 use rust_stemmers::{Algorithm, Stemmer};
 
-use crate::word_cache::{self, SHORT, WordCache};
+use crate::word_cache::{self, WordCache};
 use crate::words;
 
 /// Words with their stems.
@@ -31,18 +29,6 @@ impl Stems {
     #[inline]
     pub(super) fn of_short(&mut self, number: u128, word: &str) -> &str {
         self.short.get_or_insert_with(number, || stem(word).into_boxed_str())
-    }
-}
-
-/// A short word inside of a text as a number.
-#[inline]
-pub(super) fn number_at(text: &[u8], word: Range<usize>) -> u128 {
-    match text.get(word.start..word.start + SHORT).and_then(|bytes| bytes.try_into().ok()) {
-        Some(bytes) => {
-            let unused = 8 * (SHORT - word.len());
-            u128::from_le_bytes(bytes) << unused >> unused
-        }
-        None => word_cache::number(&text[word]).unwrap_or(0),
     }
 }
 

@@ -8,6 +8,7 @@ mod outcome;
 mod port;
 mod process_requests;
 mod replay;
+mod request_id;
 mod rules;
 mod runner;
 mod selection;
@@ -28,7 +29,8 @@ pub use port::{
 };
 pub use process_requests::ProcessRequest;
 pub(crate) use replay::TAKEN_IN;
-pub use rules::{Consent, Holds, Rules, TITLE};
+pub use request_id::RequestId;
+pub use rules::{COMMAND, Consent, Holds, Rules, TITLE};
 pub use runner::{QueueHead, Runner, TurnRequest, WhenBusy, check_prompt};
 pub use send::{Answer, Progress};
 pub use talk::Talk;

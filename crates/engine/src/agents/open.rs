@@ -13,6 +13,7 @@ use super::attached::Attached;
 use super::gate::{Asker, Gate};
 use super::port::{Agent, AgentError, Launcher, OpenRequest, Opened, PermissionHandler};
 use super::replay::ReplayContents;
+use super::request_id::RequestId;
 use super::rules::{Holds, Rules};
 use super::tell::NativeContents;
 use super::transcript::OwnSessions;
@@ -50,7 +51,7 @@ pub struct OpenOptions {
     pub asker: Arc<dyn Asker>,
     pub pruning: Pruning,
     /// The id of the request message, for callers that need to know later whether it was recorded.
-    pub request_id: Option<String>,
+    pub request_id: Option<RequestId>,
 }
 
 impl std::fmt::Debug for OpenOptions {

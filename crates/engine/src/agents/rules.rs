@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use rethread_domain::consent::Intent;
+use rethread_domain::consent::{Intent, KINDS};
 use rethread_domain::opening::Settings;
 
 /// What an agent may do without asking the user.
@@ -77,6 +77,8 @@ impl Holds {
 
 /// Begins a rule about tools whose title begins with what follows.
 pub const TITLE: &str = "title:";
+/// Begins a rule about commands whose words begin with what follows, and about nothing else.
+pub const COMMAND: &str = "command:";
 /// Begins the names of tools of MCP servers.
 const MCP: &str = "mcp__";
 
@@ -122,11 +124,12 @@ impl Rules {
             let is_named = |path: &String| self.allowed.contains(path);
             return intent.paths.iter().all(is_named).then_some(true);
         }
-        if self.allow(intent) {
+        if self.allow(intent) && !self.may_mean_another_name(intent) {
             return Some(true);
         }
         match self.consent {
             _ if self.only_allowed => Some(false),
+            Consent::Allow if self.may_mean_another_name(intent) => None,
             Consent::Allow => Some(true),
             Consent::Ask | Consent::Deny | Consent::Agent => None,
         }
@@ -138,9 +141,19 @@ impl Rules {
         if !intent.guarded.is_empty() {
             return self.decide(intent);
         }
+        if !self.disallow(intent) && self.may_mean_another_name(intent) {
+            return None;
+        }
         let edit = Intent { kind: "edit".to_owned(), ..intent.clone() };
         let is_listed = || self.allow(intent) || self.allow(&edit);
         Some(!self.disallow(intent) && (!self.only_allowed || is_listed()))
+    }
+
+    /// Whether a rule that forbids files may be about one of the intent's under another name: only a person can tell.
+    fn may_mean_another_name(&self, intent: &Intent) -> bool {
+        let is_named = |path: &String| self.allowed.contains(path);
+        let is_about_kinds = |tool: &String| KINDS.iter().any(|kind| is_kind(tool, kind));
+        !intent.linked.iter().all(is_named) && !self.disallowed.iter().all(is_about_kinds)
     }
 
     fn allow(&self, intent: &Intent) -> bool {
@@ -223,8 +236,9 @@ fn words(tool: &str) -> &str {
 /// Whether a rule names the command, or all of the files. The title counts only if there is neither, and the rule is about titles:
 /// it is the agent's own wording.
 fn names(rule: &str, intent: &Intent) -> bool {
-    let tool = words(rule);
-    let fits = |text: &str| begins(text, tool).is_some_and(|rest| !goes_on(tool, rest));
+    let command_rule = rule.strip_prefix(COMMAND);
+    let tool = command_rule.unwrap_or_else(|| words(rule));
+    let fits = |text: &str| after(text, tool).is_some_and(|rest| !goes_on(tool, rest));
     if let Some(command) = &intent.command {
         // In another folder, or with other variables (`PATH`, `LD_PRELOAD`), the same words run something else.
         let is_inside = intent.folder.as_ref().is_none_or(|folder| {
@@ -232,17 +246,28 @@ fn names(rule: &str, intent: &Intent) -> bool {
         });
         return is_inside
             && !intent.has_other_arguments()
-            && begins(command, tool).is_some_and(|rest| only_adds_arguments(tool, rest));
+            && after(command, tool).is_some_and(|rest| only_adds_arguments(tool, rest));
+    }
+    if command_rule.is_some() {
+        return false;
     }
     if !intent.paths.is_empty() {
+        // What is fetched into a file is about both.
         let is_plain = |path: &str| !path.split('/').any(|name| name == "..");
-        return intent.paths.iter().all(|path| is_plain(path) && fits(path));
+        // The beginning of one name says nothing of a file that has several.
+        let is_meant = |path: &String| rule == path || !intent.linked.contains(path);
+        return intent.url.is_none()
+            && !intent.may_lead_elsewhere()
+            && intent.paths.iter().all(|path| is_plain(path) && fits(path) && is_meant(path));
     }
     match &intent.url {
         Some(url) => fits(url),
         None => {
             let is_about_titles = rule.starts_with(TITLE) || rule.starts_with(MCP);
-            is_about_titles && intent.kind == "other" && fits(&intent.title)
+            let title = begins(&intent.title, tool);
+            is_about_titles
+                && intent.kind == "other"
+                && title.is_some_and(|rest| !goes_on(tool, rest))
         }
     }
 }
@@ -259,7 +284,12 @@ fn is_kind(tool: &str, kind: &str) -> bool {
     !tool.trim().is_empty() && tool.eq_ignore_ascii_case(kind)
 }
 
-/// What follows the name of a tool in a text.
+/// What follows the words of a rule that allows. Letter by letter: on a disk, and to a shell, another case is another name.
+fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+    text.strip_prefix(words).filter(|_| !words.trim().is_empty())
+}
+
+/// What follows the name of a tool in a text, in whatever case.
 fn begins<'a>(text: &'a str, tool: &str) -> Option<&'a str> {
     if tool.trim().is_empty() {
         // The empty name is a prefix of everything.

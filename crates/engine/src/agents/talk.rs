@@ -245,7 +245,7 @@ impl Talk {
         let now = self.engine.clock.now();
         let watermark = attached.is_resumable.then(|| watermark(attached));
         let mut request = NewMessage {
-            id: self.options.request_id.clone(),
+            id: self.options.request_id.map(|id| id.to_string()),
             role: Role::User,
             content: prompt.to_owned(),
             at: now,

@@ -144,6 +144,7 @@ impl Engine {
         let is_new = held.upto == 0;
         let repository =
             if is_new { self.repository_since(&recalled.session).await? } else { None };
+        self.mask_place(&mut recalled.session);
         let frame =
             if is_new { Frame::Conversation { is_whole } } else { Frame::Missed { is_whole } };
         let story = Story {

@@ -6,6 +6,7 @@ use rethread_store::{Home, Span};
 use rethread_workspace::{Card, Item, Page, digest};
 
 use super::{FolderReport, Place};
+use crate::prepare::shown_name;
 use crate::{Engine, Result};
 
 /// When a session got its title and its status, and how far its summary goes.
@@ -64,8 +65,15 @@ impl Engine {
         home.card = match found {
             // The folder belongs to another session.
             Ok(Some(other)) if other.id != card.id => return Ok(()),
-            // After a merge, fields may occur twice. As long as the meaning is the same, the file is left as git has it.
-            Ok(Some(same)) if is_same(&same, &card, has_purged) => stands,
+            // As long as the meaning is the same, the file is left as git has it; but a field that a merge left there twice is
+            // read by other programs in one way or the other.
+            Ok(Some(same)) if is_same(&same, &card, has_purged) => {
+                if same.is_merged {
+                    place.locked.write_card(&once(same, &card))?.to_string()
+                } else {
+                    stands
+                }
+            }
             Err(error @ rethread_workspace::Error::Newer { .. }) => return Err(error.into()),
             Ok(_) | Err(_) => place.locked.write_card(&card)?.to_string(),
         };
@@ -162,17 +170,18 @@ impl Engine {
             followed.mask(redacted.found.into_iter().map(|found| found.what));
             redacted.text.into_owned()
         };
+        let name = |name: &str| shown_name(&self.redactor, name).into_owned();
         Card {
             id: session.id.to_string(),
-            kind: session.kind.clone(),
+            kind: name(&session.kind),
             title: session.title.as_deref().map(&mut clean),
             status: session.status().to_string(),
             summary: session.summary.as_deref().map(&mut clean),
-            command: session.command.clone(),
+            command: session.command.as_deref().map(&mut clean),
             prompt_hash: session.prompt_hash.clone(),
-            model: session.model.clone(),
-            tools: session.tools.clone(),
-            agent: session.agent.clone(),
+            model: session.model.as_deref().map(name),
+            tools: session.tools.iter().map(|tool| clean(tool)).collect(),
+            agent: session.agent.as_deref().map(name),
             created: session.started_at.to_string(),
             last_active: session.last_active_at.to_string(),
             ..Card::default()
@@ -193,6 +202,16 @@ impl Engine {
             resume: format!("rethread resume {}", session.id.short()),
         })
     }
+}
+
+/// A merged description with each field once. It follows from what was merged and from the log alone, so that every clone writes
+/// the same.
+fn once(merged: Card, ours: &Card) -> Card {
+    let summed_up = if ours.summary.is_some() { ours } else { &merged };
+    let Card { summary, summary_upto, .. } = summed_up.clone();
+    let mut last = merged.last.clone();
+    last.sort();
+    Card { summary, summary_upto, last, ..merged }
 }
 
 /// Keeps naming a missing last line until somebody has restored it.
@@ -223,6 +242,7 @@ fn is_same(found: &Card, ours: &Card, has_purged: bool) -> bool {
         last_active: String::new(),
         last: Vec::new(),
         summaries: Vec::new(),
+        is_merged: false,
         other: serde_json::Map::new(),
         ..card.clone()
     };

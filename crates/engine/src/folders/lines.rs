@@ -10,6 +10,7 @@ use rethread_workspace::{Line, digest};
 use serde_json::{Map, Value};
 
 use crate::entry;
+use crate::prepare::shown_name;
 
 /// Fields that stay in the store: thoughts, raw frames, and context use.
 const PRIVATE: &[&str] = &["thoughts", "updates", "context"];
@@ -88,8 +89,8 @@ pub(super) fn line(
         role: message.role.as_str().to_owned(),
         content: text.text.into_owned(),
         timestamp: message.at.to_string(),
-        conversation: message.conversation.clone(),
-        agent: message.extras.agent.clone(),
+        conversation: shown_name(redactor, &message.conversation).into_owned(),
+        agent: message.extras.agent.as_deref().map(|name| shown_name(redactor, name).into_owned()),
         other,
     };
     (line, masked)

@@ -1,31 +1,60 @@
 //! Removes purged texts from folders too: from their lines and their names, even if git brings them back.
 
-use rethread_domain::{SessionId, summary};
-use rethread_store::Housed;
-use rethread_workspace::topic;
+use rethread_domain::{Seq, SessionId, summary};
+use rethread_workspace::{FolderPath, topic};
 
 use super::{FolderHealth, FolderReport, Place, topic_of};
 use crate::{Engine, Result};
 
 impl Engine {
-    /// Removes a purged text from the folders of all sessions that have it. `title` is the one that was made from it.
-    pub(crate) async fn purge_folders(&self, id: SessionId, title: Option<&str>) -> Result<()> {
-        let Some(home) = self.store.home(id).await? else { return Ok(()) };
+    /// The sessions that have a message and whose folder has a name that was made from it. `title` is the one that is made from it.
+    pub(crate) async fn named_after(
+        &self,
+        id: SessionId,
+        seq: Seq,
+        title: &str,
+    ) -> Result<Vec<SessionId>> {
+        let mut named = Vec::new();
+        for sharer in self.store.sharers(id, seq).await? {
+            let home = self.store.home(sharer).await?;
+            let path = home.and_then(|home| home.path.parse::<FolderPath>().ok());
+            if path.is_some_and(|path| self.is_named_after(&path, title)) {
+                named.push(sharer);
+            }
+        }
+        Ok(named)
+    }
+
+    fn is_named_after(&self, path: &FolderPath, title: &str) -> bool {
+        let made = topic(&self.redactor.redact(title).text);
+        path.topic().starts_with(&made[..made.floor_char_boundary(40)])
+    }
+
+    /// Removes a purged text from the folders of the sessions that have it, and renames those whose name was made from it. Returns
+    /// whether any was renamed.
+    pub(crate) async fn purge_folders(
+        &self,
+        sharers: &[SessionId],
+        renames: &[SessionId],
+    ) -> Result<bool> {
         let mut followed = FolderReport::default();
-        for Housed { id, home, is_behind, is_deleted } in self.store.homes(&home.root).await? {
-            if !is_behind || is_deleted {
+        let mut any_renamed = false;
+        for id in sharers {
+            let Some(home) = self.store.home(*id).await? else { continue };
+            if self.store.session(*id).await?.deleted_at.is_some() {
                 continue;
             }
-            let Some(place) = self.enter(id, home).await? else { continue };
+            let Some(place) = self.enter(*id, home).await? else { continue };
             self.reconcile(&place, &mut followed).await?;
-            let now = self.store.home(id).await?;
+            let now = self.store.home(*id).await?;
             let has_moved = now.is_none_or(|now| now.path != place.home.path);
-            if let Some(title) = title.filter(|_| !has_moved) {
-                self.rename_folder(&place, id, title, &mut followed).await?;
+            any_renamed |= has_moved;
+            if renames.contains(id) && !has_moved {
+                any_renamed |= self.rename_folder(&place, *id, &mut followed).await?;
             }
         }
         self.note(followed);
-        Ok(())
+        Ok(any_renamed)
     }
 
     /// Removes purged texts from a folder, and from its name if that was made from one of them.
@@ -40,7 +69,9 @@ impl Engine {
             self.rewrite(place, None, &mut FolderHealth::default()).await?;
         }
         for title in texts.iter().filter_map(|text| summary::title(text)) {
-            if self.rename_folder(place, id, &title, followed).await? {
+            if self.is_named_after(&place.path, &title)
+                && self.rename_folder(place, id, followed).await?
+            {
                 break;
             }
         }
@@ -52,14 +83,8 @@ impl Engine {
         &self,
         place: &Place,
         id: SessionId,
-        title: &str,
         followed: &mut FolderReport,
     ) -> Result<bool> {
-        let made = topic(&self.redactor.redact(title).text);
-        let made = &made[..made.floor_char_boundary(40)];
-        if !place.path.topic().starts_with(made) {
-            return Ok(false);
-        }
         let session = self.store.session(id).await?;
         let title = session.title.as_deref().unwrap_or_default();
         let topic = topic_of(&self.redactor.redact(title).text, id);

@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<()> {
         for (branch, seq, at) in &found.purged {
             let Some(session) = sessions.get(*branch) else { continue };
-            let (_, left) = self.purge_at(session.id, *seq, *at).await?;
+            let left = self.purge_arrived(session.id, *seq, *at).await?;
             followed.troubles.extend(left);
             followed.purged.push((session.id, *seq));
         }

@@ -16,6 +16,8 @@ use crate::{Engine, Error, Result};
 
 const PURGED_AGAIN: &str = "it had come back with a text that was purged: it is removed, and the session goes on in its own folder";
 
+const TWICE: &str = "session.json had fields twice after a merge: it is written anew";
+
 /// The problems of one folder, and what was done about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FolderHealth {
@@ -143,8 +145,15 @@ impl Engine {
         let mut health = FolderHealth { path: home.path.clone(), ..FolderHealth::default() };
         let Some(place) = self.enter(id, home).await? else { return Ok(health) };
         let mut followed = FolderReport::default();
+        let is_merged = || place.locked.card().ok().flatten().is_some_and(|card| card.is_merged);
+        let was_merged = is_merged();
         self.reconcile(&place, &mut followed).await?;
         health.troubles = followed.troubles;
+        if was_merged && health.troubles.is_empty() {
+            health.is_repaired = !is_merged();
+            health.troubles.push(TWICE.to_owned());
+            return Ok(health);
+        }
         if !repair || health.troubles.is_empty() {
             return Ok(health);
         }

@@ -6,6 +6,8 @@ use rethread_domain::message::{Body, NewMessage};
 use rethread_domain::{Message, Role, Seq, conversation};
 use rethread_import::{PASSING, UNANSWERED};
 
+use crate::agents::RequestId;
+
 /// Stands in the id of a message that takes the place of an earlier one, which said less.
 pub(super) const REVISED: &str = "+revised-";
 
@@ -84,8 +86,8 @@ pub(super) struct Merge {
     handed_over: VecDeque<Stored>,
     /// The newest message that a hook handed over and the agent has written down by now.
     pub(super) confirmed: Option<Seq>,
-    /// Requests that Rethread itself has recorded in the agent's session.
-    own: Vec<String>,
+    /// Requests that Rethread itself has recorded, and sent to the agent.
+    own: Vec<(Seq, String)>,
     is_own_turn: bool,
     /// Whether messages of Rethread's own are among those of the conversation.
     pub(super) has_own: bool,
@@ -93,12 +95,12 @@ pub(super) struct Merge {
 
 impl Merge {
     pub(super) fn hear(&mut self, message: Message) {
-        let Some(id) = message.given_id.clone() else {
+        let Some(id) = message.given_id.clone().filter(|id| !RequestId::is_one(id)) else {
             if message.conversation == conversation::DEFAULT {
                 self.has_own = true;
                 let text = message.body.head().trim().to_owned();
                 if message.role == Role::User && !text.is_empty() {
-                    self.own.push(text);
+                    self.own.push((message.seq, text));
                 }
             }
             return;
@@ -157,10 +159,12 @@ impl Merge {
         }
         let Some(one) = self.stored.get(self.at) else { return self.after(message, id) };
         if one.id != id {
-            let after = self.common().unwrap_or(0);
-            return if self.confirm(message) { Next::Known } else { Next::Fork(after) };
+            let (before, after) = (one.seq, self.common().unwrap_or(0));
+            let is_known = self.is_own(message, before) || self.confirm(message);
+            return if is_known { Next::Known } else { Next::Fork(after) };
         }
         let mut latest = one;
+        self.is_own_turn = false;
         self.at += 1;
         while let Some(next) = self.stored.get(self.at).filter(|next| next.revises(id)) {
             latest = next;
@@ -174,18 +178,24 @@ impl Merge {
 
     /// What comes after all that was imported: new, unless Rethread has written it down itself.
     fn after(&mut self, message: &NewMessage, id: &str) -> Next {
+        if self.is_own(message, Seq::MAX) || self.ids.contains(id) {
+            return Next::Known;
+        }
+        if self.confirm(message) { Next::Known } else { Next::Add }
+    }
+
+    /// Whether the message belongs to a turn that Rethread has recorded itself, before the given message.
+    fn is_own(&mut self, message: &NewMessage, before: Seq) -> bool {
         if message.role == Role::User {
             let text = message.content.as_str();
-            let own = self.own.iter().position(|own| text.contains(own.as_str()));
+            let is_it = |(seq, own): &(Seq, String)| *seq < before && text.contains(own.as_str());
+            let own = self.own.iter().position(is_it);
             self.is_own_turn = own.is_some();
             if let Some(own) = own {
                 self.own.drain(..=own);
             }
         }
-        if self.is_own_turn || self.ids.contains(id) {
-            return Next::Known;
-        }
-        if self.confirm(message) { Next::Known } else { Next::Add }
+        self.is_own_turn
     }
 
     /// Whether a hook has handed this message over before.
@@ -355,5 +365,36 @@ mod tests {
         assert_eq!(merge.next(&new("q", Role::Assistant, "answered here")), Next::Known);
         assert_eq!(merge.next(&new("r", Role::User, "asked there")), Next::Add);
         assert_eq!(merge.next(&new("s", Role::Assistant, "answered there")), Next::Add);
+    }
+    #[test]
+    fn a_turn_that_rethread_recorded_is_known_by_whatever_door_it_came() {
+        let request = RequestId::new(uuid::Uuid::from_u128(7)).to_string();
+        let known = [
+            (Some("a"), Role::User, "one"),
+            (Some("b"), Role::Assistant, "two"),
+            (Some(request.as_str()), Role::User, "asked in the browser"),
+            (None, Role::Assistant, "answered here"),
+            (Some("r"), Role::User, "asked there"),
+            (Some("s"), Role::Assistant, "answered there"),
+        ];
+        let native = [
+            ("p", Role::User, "asked in the browser"),
+            ("q", Role::Assistant, "answered here"),
+            ("r", Role::User, "asked there"),
+            ("s", Role::Assistant, "answered there"),
+        ];
+        // Read as a whole, and from where it was left.
+        let mut whole = merge(&known);
+        assert_eq!(whole.next(&new("a", Role::User, "one")), Next::Known);
+        assert_eq!(whole.next(&new("b", Role::Assistant, "two")), Next::Known);
+        let mut rest = merge(&known[2..4]);
+        rest.skip_to_end();
+        for (mut merge, known) in [(whole, 4), (rest, 2)] {
+            assert!(merge.has_own);
+            for (at, (id, role, text)) in native.iter().enumerate() {
+                let expected = if at < known { Next::Known } else { Next::Add };
+                assert_eq!(merge.next(&new(id, *role, text)), expected, "{id}");
+            }
+        }
     }
 }

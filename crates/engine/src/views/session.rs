@@ -39,7 +39,6 @@ pub struct SessionView {
     /// The session whose agent started it
     pub parent_session_id: Option<String>,
     /// The agent whose own files it was imported from
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<String>,
     pub deleted_at: Option<Timestamp>,
     /// The command that resumes it in a terminal

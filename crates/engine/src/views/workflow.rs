@@ -23,7 +23,7 @@ pub struct WorkflowRowView {
     pub user: String,
     pub worktree: String,
     pub agent: String,
-    /// The number of the current run, from 1
+    /// The number of the current run: 1, and one more with each resume. The sessions of agents are those of the tasks
     pub session_count: u32,
     /// Without skipped tasks
     pub tasks_completed: u32,
@@ -80,7 +80,7 @@ pub struct WorkflowView {
     pub plan: Option<String>,
     pub agent: String,
     pub issue: IssueView,
-    /// The number of the current run, from 1
+    /// The number of the current run: 1, and one more with each resume. The sessions of agents are those of the tasks
     pub session_count: u32,
     pub tasks_completed: u32,
     pub tasks_total: u32,

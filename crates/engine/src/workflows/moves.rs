@@ -13,9 +13,10 @@ use super::configured_crew::ConfiguredCrew;
 use super::crew::Crew;
 use super::drive::{Report, View};
 use super::notices::is_of_interest;
+use super::order::consent_of;
 use super::repository;
 use crate::agents::{Asker, Nobody};
-use crate::program::{Fault, Program};
+use crate::program::{Fault, Program, check_installed};
 use crate::{Engine, Error, Logged as _, Result};
 
 /// How long a background process may take before it has recorded something.
@@ -34,6 +35,8 @@ pub struct ResumeOptions {
     pub agent: Option<String>,
     /// New budgets for the whole workflow.
     pub budgets: Budgets,
+    /// What agents may do without asking from now on, if that changes.
+    pub permissions: Option<String>,
     /// Whether tasks may be repeated that were not done at that snapshot.
     pub may_rewind: bool,
 }
@@ -52,6 +55,7 @@ pub struct Resumption {
     pub rewind: Vec<String>,
     agent: Option<String>,
     budgets: Budgets,
+    permissions: Option<String>,
 }
 
 impl Resumption {
@@ -62,6 +66,7 @@ impl Resumption {
             diverged: self.diverged.clone(),
             rewind: self.rewind.clone(),
             budgets: self.budgets,
+            permissions: self.permissions.clone(),
         }
     }
 }
@@ -104,7 +109,8 @@ fn resumed_from(workflow: Workflow, snapshot: Snapshot, asked: &ResumeOptions) -
     let mut diverged = repository::diverged(&snapshot.git, &git);
     diverged.extend(repository::tasks_diverged(&snapshot, &workflow, &rewind));
     let (agent, budgets) = (asked.agent.clone(), asked.budgets);
-    Resumption { snapshot, workflow, git, diverged, rewind, agent, budgets }
+    let permissions = asked.permissions.clone();
+    Resumption { snapshot, workflow, git, diverged, rewind, agent, budgets, permissions }
 }
 
 impl Engine {
@@ -180,8 +186,9 @@ impl Engine {
         asked: &ResumeOptions,
     ) -> std::result::Result<Resumption, Fault> {
         if let Some(agent) = &asked.agent {
-            program.consent(agent)?;
+            check_installed(program.as_ref(), agent)?;
         }
+        consent_of(asked.permissions.as_deref())?;
         let mut workflow = self.workflow(id).await?;
         if workflow.status() == Status::InProgress && !self.is_workflow_driven(id).await? {
             workflow = self.take_up(program, id).await?;
@@ -193,6 +200,7 @@ impl Engine {
             diverged: Vec::new(),
             rewind: Vec::new(),
             budgets: asked.budgets,
+            permissions: None,
         };
         workflow.decide(&resume).map_err(Error::from)?;
         let snapshot = self.snapshot(id, asked.from.as_deref()).await?;

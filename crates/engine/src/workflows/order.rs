@@ -11,7 +11,9 @@ use rethread_workflow::{
 use super::plan::read_plan;
 use crate::Engine;
 use crate::agents::Consent;
-use crate::program::{Fault, Program, WorkflowSettings, may_record, project_folder};
+use crate::program::{
+    Fault, Program, WorkflowSettings, check_installed, may_record, project_folder,
+};
 
 /// The file in the worktree that a plan is written to by default.
 pub const PLAN: &str = "PLAN.md";
@@ -188,7 +190,12 @@ impl WorkflowOrder {
 /// Parses a permission rule.
 pub fn consent_of(rule: Option<&str>) -> Result<Option<Consent>, Fault> {
     let parsed = rule.map(str::parse::<Consent>).transpose();
-    parsed.map_err(|why| Fault::bad_input(why, "one of ask, allow, deny, agent"))
+    parsed.map_err(|why| {
+        Fault::bad_input(
+            why,
+            "`agent` leaves it to how the agent is set up itself; the others are kept by Rethread",
+        )
+    })
 }
 
 /// The budgets of a workflow, checked.
@@ -229,7 +236,7 @@ fn no_command(name: &str) -> Fault {
     Fault::bad_input(what, hint)
 }
 
-/// The warning if nobody can be asked: which agents' requests will be refused. Fails for unknown agents.
+/// The warning if nobody can be asked: which agents' requests will be refused. Fails for agents that are unknown or not installed.
 fn warning(
     program: &dyn Program,
     charter: &Charter,
@@ -239,6 +246,7 @@ fn warning(
     let mut asking = Vec::new();
     for agent in agents(charter, tasks) {
         let own = program.consent(&agent)?;
+        check_installed(program, &agent)?;
         if rule.unwrap_or(own) == Consent::Ask {
             asking.push(agent);
         }

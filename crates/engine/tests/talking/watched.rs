@@ -20,9 +20,9 @@ use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rethread_store::{
     Accounts, Append, Appended, Asked, Begun, Claim, Claims, Command, Drive, Dump, Epoch, Error,
     Feed, FeedPage, Finding, Folders, Grant, Health, Home, Housed, IdempotencyKeys, Import,
-    Imports, ListFilter, OpeningCount, Owner, RecallRequest, Recalled, Record, Repaired,
-    ReservedId, Result, Search, Sessions, Span, Store, Talks, Tokens, Upkeep, Usage, UsageDay,
-    UsageFilter, WorkflowClaim, WorkflowFilter, WorkflowRow, Workflows,
+    Imports, ListFilter, OpeningCount, Owner, Purges, Purging, RecallRequest, Recalled, Record,
+    Repaired, ReservedId, Result, Search, Sessions, Span, Store, Talks, Tokens, Upkeep, Usage,
+    UsageDay, UsageFilter, WorkflowClaim, WorkflowFilter, WorkflowRow, Workflows,
 };
 use rethread_workflow::{Event, EventRecord, Workflow, WorkflowId};
 use tokio::sync::Notify;
@@ -137,7 +137,10 @@ impl Watched {
 }
 
 macro_rules! watched {
-    ($contract:ident { $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $out:ty;)* }) => {
+    ($contract:ident {
+        $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $out:ty;)*
+        $(unwatched fn $plain:ident(&self) -> $gives:ty;)*
+    }) => {
         #[async_trait]
         impl $contract for Watched {
             $(async fn $name(&self $(, $arg: $type)*) -> Result<$out> {
@@ -147,6 +150,9 @@ macro_rules! watched {
                 let done = block_on(self.inner.$name($($arg),*));
                 self.fate.step().await;
                 done
+            })*
+            $(fn $plain(&self) -> $gives {
+                self.inner.$plain()
             })*
         }
     };
@@ -190,9 +196,16 @@ watched! { Finding {
     fn index(&self, most: u32) -> u64;
 } }
 
-watched! { Upkeep {
-    fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> bool;
+watched! { Purges {
+    fn begin_purge(&self, purging: Purging, at: Timestamp) -> ();
+    fn empty_log(&self, is_patient: bool) -> bool;
+    fn purges_begun(&self) -> Vec<Purging>;
+    fn end_purge(&self, purging: Purging) -> ();
+    fn purge_alone(&self) -> Option<Drive>;
     fn sharers(&self, id: SessionId, seq: Seq) -> Vec<SessionId>;
+} }
+
+watched! { Upkeep {
     fn erase(&self, id: SessionId) -> ();
     fn erase_if_empty(&self, id: SessionId) -> ();
     fn erase_deleted(&self, before: Timestamp) -> u32;
@@ -206,6 +219,7 @@ watched! { Upkeep {
     fn rebuild(&self) -> ();
     fn compact(&self) -> ();
     fn usage(&self) -> Usage;
+    unwatched fn leave(&self) -> bool;
 } }
 
 watched! { Claims {

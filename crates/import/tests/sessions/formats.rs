@@ -393,3 +393,33 @@ fn a_view_in_the_place_of_a_table_is_refused() {
     let (found, troubles) = look_at(&path);
     assert!(found.is_empty() && troubles.len() == 1, "{troubles:?}");
 }
+
+#[test]
+fn a_row_that_is_too_long_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (agent, fixture, table, column) in [
+        ("opencode", include_str!("../fixtures/opencode.sql"), "part", "data"),
+        ("opencode", include_str!("../fixtures/opencode.sql"), "message", "data"),
+        ("goose", include_str!("../fixtures/goose.sql"), "messages", "content_json"),
+    ] {
+        let path = folder.path().join(format!("{agent}-{table}.db"));
+        let database = Connection::open(&path).unwrap();
+        database.execute_batch(fixture).unwrap();
+        let count = |path: &Path| {
+            let session = read_all(look_at(path).0).swap_remove(0);
+            (session.messages.len(), session.unread)
+        };
+        let (before, unread) = count(&path);
+        assert!(unread.is_empty(), "{agent} {table}: {unread:?}");
+        // One character more than is read.
+        let sql = format!(
+            "update {table} set {column} = replace(hex(zeroblob(33554432)), '0', ' ') || '\"' where rowid = (select min(rowid) from {table})"
+        );
+        database.execute_batch(&sql).unwrap();
+        drop(database);
+        let (after, unread) = count(&path);
+        assert!(after <= before, "{agent} {table}");
+        assert_eq!(unread.len(), 1, "{agent} {table}: {unread:?}");
+        assert!(unread[0].why.ends_with(" is too long"), "{agent} {table}: {unread:?}");
+    }
+}

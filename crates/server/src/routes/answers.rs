@@ -1,9 +1,10 @@
 //! Answers of people to workflows. Nobody can approve a command that they were not shown.
 
+use rethread_engine::program::check_installed;
 use rethread_engine::views::QuestionView;
 use rethread_workflow::{Command, Question, Workflow};
 
-use super::workflows::reason;
+use super::workflows::{filled, reason};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -15,7 +16,11 @@ pub(crate) enum Answer {
     /// With the question as it was shown.
     Approve(Option<String>),
     Reject(Option<String>),
-    Retry(String),
+    Retry {
+        task: String,
+        /// Another agent to continue with.
+        with: Option<String>,
+    },
     Skip(String),
 }
 
@@ -32,7 +37,13 @@ pub(crate) async fn answer(
             Command::Cancel { why: reason(why).unwrap_or_else(|| "requested".to_owned()) }
         }
         Answer::Reject(why) => Command::Reject { why: reason(why) },
-        Answer::Retry(task) => Command::Retry { task, permissions: None },
+        Answer::Retry { task, with } => {
+            let agent = filled(with.as_deref()).map(str::to_owned);
+            if let Some(agent) = &agent {
+                check_installed(app.program.as_ref(), agent)?;
+            }
+            Command::Retry { task, agent, permissions: None }
+        }
         Answer::Skip(task) => Command::Skip { task },
         Answer::Approve(read) => {
             check_question(app, &workflow, read.as_deref())?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rethread_engine::agents::{TurnRequest, WhenBusy, check_prompt};
-use rethread_engine::program::Choice;
+use rethread_engine::agents::{RequestId, TurnRequest, WhenBusy, check_prompt};
+use rethread_engine::program::{Choice, check_installed};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -101,7 +101,7 @@ pub(crate) async fn begin(
     let questions = Questions::new(app.engine.clone());
     let (program, asker) = (app.program.as_ref(), Arc::<Questions>::clone(&questions));
     let (mut options, _) = app.engine.open_options(program, &session, &choice, asker).await?;
-    check_installed(app, &options.agent)?;
+    check_installed(app.program.as_ref(), &options.agent)?;
     let turn = match key {
         Some(key) => {
             let scoped = format!("prompt {} {key}", caller.user());
@@ -109,9 +109,9 @@ pub(crate) async fn begin(
         }
         None => Uuid::now_v7(),
     };
-    let known_as = format!("prompt:{turn}");
+    let known_as = RequestId::new(turn);
     if app.turns.find(turn).is_none()
-        && app.engine.message_by_id(session.id, &known_as).await?.is_some()
+        && app.engine.message_by_id(session.id, &known_as.to_string()).await?.is_some()
     {
         return Err(Problem::new("key_reused", "this was sent before the server was restarted")
             .hint("the session has what was sent, and what came of it"));
@@ -125,20 +125,6 @@ pub(crate) async fn begin(
         user: session.user,
         metrics: app.metrics.turns(),
     })
-}
-
-/// Refuses an agent that is not installed here, with how to install it.
-fn check_installed(app: &App, agent: &str) -> Result<(), Problem> {
-    let mut known = app.program.agents()?.into_iter();
-    let Some(missing) = known.find(|known| known.name == agent && !known.is_installed) else {
-        return Ok(());
-    };
-    let how = match missing.install {
-        Some(install) => format!("to install it: {install}; or choose another agent"),
-        None => "check its command in `rethread config show`, or choose another agent".to_owned(),
-    };
-    let what = format!("{agent} is not installed here, or not on the PATH of the server");
-    Err(Problem::new("not_installed", what).hint(how))
 }
 
 fn find(app: &App, caller: &Caller, given: &str) -> Result<Arc<Turn>, Problem> {

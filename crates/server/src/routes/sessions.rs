@@ -201,7 +201,11 @@ async fn read(
 ) -> Result<Response, Problem> {
     let session = app.session(&caller, &id).await?;
     let running = app.turns.running_in(session.id);
-    let tag = format!("{}.{}.{}", session.facts, session.last_seq, running.len());
+    let children = app.engine.children(session.id).await?;
+    let children = children.iter().filter(|child| caller.may_see(&child.user));
+    let child_session_ids: Vec<String> = children.map(|child| child.id.to_string()).collect();
+    let (facts, children) = (session.facts, child_session_ids.len());
+    let tag = format!("{facts}.{}.{}.{children}", session.last_seq, running.len());
     let conversations = app.engine.conversations(session.id).await?;
     let conversations: Vec<_> = conversations.iter().map(ConversationView::from).collect();
     let openings = openings(&app.engine.facts(session.id).await?);
@@ -209,6 +213,7 @@ async fn read(
         ok(&SessionDetailView {
             session: app.session_view(&session)?,
             conversations: app.engine.masked(&conversations)?,
+            child_session_ids,
             openings,
             running_turns: running.iter().map(|turn| turn.id.to_string()).collect(),
         })

@@ -238,7 +238,7 @@ fn within(worktree: &Path, path: &str) -> Result<PathBuf, Problem> {
     if whole.starts_with(worktree) { Ok(whole) } else { Err(outside()) }
 }
 
-fn filled(given: Option<&str>) -> Option<&str> {
+pub(super) fn filled(given: Option<&str>) -> Option<&str> {
     given.map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -394,6 +394,7 @@ pub(crate) async fn go_on(
         from: from.map(str::to_owned),
         agent: filled(resume.with.as_deref()).map(str::to_owned),
         budgets,
+        permissions: None,
         may_rewind: resume.rewind == Some(true),
     };
     let resumed = app.engine.resume_workflow(&app.program, workflow.id, &asked).await?;
@@ -428,6 +429,15 @@ pub(crate) struct TaskBody {
     task: String,
 }
 
+/// The task, and who does it
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryTask {
+    task: String,
+    /// Another agent to continue with
+    with: Option<String>,
+}
+
 macro_rules! sayings {
     ($($(#[$doc:meta])* $name:ident $path:literal $body:ty, $said:expr;)*) => {
         $(
@@ -458,7 +468,7 @@ sayings! {
     /// Rejects what a workflow waits for: a plan is written again, a failed task is given up
     reject "/workflows/{id}/reject" ReasonBody, |body| Answer::Reject(body.reason);
     /// Runs a failed or skipped task again
-    retry "/workflows/{id}/retry" TaskBody, |body| Answer::Retry(body.task);
+    retry "/workflows/{id}/retry" RetryTask, |body| Answer::Retry { task: body.task, with: body.with };
     /// Skips a task: those that depend on it may begin
     skip "/workflows/{id}/skip" TaskBody, |body| Answer::Skip(body.task);
 }

@@ -133,7 +133,8 @@ impl Turn {
 
 /// Whether the session has the prompt. If that cannot be read it is treated as lost: twice is better than never.
 async fn is_recorded(request: &Request) -> bool {
-    let Some(id) = &request.turn.options.request_id else { return false };
-    let found = request.engine.message_by_id(request.turn.options.session, id).await;
+    let Some(id) = request.turn.options.request_id else { return false };
+    let session = request.turn.options.session;
+    let found = request.engine.message_by_id(session, &id.to_string()).await;
     found.is_ok_and(|found| found.is_some())
 }

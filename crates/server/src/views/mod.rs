@@ -25,6 +25,8 @@ pub(crate) struct SessionDetailView {
     #[serde(flatten)]
     pub(crate) session: SessionView,
     pub(crate) conversations: Vec<ConversationView>,
+    /// The sessions that its agents started
+    pub(crate) child_session_ids: Vec<String>,
     pub(crate) openings: Vec<OpeningView>,
     /// The turns that this server is running in it
     pub(crate) running_turns: Vec<String>,

@@ -1,10 +1,11 @@
 //! Opening files: who may, how, and what is refused.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::mem::ManuallyDrop;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -18,6 +19,8 @@ use crate::error::{Error, Result};
 /// How often, and how long each time, a write waits for another process: ten seconds in all.
 const STEPS: i32 = 1000;
 const STEP: Duration = Duration::from_millis(10);
+/// How often a store that has become shorter is looked at before it counts as cut.
+const LOOKS_AT_CUT: u32 = 50;
 /// Statements that a connection keeps ready.
 const STATEMENTS: usize = 64;
 
@@ -33,10 +36,7 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
-        connection.query_row("pragma schema_version", [], |_| Ok(())).map(|()| connection)
-    });
-    let mut connection = match opened {
+    let mut connection = match open_file(path, flags) {
         Ok(connection) => connection,
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             return Err(not_a_store(path, &error.to_string()));
@@ -51,6 +51,33 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     };
     set_up(&mut connection)?;
     Ok(connection)
+}
+
+/// Gives the answer, and whether the connection can be used on.
+pub(super) fn read_one_state<T>(
+    connection: &mut Connection,
+    job: impl FnOnce(&mut Connection) -> Result<T>,
+) -> Result<(Result<T>, bool)> {
+    connection.prepare_cached("begin")?.raw_execute()?;
+    let answer = job(connection);
+    let ended = connection.prepare_cached("commit").and_then(|mut commit| commit.raw_execute());
+    Ok((answer, ended.is_ok()))
+}
+
+fn open_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.query_row("pragma schema_version", [], |_| Ok(()))?;
+    Ok(connection)
+}
+
+/// The one connection of a program that does one thing and ends: it reads and writes. `None` where it cannot write.
+pub(super) fn only(path: &Path) -> Result<Option<Connection>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = open_file(path, flags);
+    let Some(connection) = opened.ok().filter(|one| one.is_readonly("main") == Ok(false)) else {
+        return Ok(None);
+    };
+    set_up_writer(connection).map(Some)
 }
 
 /// The address of a file that has no unfinished business beside it, to be read as it is.
@@ -69,7 +96,10 @@ fn sealed_uri(path: &Path) -> Option<String> {
 
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    set_up_writer(Connection::open_with_flags(path, flags)?)
+}
+
+fn set_up_writer(mut connection: Connection) -> Result<Connection> {
     set_up(&mut connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "secure_delete", true)?;
@@ -163,6 +193,11 @@ pub(super) struct Opened {
     /// How many frames the log had after the last commit of ours, and how far it reached then.
     frames: Arc<AtomicU32>,
     committed: Option<Committed>,
+    /// How long the store was when it was last looked at, in bytes.
+    bytes: Arc<AtomicU64>,
+    /// The store itself, once it had to be looked into. Never closed: a process that closes a file loses all of its locks on it,
+    /// SQLite's too.
+    inside: Arc<OnceLock<ManuallyDrop<fs::File>>>,
 }
 
 /// What became of the files of a store while it was in use.
@@ -185,7 +220,11 @@ impl From<Gone> for Error {
 }
 
 fn id_of(path: &Path) -> Option<FileId> {
-    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+    fs::metadata(path).ok().map(|file| number_of(&file))
+}
+
+fn number_of(file: &fs::Metadata) -> FileId {
+    (file.dev(), file.ino())
 }
 
 impl Opened {
@@ -194,16 +233,30 @@ impl Opened {
         let file = fs::metadata(path).map_err(|error| cannot_open(path, error))?;
         let beside = [LOG, LOG_INDEX].map(|suffix| beside(path, suffix)).into_iter();
         let beside = beside.filter_map(|path| id_of(&path).map(|id| (path, id))).collect();
-        let id = (file.dev(), file.ino());
-        let (path, frames) = (path.to_owned(), Arc::default());
-        Ok(Self { path, id, beside, frames, committed: None })
+        Ok(Self {
+            path: path.to_owned(),
+            id: number_of(&file),
+            beside,
+            frames: Arc::default(),
+            committed: None,
+            bytes: Arc::new(AtomicU64::new(file.len())),
+            inside: Arc::default(),
+        })
     }
 
     /// Refuses to go on with other files than those that their paths mean now.
     pub(super) fn check(&self) -> std::result::Result<(), Gone> {
-        if id_of(&self.path) != Some(self.id) {
+        let file = fs::metadata(&self.path).ok().filter(|file| number_of(file) == self.id);
+        let Some(file) = file else {
             return Err(Gone::Store(Error::CannotOpen(format!(
                 "{}: it was moved or replaced while it was in use",
+                self.path.display()
+            ))));
+        };
+        if self.is_cut(file.len()) {
+            return Err(Gone::Store(Error::CannotOpen(format!(
+                "{}: it was cut short while it was in use, so nothing more is written. End every rethread program that uses \
+                 the store, then put a backup back (`rethread restore`) or run `rethread doctor`",
                 self.path.display()
             ))));
         }
@@ -234,8 +287,52 @@ impl Opened {
         ))))
     }
 
-    /// Whether the log can be folded into the store: it has a beginning, and all that was committed to it by us.
-    pub(super) fn has_whole_log(&self) -> bool {
+    /// Whether the store is shorter than it says itself. It is looked into only where it has become shorter: who compacts it or puts
+    /// a backup back has it say so before it is cut.
+    fn is_cut(&self, bytes: u64) -> bool {
+        let before = self.bytes.swap(bytes, Ordering::Relaxed);
+        if bytes >= before {
+            return false;
+        }
+        // Somebody may just be folding a log into it that makes it longer again.
+        for _ in 0..LOOKS_AT_CUT {
+            let now = fs::metadata(&self.path).map_or(0, |file| file.len());
+            if self.length_in_header().is_some_and(|length| now >= length) {
+                return false;
+            }
+            std::thread::sleep(STEP);
+        }
+        // It stays so, however often it is asked.
+        self.bytes.store(before, Ordering::Relaxed);
+        true
+    }
+
+    /// How long the store is by its own header, in bytes.
+    fn length_in_header(&self) -> Option<u64> {
+        if self.inside.get().is_none() {
+            let file = ManuallyDrop::new(fs::File::open(&self.path).ok()?);
+            // Another thread may have been faster: then this one stays open as well.
+            drop(self.inside.set(file));
+        }
+        let mut header = [0; 32];
+        self.inside.get()?.read_exact_at(&mut header, 0).ok()?;
+        let page = match u16::from_be_bytes([header[16], header[17]]) {
+            1 => 65_536,
+            size => u64::from(size),
+        };
+        let count = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
+        (page > 0 && count > 0).then_some(page * u64::from(count))
+    }
+
+    /// Whether the log can be folded into the store: it has a beginning, and all that was committed to it by us, and the store
+    /// is not cut short.
+    pub(super) fn can_be_folded(&self) -> bool {
+        let store = fs::metadata(&self.path).ok().filter(|file| number_of(file) == self.id);
+        !store.is_some_and(|file| self.is_cut(file.len())) && self.has_whole_log()
+    }
+
+    /// Whether the log has a beginning, and all that was committed to it by us.
+    fn has_whole_log(&self) -> bool {
         let is_cut = |log: &InUse| self.committed.as_ref().is_some_and(|one| log.is_cut(one));
         InUse::look(&beside(&self.path, LOG)).is_none_or(|log| !log.is_hollow() && !is_cut(&log))
     }

@@ -1,5 +1,7 @@
 //! Copies of a store, and putting one back in its place.
 
+mod restoring;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,14 +10,20 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use self::restoring::Restoring;
 use super::connection::{self, beside};
 use super::schema;
 use super::upkeep::integrity;
+use crate::crash;
 use crate::error::{Error, Result};
 
 /// How long others who write are waited for before a store is replaced.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The files of a store, by what follows its name.
+const FILES: [&str; 3] = ["", "-wal", "-shm"];
+
+pub(super) use self::restoring::clear_up;
 
 /// A consistent copy of an open store, in a file of its own that appears when it is whole.
 pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
@@ -23,6 +31,7 @@ pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
     // There is one only after a crash; one that stays in the way fails what follows.
     drop(fs::remove_file(&half));
     let copied = copy_into(source, &half).and_then(|()| {
+        crash::point("copy.half");
         fs::File::open(&half)?.sync_all()?;
         fs::rename(&half, to)?;
         let folder =
@@ -42,24 +51,37 @@ fn copy_into(source: &Connection, to: &Path) -> Result<()> {
     finish(&Backup::new(source, &mut target)?)
 }
 
-/// Puts a copy back in place of a store; gives where what was there is kept.
-pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
-    let had_log = connection::has_log(from);
-    let restored = restore_from(from, to, at);
-    if !had_log {
-        connection::close_log(from);
-    }
-    restored
+/// What came of putting a backup back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Where what was there is kept.
+    pub kept: Option<PathBuf>,
+    /// What an earlier restore that was cut off had left, in words.
+    pub earlier: Option<String>,
 }
 
-fn restore_from(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>> {
+/// Puts a copy back in place of a store.
+pub(super) fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Restored> {
     if !from.try_exists().unwrap_or(true) {
         return Err(Error::CannotOpen(format!("{}: there is no such file", from.display())));
     }
+    let (under_way, earlier) = Restoring::begin(from, to)?;
+    let restored = restore_from(from, to, at, &under_way);
+    under_way.end();
+    Ok(Restored { kept: restored?, earlier })
+}
+
+fn restore_from(
+    from: &Path,
+    to: &Path,
+    at: Timestamp,
+    under_way: &Restoring,
+) -> Result<Option<PathBuf>> {
     if !connection::check_file(from)? {
         return Err(connection::not_a_store(from, "there is nothing in it"));
     }
     let source = connection::reader(from)?;
+    crash::point("restore.read");
     if schema::version(&source, from, schema::STEPS.len())? == 0 {
         return Err(connection::not_a_store(from, "there is nothing in it"));
     }
@@ -71,11 +93,13 @@ fn restore_from(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>
         put(&source, to)?;
         return Ok(None);
     }
-    let aside = reserve_aside(to, at)?;
+    let aside = reserve_aside(to, at, under_way)?;
+    crash::point("restore.reserved");
     match exchange(&source, to, &aside) {
         Ok(true) => schema::migrate(to, schema::STEPS)?,
         Ok(false) => {
-            move_aside(to, &aside)?;
+            move_files(to, &aside)?;
+            crash::point("restore.moved");
             put(&source, to)?;
         }
         Err(error) => {
@@ -90,9 +114,7 @@ fn restore_from(from: &Path, to: &Path, at: Timestamp) -> Result<Option<PathBuf>
 /// Makes a store of a copy, where there is none.
 fn put(source: &Connection, to: &Path) -> Result<()> {
     connection::create(to)?;
-    let mut target = connection::writer(to)?;
-    finish(&Backup::new(source, &mut target)?)?;
-    drop(target);
+    copy(source, to)?;
     schema::migrate(to, schema::STEPS)
 }
 
@@ -113,7 +135,9 @@ fn exchange(source: &Connection, to: &Path, aside: &Path) -> Result<bool> {
         Err(error) if is_unreadable(&error) => return Ok(false),
         copied => copied?,
     }
+    crash::point("restore.copied");
     finish(&backup)?;
+    crash::point("restore.replaced");
     Ok(true)
 }
 
@@ -134,23 +158,27 @@ fn finish(backup: &Backup<'_, '_>) -> Result<()> {
     Ok(backup.run_to_completion(i32::MAX, Duration::ZERO, None)?)
 }
 
-/// Keeps the files of a store that cannot be read.
-fn move_aside(store: &Path, aside: &Path) -> Result<()> {
-    for suffix in ["", "-wal", "-shm"] {
+/// Moves the files of a store that cannot be read.
+fn move_files(store: &Path, to: &Path) -> Result<()> {
+    for suffix in FILES {
         let file = beside(store, suffix);
         if file.exists() {
-            fs::rename(&file, beside(aside, suffix))?;
+            fs::rename(&file, beside(to, suffix))?;
         }
     }
     Ok(())
 }
 
 /// Takes a name that nobody has, so that no copy replaces an earlier one.
-fn reserve_aside(store: &Path, at: Timestamp) -> Result<PathBuf> {
+fn reserve_aside(store: &Path, at: Timestamp, under_way: &Restoring) -> Result<PathBuf> {
     let time = at.strftime("%Y%m%dT%H%M%SZ");
     for count in 1u32.. {
         let counter = if count == 1 { String::new() } else { format!("-{count}") };
         let aside = beside(store, &format!(".before-restore-{time}{counter}.bak"));
+        if aside.exists() {
+            continue;
+        }
+        under_way.note_aside(&aside)?;
         match connection::new_file(&aside) {
             Ok(()) => return Ok(aside),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => (),

@@ -11,6 +11,7 @@ use rethread_domain::{Conversation, Fact, Message, Role, Seq, Session, SessionId
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, Statement};
 use serde_json::{Map, Value};
 
+use super::columns::Columns as _;
 use super::facts::{self, Fold};
 use super::rebuild;
 use super::rows::{self, MessageRow, SessionRow, key, seq_of};
@@ -62,7 +63,7 @@ fn marked(seq: Seq, damage: Damage, at: Timestamp) -> Message {
 /// A message of which nothing can be trusted but its place.
 pub(super) fn unread_message(row: &Row<'_>, damage: Damage) -> rusqlite::Result<MessageRow> {
     let seq = seq_of(row.get(0)?);
-    let at = rows::time(row, 3).unwrap_or(Timestamp::UNIX_EPOCH);
+    let at = row.time(3).unwrap_or(Timestamp::UNIX_EPOCH);
     Ok(MessageRow {
         conversation: row.get(2).unwrap_or(0),
         prev: row.get(13).ok().filter(|prev| *prev < seq).unwrap_or(0),

@@ -11,9 +11,10 @@ use rethread_domain::message::{DAMAGED, NewMessage};
 use rethread_domain::opening::Watermark;
 use rethread_domain::session::{Beginning, FactRecord, Origin};
 use rethread_domain::{Conversation, Fact, Seq, Session, SessionId, retell};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::append::count_run;
+use super::columns::{Checked, Columns};
 use super::damage::{self, Damage};
 use super::feed;
 use super::index;
@@ -21,7 +22,6 @@ use super::openings;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Scope, Segment};
 use super::summed::summed;
-use super::sums;
 use super::talks;
 use crate::error::{Error, Result};
 use crate::types::{Order, Span};
@@ -224,7 +224,8 @@ const FACT_COLUMNS: usize = 5;
 fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
     let mut facts: Vec<(u32, FactRecord)> = Vec::new();
     while let Some(row) = found.next()? {
-        let known = if sums::is_intact(row, FACT_COLUMNS) { read_one(row) } else { None };
+        let columns = Checked::<FACT_COLUMNS>::of(row)?;
+        let known = if columns.is_intact { read_one(&columns) } else { None };
         let next = facts.last().map_or(1, |(n, _)| n.saturating_add(1));
         facts.push(known.unwrap_or_else(|| {
             (row.get(1).unwrap_or(next), unread(facts.last().map(|(_, record)| record)))
@@ -233,10 +234,10 @@ fn read(mut found: rusqlite::Rows<'_>) -> Result<Vec<(u32, FactRecord)>> {
     Ok(facts)
 }
 
-fn read_one(row: &Row<'_>) -> Option<(u32, FactRecord)> {
-    let fact = serde_json::from_str(row.get_ref(4).ok()?.as_str().ok()?).ok()?;
-    let at = Timestamp::from_microsecond(row.get(3).ok()?).ok()?;
-    Some((row.get(1).ok()?, FactRecord { after: row.get(2).ok()?, at, fact }))
+fn read_one(row: &impl Columns) -> Option<(u32, FactRecord)> {
+    let fact = serde_json::from_str(row.value(4).ok()?.as_str().ok()?).ok()?;
+    let (n, after, at) = (row.read(1).ok()?, row.read(2).ok()?, row.time(3).ok()?);
+    Some((n, FactRecord { after, at, fact }))
 }
 
 /// Whether a mark stands in place of what was damaged.

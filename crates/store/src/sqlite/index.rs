@@ -14,6 +14,7 @@ use super::connection;
 use super::damage;
 use super::passages::{self, Source};
 use super::plain::{Plain, plain};
+use super::postings::{self, Batch, Reader};
 use super::rows::{self, SessionRow, key, seq_of};
 use super::scope::{Scope, open_body};
 use super::summed::summed;
@@ -23,7 +24,7 @@ use crate::error::Result;
 /// Messages that go into the index in one transaction. Where very many wait, more of them make fewer parts of the index that
 /// have to be merged later, and others who write wait longer meanwhile.
 pub(super) const STEP: u32 = 500;
-const LARGE_STEP: u32 = 2_000;
+const LARGE_STEP: u32 = 4_000;
 const VERY_MANY: u64 = 20_000;
 
 /// Finds what is never put into the index.
@@ -57,13 +58,15 @@ pub(super) fn catch_up(connection: &Connection, most: u32) -> Result<u32> {
         reset(connection)?;
     }
     let mut left = most - titles(connection, most)?;
+    let mut batch = Batch::default();
     while left > 0 {
         let sql = rows::select_session("where indexed_seq < last_seq order by no limit 1");
         let mut statement = connection.prepare_cached(&sql)?;
         let Some(row) = damage::sessions(connection, &mut statement, [])?.pop() else { break };
         drop(statement);
-        left -= session(connection, &row, left)?;
+        left -= session(connection, &row, left, &mut batch)?;
     }
+    postings::add(connection, &batch)?;
     crash::point("index.written");
     Ok(most - left)
 }
@@ -92,14 +95,14 @@ pub(super) fn is_current(connection: &Connection) -> Result<bool> {
 
 /// Merges the index whole: it keeps nothing then of what was taken out.
 pub(super) fn merge(connection: &Connection) -> Result<()> {
-    connection.execute("insert into message_index (message_index) values ('optimize')", [])?;
+    postings::merge_all(connection)?;
     connection.execute("insert into title_index (title_index) values ('optimize')", [])?;
     Ok(())
 }
 
 /// Empties the index, for everything to be brought in anew.
 pub(super) fn reset(connection: &Connection) -> Result<()> {
-    connection.execute("insert into message_index (message_index) values ('delete-all')", [])?;
+    postings::clear(connection)?;
     connection.execute("insert into title_index (title_index) values ('delete-all')", [])?;
     connection.execute("delete from passage", [])?;
     connection
@@ -120,22 +123,23 @@ fn orphans(connection: &Connection) -> Result<()> {
     );
     let mut statement = connection.prepare(&sql)?;
     let mut found = statement.query([])?;
+    let mut batch = Batch::default();
     while let Some(row) = found.next()? {
         let key: i64 = row.get(0)?;
-        add(connection, key, row)?;
+        add(connection, &mut batch, key, row)?;
     }
-    Ok(())
+    postings::add(connection, &batch)
 }
 
 /// Brings a message into the index, from a row of [`rows::select_message`]. One that is damaged or purged is passed over.
-fn add(connection: &Connection, key: i64, row: &Row<'_>) -> Result<()> {
+fn add(connection: &Connection, batch: &mut Batch, key: i64, row: &Row<'_>) -> Result<()> {
     match plain(row) {
         Plain::Damaged => Ok(()),
         Plain::Whole { role, at, text, rules, price } => {
             let (kept, text) = (text, unmarked(text, rules));
             let is_masked = text != kept;
             let price = price.filter(|_| !is_masked);
-            passages::add(connection, key, &Source { role, at, text, price, is_masked })
+            passages::add(connection, batch, key, &Source { role, at, text, price, is_masked })
         }
         Plain::Other => {
             let mut message = rows::message(row)?;
@@ -143,7 +147,7 @@ fn add(connection: &Connection, key: i64, row: &Row<'_>) -> Result<()> {
                 return Ok(());
             }
             open_body(connection, &mut message)?;
-            passages::add(connection, key, &Source::of(&message.message))
+            passages::add(connection, batch, key, &Source::of(&message.message))
         }
     }
 }
@@ -165,7 +169,7 @@ pub(super) fn step(connection: &Connection) -> Result<u32> {
     Ok(if lag(connection)? > VERY_MANY { LARGE_STEP } else { STEP })
 }
 
-fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> {
+fn session(connection: &Connection, row: &SessionRow, most: u32, batch: &mut Batch) -> Result<u32> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id"));
     // What is indexed of a session are its own messages, which have no gaps: one that is missing is passed over.
@@ -175,7 +179,7 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
     let mut found = select.query((key(row.no, from + 1), key(row.no, upto)))?;
     while let Some(row) = found.next()? {
         let key: i64 = row.get(0)?;
-        add(connection, key, row)?;
+        add(connection, batch, key, row)?;
     }
     let count = upto - from;
     connection
@@ -188,7 +192,11 @@ fn session(connection: &Connection, row: &SessionRow, most: u32) -> Result<u32> 
 /// Brings a session into the index at least up to `seq`: what a fork shares is looked for there.
 pub(super) fn reach(connection: &Connection, row: &SessionRow, seq: Seq) -> Result<()> {
     match seq.checked_sub(row.indexed) {
-        Some(lacking) if lacking > 0 => session(connection, row, lacking).map(|_| ()),
+        Some(lacking) if lacking > 0 => {
+            let mut batch = Batch::default();
+            session(connection, row, lacking, &mut batch)?;
+            postings::add(connection, &batch)
+        }
         _ => Ok(()),
     }
 }
@@ -213,17 +221,17 @@ pub(super) fn is_clean(text: &str, rules: u32) -> bool {
     rules >= rethread_redact::VERSION && !(text.contains('[') && text.contains("[redacted: "))
 }
 
-/// What the index holds of a message: its words, and what it can be filtered by.
-pub(super) fn terms_of(message: &Message) -> String {
-    let mut terms = terms::joined(&searchable(message));
-    add_filters(&mut terms, message.role, message.at);
-    terms
+/// Visits what the index holds of a message: its words, and what it can be filtered by.
+pub(super) fn each_term(message: &Message, mut visit: impl FnMut(&str)) {
+    terms::each_indexed(&searchable(message), |term, _| visit(term));
+    for term in filters(message.role, message.at) {
+        visit(&term);
+    }
 }
 
-/// Adds to the terms of a message what it can be filtered by.
-pub(super) fn add_filters(terms: &mut String, role: Role, at: Timestamp) {
-    let (day, month) = (number::days(at), month_of(at));
-    terms.extend([" ", &role_term(role), " ", &day_term(day), " ", &month_term(month)]);
+/// The terms that a message can be filtered by.
+pub(super) fn filters(role: Role, at: Timestamp) -> [String; 3] {
+    [role_term(role), day_term(number::days(at)), month_term(month_of(at))]
 }
 
 /// The keys of a session's title and summary in their index.
@@ -285,30 +293,27 @@ pub(super) fn lag(connection: &Connection) -> Result<u64> {
 
 /// Where a term stands in a session: the newest `most` places.
 pub(super) fn places(
-    connection: &Connection,
+    reader: &Reader<'_>,
     scope: &Scope,
     term: &str,
     most: usize,
 ) -> Result<Places> {
-    let mut statement = connection.prepare_cached(
-        "select rowid from message_index where message_index match ?1 and rowid between ?2 and ?3
-         order by rowid desc limit ?4",
-    )?;
-    let expression = quoted(term);
     let mut seqs = Vec::new();
     for (lo, hi) in scope.keys(1, Seq::MAX).rev() {
-        let mut found = statement.query((&expression, lo, hi, most - seqs.len()))?;
-        while let Some(row) = found.next()? {
-            seqs.push(seq_of(row.get(0)?));
-        }
-        if seqs.len() == most {
-            return Ok(Places { seqs, cut: true });
+        let mut found = reader.term(term, lo, hi);
+        let mut upto = hi;
+        while let Some(key) = found.last_upto(reader, upto)? {
+            seqs.push(seq_of(key));
+            if seqs.len() == most {
+                return Ok(Places { seqs, cut: true });
+            }
+            upto = key - 1;
         }
     }
     Ok(Places { seqs, cut: false })
 }
 
-/// A term as the index takes it: nothing in it means anything else.
+/// A term as the index of titles takes it: nothing in it means anything else.
 pub(super) fn quoted(term: &str) -> String {
     format!("\"{}\"", term.replace('"', "\"\""))
 }

@@ -5,6 +5,7 @@
 mod append;
 mod blob;
 mod claims;
+mod columns;
 mod connection;
 mod copies;
 mod damage;
@@ -17,9 +18,12 @@ mod idempotency;
 mod imports;
 mod index;
 mod mend;
+mod open;
 mod openings;
 mod passages;
 mod plain;
+mod postings;
+mod purges;
 mod read;
 mod rebuild;
 mod recall;
@@ -55,6 +59,7 @@ use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
 use rusqlite::Connection;
 
+pub use self::copies::Restored;
 use self::read::Texts;
 use self::writer::Writer;
 use crate::error::{Error, Result};
@@ -85,53 +90,15 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// For a program that does one thing and ends. It writes on its own thread, and leaves a short log as it is. What it
-    /// writes before it appends is as durable as what it appends, and no sooner.
-    pub(crate) fn open_briefly(path: &Path) -> Result<Self> {
-        Ok(Self { is_brief: true, ..Self::open(path)? })
-    }
-
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        // Before anything is recovered.
-        let warning = wal::look(path)?;
-        if !connection::check_file(path)? {
-            connection::create(path)?;
-            schema::migrate(path, schema::STEPS)?;
-        }
-        let mut reader = connection::reader(path)?;
-        if warning.is_some() {
-            // What is left of the damaged log must not be taken for a part of what is written next.
-            writer::fold_log(&connection::writer(path)?, "truncate");
-        }
-        if schema::version(&reader, path, schema::STEPS.len())? < schema::STEPS.len() {
-            drop(reader);
-            schema::migrate(path, schema::STEPS)?;
-            reader = connection::reader(path)?;
-        }
-        Ok(Self {
-            path: path.to_owned(),
-            file: connection::Opened::of(path)?,
-            readers: Mutex::new(vec![reader]),
-            writer: OnceLock::new(),
-            starting: Mutex::new(()),
-            watcher: Mutex::new(None),
-            folded: Arc::default(),
-            warning,
-            is_brief: false,
-        })
-    }
-
     fn writer(&self) -> Result<&Writer> {
         if let Some(writer) = self.writer.get() {
             return Ok(writer);
         }
         let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.writer.get().is_none() {
-            if connection::is_log_new(&self.path) {
-                connection::sync_folder(&self.path);
-            }
+            let (connection, file) = (connection::writer(&self.path)?, self.file.clone());
             let make = if self.is_brief { Writer::here } else { Writer::spawn };
-            let writer = make(&self.path, self.file.clone())?;
+            let writer = make(&self.path, connection, file)?;
             // Nobody else sets it meanwhile.
             drop(self.writer.set(writer));
         }
@@ -146,16 +113,21 @@ impl SqliteStore {
     fn read_metered<T>(&self, job: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let lock = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         self.file.check()?;
+        if let Some(mut only) = self.writer.get().and_then(Writer::idle_here) {
+            let (answer, is_ended) = connection::read_one_state(&mut only, job)?;
+            if !is_ended {
+                only.execute_batch("rollback")?;
+            }
+            return answer;
+        }
         let idle = lock().pop();
         let mut reader = match idle {
             Some(reader) => reader,
             None => connection::reader(&self.path)?,
         };
-        reader.prepare_cached("begin")?.raw_execute()?;
-        let answer = job(&mut reader);
-        let ended = reader.prepare_cached("commit").and_then(|mut commit| commit.raw_execute());
+        let (answer, is_ended) = connection::read_one_state(&mut reader, job)?;
         let mut readers = lock();
-        if ended.is_ok() && readers.len() < READERS {
+        if is_ended && readers.len() < READERS {
             readers.push(reader);
         }
         answer
@@ -376,17 +348,6 @@ impl Finding for SqliteStore {
 
 #[async_trait]
 impl Upkeep for SqliteStore {
-    async fn purge(&self, id: SessionId, seq: Seq, at: Timestamp) -> Result<bool> {
-        self.write(move |connection| upkeep::purge(connection, id, seq, at)).await?;
-        self.folded.clear();
-        let fold_log = |connection: &mut Connection| Ok(writer::fold_log(connection, "truncate"));
-        self.writer()?.maintain(fold_log).await
-    }
-
-    async fn sharers(&self, id: SessionId, seq: Seq) -> Result<Vec<SessionId>> {
-        self.read(|connection| upkeep::sharers_of(connection, id, seq))
-    }
-
     async fn erase(&self, id: SessionId) -> Result<()> {
         let path = self.path.clone();
         self.write(move |connection| {
@@ -438,6 +399,10 @@ impl Upkeep for SqliteStore {
         Ok(self.warning.clone())
     }
 
+    fn leave(&self) -> bool {
+        self.writer.get().is_none_or(Writer::leave)
+    }
+
     async fn mend(&self, id: SessionId, texts: Vec<String>) -> Result<Vec<Record>> {
         self.write(move |connection| mend::mend(connection, id, &texts)).await
     }
@@ -471,7 +436,7 @@ impl Upkeep for SqliteStore {
 }
 
 /// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
-pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Option<PathBuf>> {
+pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Restored> {
     match url {
         StoreUrl::Sqlite(to) => copies::restore(from, to, at),
     }

@@ -9,6 +9,7 @@ use rethread_domain::{Role, Seq};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::index;
+use super::postings::{self, Batch};
 use super::rows;
 use super::scope::{Scope, open_body};
 use super::summed::summed;
@@ -35,26 +36,31 @@ impl<'a> Source<'a> {
         Self { role: message.role, at: message.at, text, price, is_masked }
     }
 
-    /// The outline of the message, and its terms.
-    fn outline(&self) -> (Outline, String) {
-        let (mut outline, terms) = Outline::of(self.role, self.at, &self.text, self.price);
+    /// The outline of the message; its terms are visited.
+    fn outline(&self, visit: impl FnMut(&str)) -> Outline {
+        let mut outline = Outline::with_terms(self.role, self.at, &self.text, self.price, visit);
         outline.is_masked = self.is_masked;
-        (outline, terms)
+        outline
     }
 }
 
 /// The outline of a message.
 pub(super) fn outline(message: &Message) -> Outline {
-    Source::of(message).outline().0
+    Source::of(message).outline(|_| ())
 }
 
-/// Brings a message into the index.
-pub(super) fn add(connection: &Connection, key: i64, source: &Source<'_>) -> Result<()> {
-    let (outline, mut terms) = source.outline();
-    index::add_filters(&mut terms, source.role, source.at);
-    connection
-        .prepare_cached("insert into message_index (rowid, terms) values (?1, ?2)")?
-        .execute((key, terms))?;
+/// Brings a message into the index: its passages, and its terms into a batch.
+pub(super) fn add(
+    connection: &Connection,
+    batch: &mut Batch,
+    key: i64,
+    source: &Source<'_>,
+) -> Result<()> {
+    batch.begin(key);
+    let outline = source.outline(|term| batch.add(term));
+    for term in index::filters(source.role, source.at) {
+        batch.add(&term);
+    }
     connection
         .prepare_cached(summed!("insert or replace into passage (id, data) values (?1, ?2)"))?
         .execute((key, outline.encode()))?;
@@ -63,7 +69,7 @@ pub(super) fn add(connection: &Connection, key: i64, source: &Source<'_>) -> Res
 
 /// Takes a message out of the index.
 pub(super) fn remove(connection: &Connection, key: i64) -> Result<()> {
-    connection.prepare_cached("delete from message_index where rowid = ?1")?.execute([key])?;
+    postings::remove(connection, key)?;
     connection.prepare_cached("delete from passage where id = ?1")?.execute([key])?;
     Ok(())
 }

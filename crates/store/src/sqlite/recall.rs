@@ -12,6 +12,7 @@ use super::append;
 use super::damage;
 use super::index;
 use super::passages;
+use super::postings;
 use super::read;
 use super::rows::{self, MessageRow, SessionRow};
 use super::scope::{Names, Scope, open_body};
@@ -184,6 +185,7 @@ fn related_messages(
     let is_short = newest as usize <= rank::SHORTLIST;
     let all = || (1..=row.indexed).filter(|seq| is_within(*seq, within)).collect::<Vec<Seq>>();
     let short = is_short.then(|| passages::outlines(connection, scope, &all())).transpose()?;
+    let reader = postings::reader(connection)?;
     let mut places = Vec::with_capacity(wanted.terms.len());
     for term in &wanted.terms {
         let word = passage::fingerprint(term);
@@ -192,7 +194,7 @@ fn related_messages(
             Some(all) => {
                 Places { seqs: all.iter().rev().filter_map(have_it).collect(), cut: false }
             }
-            None => index::places(connection, scope, term, rank::MOST_PLACES)?,
+            None => index::places(&reader, scope, term, rank::MOST_PLACES)?,
         };
         found.seqs.splice(0..0, lacking.iter().filter_map(have_it));
         found.seqs.retain(|seq| is_within(*seq, within));
@@ -205,7 +207,7 @@ fn related_messages(
             Some(all) => on_days.extend(all.iter().filter_map(is_on_day)),
             None => {
                 let term = index::day_term(day);
-                let found = index::places(connection, scope, &term, rank::MOST_OF_A_DAY)?;
+                let found = index::places(&reader, scope, &term, rank::MOST_OF_A_DAY)?;
                 on_days.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
             }
         }

@@ -150,6 +150,8 @@ fn is_derived(table: &str) -> bool {
             | "holding"
             | "imported"
             | "passage"
+            | "posting"
+            | "posting_run"
             | "usage_day"
             | "opening_sum"
             | "workflow"

@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use rethread_domain::conversation::{LabelPrices, TitleFrom};
 use rethread_domain::message::{Body, Extras};
-use rethread_domain::price::{Cuts, Price, decode_numbers, encode_numbers};
+use rethread_domain::price::{Cuts, Price, encode_numbers};
 use rethread_domain::session::{Counters, HeadPrices, Origin, Repository, State};
 use rethread_domain::{Conversation, Message, Role, Seq, Session, SessionId, Status, retell};
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
+use super::columns::{Checked, Columns, damaged};
 use super::damage::{self, Damage};
-use super::{extras, summed::summed, sums};
+use super::{extras, summed::summed};
 use crate::error::{Error, Result};
 
 type SqlResult<T> = rusqlite::Result<T>;
@@ -63,19 +64,6 @@ pub(super) fn now(connection: &Connection) -> Result<i64> {
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-pub(super) fn time(row: &Row<'_>, index: usize) -> SqlResult<Timestamp> {
-    let micros: i64 = row.get(index)?;
-    Timestamp::from_microsecond(micros).map_err(|error| damaged(index, error.to_string()))
-}
-
-pub(super) fn time_or_none(row: &Row<'_>, index: usize) -> SqlResult<Option<Timestamp>> {
-    row.get::<_, Option<i64>>(index)?.map(|_| time(row, index)).transpose()
-}
-
-fn damaged(index: usize, why: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, why.into())
-}
-
 pub(super) const fn status_number(status: Status) -> i64 {
     match status {
         Status::Active => 0,
@@ -103,112 +91,88 @@ const fn title_number(from: TitleFrom) -> i64 {
     }
 }
 
-fn one_of<T: Copy>(
-    row: &Row<'_>,
-    index: usize,
-    all: &[T],
-    number: impl Fn(T) -> i64,
-) -> SqlResult<T> {
-    let found: i64 = row.get(index)?;
-    let known = all.iter().copied().find(|value| number(*value) == found);
-    known.ok_or_else(|| damaged(index, format!("unknown number {found}")))
-}
-
-fn state(row: &Row<'_>) -> SqlResult<State> {
-    let status = one_of(row, 13, &Status::ALL, status_number)?;
-    let from = match row.get::<_, Option<i64>>(14)? {
-        Some(_) => one_of(row, 14, &Status::ALL, status_number)?,
+fn state(row: &impl Columns) -> SqlResult<State> {
+    let status = row.one_of(13, &Status::ALL, status_number)?;
+    let from = match row.read::<Option<i64>>(14)? {
+        Some(_) => row.one_of(14, &Status::ALL, status_number)?,
         None => Status::Paused,
     };
     Ok(State::new(status, from))
 }
 
-fn parent(row: &Row<'_>) -> SqlResult<Option<SessionId>> {
-    row.get::<_, Option<String>>(38)?.map(|_| parse(row, 38)).transpose()
+fn parent(row: &impl Columns) -> SqlResult<Option<SessionId>> {
+    row.read::<Option<String>>(38)?.map(|_| row.parse(38)).transpose()
 }
 
 /// Reads a session. One that is damaged has to be healed before anything is told of it.
 pub(super) fn session(row: &Row<'_>) -> SqlResult<SessionRow> {
-    if sums::is_intact(row, SESSION_COLUMNS)
-        && let Ok(session) = read_session(row)
+    let columns = Checked::<SESSION_COLUMNS>::of(row)?;
+    if columns.is_intact
+        && let Ok(session) = read_session(&columns)
     {
         return Ok(session);
     }
     damage::unread_session(row)
 }
 
-fn read_session(row: &Row<'_>) -> SqlResult<SessionRow> {
-    let tools: Option<String> = row.get(9)?;
-    let origin = row.get::<_, Option<String>>(18)?.map(|text| {
+fn read_session(row: &impl Columns) -> SqlResult<SessionRow> {
+    let tools: Option<String> = row.read(9)?;
+    let origin = row.read::<Option<String>>(18)?.map(|text| {
         let session = text.parse().map_err(|_| damaged(18, text))?;
-        SqlResult::Ok(Origin { session, seq: row.get(19)? })
+        SqlResult::Ok(Origin { session, seq: row.read(19)? })
     });
-    let (branch, head): (_, Option<String>) = (row.get(20)?, row.get(21)?);
+    let (branch, head): (_, Option<String>) = (row.read(20)?, row.read(21)?);
     Ok(SessionRow {
-        no: row.get(0)?,
-        base: row.get(24)?,
-        indexed: row.get(25)?,
-        epoch: row.get(34)?,
+        no: row.read(0)?,
+        base: row.read(24)?,
+        indexed: row.read(25)?,
+        epoch: row.read(34)?,
         damaged: false,
         session: Session {
-            id: parse(row, 1)?,
-            user: row.get(2)?,
-            project: row.get(3)?,
-            kind: row.get(4)?,
-            agent: row.get(5)?,
+            id: row.parse(1)?,
+            user: row.read(2)?,
+            project: row.read(3)?,
+            kind: row.read(4)?,
+            agent: row.read(5)?,
             answering: None,
             imported_from: None,
-            model: row.get(6)?,
-            command: row.get(7)?,
-            prompt_hash: row.get(8)?,
+            model: row.read(6)?,
+            command: row.read(7)?,
+            prompt_hash: row.read(8)?,
             tools: tools.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
             forked_from: origin.transpose()?,
             parent: parent(row)?,
-            title: row.get(10)?,
-            title_from: one_of(row, 11, &TitleFrom::ALL, title_number)?,
-            summary: row.get(12)?,
+            title: row.read(10)?,
+            title_from: row.one_of(11, &TitleFrom::ALL, title_number)?,
+            summary: row.read(12)?,
             state: state(row)?,
-            started_at: time(row, 15)?,
-            last_active_at: time(row, 16)?,
-            deleted_at: time_or_none(row, 17)?,
+            started_at: row.time(15)?,
+            last_active_at: row.time(16)?,
+            deleted_at: row.time_or_none(17)?,
             repository: head.map(|head| Repository { branch, head }),
-            facts: row.get(22)?,
-            last_seq: row.get(23)?,
+            facts: row.read(22)?,
+            last_seq: row.read(23)?,
             counters: Counters {
-                conversations: row.get(26)?,
-                tokens: unsigned(row, 27)?,
-                runs: row.get(28)?,
-                input_tokens: unsigned(row, 29)?,
-                output_tokens: unsigned(row, 30)?,
-                cost_nano: row.get(31)?,
+                conversations: row.read(26)?,
+                tokens: row.unsigned(27)?,
+                runs: row.read(28)?,
+                input_tokens: row.unsigned(29)?,
+                output_tokens: row.unsigned(30)?,
+                cost_nano: row.read(31)?,
             },
-            current: row.get(32)?,
-            turn: row.get(33)?,
+            current: row.read(32)?,
+            turn: row.read(33)?,
             prices: HeadPrices {
-                head: Some(row.get(35)?),
-                title: Some(row.get(36)?),
-                summary: numbers(row, 37)?,
+                head: Some(row.read(35)?),
+                title: Some(row.read(36)?),
+                summary: Some(row.numbers(37)?),
             },
         },
     })
 }
 
-pub(super) fn parse<T: std::str::FromStr>(row: &Row<'_>, index: usize) -> SqlResult<T> {
-    let text = row.get_ref(index)?.as_str()?;
-    text.parse().map_err(|_| damaged(index, text.to_owned()))
-}
-
-fn unsigned(row: &Row<'_>, index: usize) -> SqlResult<u64> {
-    let number: i64 = row.get(index)?;
-    Ok(u64::try_from(number).unwrap_or(0))
-}
-
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn numbers(row: &Row<'_>, index: usize) -> SqlResult<Option<Vec<u32>>> {
-    Ok(Some(row.get_ref(index)?.as_blob_or_null()?.map(decode_numbers).unwrap_or_default()))
 }
 
 /// Writes the row of a session anew, all but what only the index and claims change.
@@ -335,27 +299,26 @@ pub(super) fn select_conversation(rest: &str) -> String {
 
 /// Reads a conversation; `Err` with its number where it is damaged.
 pub(super) fn conversation(row: &Row<'_>) -> std::result::Result<Conversation, u32> {
-    if sums::is_intact(row, CONVERSATION_COLUMNS)
-        && let Ok(conversation) = read_conversation(row)
-    {
-        return Ok(conversation);
-    }
-    Err(row.get(0).unwrap_or(0))
+    let columns = Checked::<CONVERSATION_COLUMNS>::of(row).ok();
+    columns
+        .filter(|columns| columns.is_intact)
+        .and_then(|columns| read_conversation(&columns).ok())
+        .ok_or_else(|| row.get(0).unwrap_or(0))
 }
 
-fn read_conversation(row: &Row<'_>) -> SqlResult<Conversation> {
-    let summary: Option<String> = row.get(10)?;
+fn read_conversation(row: &impl Columns) -> SqlResult<Conversation> {
+    let summary: Option<String> = row.read(10)?;
     Ok(Conversation {
-        n: row.get(0)?,
-        name: row.get(1)?,
-        title: row.get(2)?,
-        created_at: time(row, 3)?,
-        last_at: time(row, 4)?,
-        last_seq: row.get(5)?,
-        messages: row.get(6)?,
-        tokens: unsigned(row, 7)?,
-        turn: row.get(8)?,
-        running: row.get(9)?,
+        n: row.read(0)?,
+        name: row.read(1)?,
+        title: row.read(2)?,
+        created_at: row.time(3)?,
+        last_at: row.time(4)?,
+        last_seq: row.read(5)?,
+        messages: row.read(6)?,
+        tokens: row.unsigned(7)?,
+        turn: row.read(8)?,
+        running: row.read(9)?,
         summary: match summary {
             Some(json) => {
                 Some(serde_json::from_str(&json).map_err(|error| damaged(10, error.to_string()))?)
@@ -363,9 +326,9 @@ fn read_conversation(row: &Row<'_>) -> SqlResult<Conversation> {
             None => None,
         },
         prices: LabelPrices {
-            name: Some(row.get(11)?),
-            heading: Some(row.get(12)?),
-            summary: numbers(row, 13)?,
+            name: Some(row.read(11)?),
+            heading: Some(row.read(12)?),
+            summary: Some(row.numbers(13)?),
         },
     })
 }
@@ -431,22 +394,23 @@ pub(super) struct MessageRow {
 
 /// Reads a message; the name of its conversation has to be filled in. One that is damaged says so instead of its text.
 pub(super) fn message(row: &Row<'_>) -> SqlResult<MessageRow> {
-    if !sums::is_intact(row, MESSAGE_COLUMNS) {
+    let columns = Checked::<MESSAGE_COLUMNS>::of(row)?;
+    if !columns.is_intact {
         return damage::unread_message(row, Damage::Unreadable);
     }
-    match row.get_ref(15)? {
+    match columns.value(15)? {
         ValueRef::Null => {
-            read_message(row).or_else(|_| damage::unread_message(row, Damage::Unreadable))
+            read_message(&columns).or_else(|_| damage::unread_message(row, Damage::Unreadable))
         }
         _ => damage::unread_message(row, Damage::SetAside),
     }
 }
 
-fn read_message(row: &Row<'_>) -> SqlResult<MessageRow> {
-    let body: String = row.get(7)?;
-    let head_bytes: Option<usize> = row.get(8)?;
-    let blob: Option<i64> = row.get(9)?;
-    let extras = match row.get_ref(10)?.as_str_or_null()? {
+fn read_message(row: &impl Columns) -> SqlResult<MessageRow> {
+    let body: String = row.read(7)?;
+    let head_bytes: Option<usize> = row.read(8)?;
+    let blob: Option<i64> = row.read(9)?;
+    let extras = match row.value(10)?.as_str_or_null()? {
         Some(kept) => match extras::only_rules(kept) {
             Some(extras) => extras,
             None => {
@@ -460,29 +424,29 @@ fn read_message(row: &Row<'_>) -> SqlResult<MessageRow> {
     let body = match head_bytes {
         Some(at) if body.is_char_boundary(at) => {
             let (head, tail) = body.split_at(at);
-            Body::Ends { head: head.to_owned(), tail: tail.to_owned(), bytes: unsigned(row, 14)? }
+            Body::Ends { head: head.to_owned(), tail: tail.to_owned(), bytes: row.unsigned(14)? }
         }
         _ => Body::Whole(body),
     };
     Ok(MessageRow {
-        conversation: row.get(2)?,
-        prev: row.get(13)?,
+        conversation: row.read(2)?,
+        prev: row.read(13)?,
         blob,
         damage: None,
         message: Message {
-            seq: seq_of(row.get(0)?),
-            given_id: row.get(11)?,
-            role: one_of(row, 1, &Role::ALL, role_number)?,
-            at: time(row, 3)?,
+            seq: seq_of(row.read(0)?),
+            given_id: row.read(11)?,
+            role: row.one_of(1, &Role::ALL, role_number)?,
+            at: row.time(3)?,
             conversation: String::new(),
             body,
             extras,
             price: Price {
-                tokens: row.get(4)?,
-                quoted: row.get(5)?,
-                cuts: row.get_ref(6)?.as_blob_or_null()?.map(Cuts::decode).unwrap_or_default(),
+                tokens: row.read(4)?,
+                quoted: row.read(5)?,
+                cuts: row.value(6)?.as_blob_or_null()?.map(Cuts::decode).unwrap_or_default(),
             },
-            purged_at: time_or_none(row, 12)?,
+            purged_at: row.time_or_none(12)?,
         },
     })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::connection::{self, beside, not_a_store};
-use super::{openings, usage};
+use super::{index, openings, postings, usage};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -30,6 +30,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("../../migrations/sqlite/0012_passages.sql"),
     include_str!("../../migrations/sqlite/0013_imported_sums.sql"),
     include_str!("../../migrations/sqlite/0014_natives.sql"),
+    include_str!("../../migrations/sqlite/0015_postings.sql"),
 ];
 
 /// The version of a store, 0 when nothing is in it. Refuses what is not ours or too new.
@@ -78,6 +79,7 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     let before = version(&transaction, path, steps.len())?;
     let had_usage = usage::is_there(&transaction)?;
     let had_openings = openings::is_there(&transaction)?;
+    let had_postings = postings::are_there(&transaction)?;
     for step in &steps[before..] {
         transaction.execute_batch(step)?;
         crash::point("migrate.step");
@@ -88,6 +90,10 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     }
     if !had_openings && openings::is_there(&transaction)? {
         openings::rebuild(&transaction)?;
+    }
+    if !had_postings && postings::are_there(&transaction)? {
+        // What was indexed is brought in anew by whoever uses the store.
+        index::reset(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;

@@ -64,14 +64,15 @@ fn in_one_line(sql: &str) -> String {
 /// Where a text stands in SQL outside brackets and quotes.
 fn find(sql: &str, text: &str) -> Option<usize> {
     let (mut depth, mut is_quoted) = (0u32, false);
-    for (at, c) in sql.char_indices() {
-        if depth == 0 && !is_quoted && sql[at..].starts_with(text) {
+    let (sql, text) = (sql.as_bytes(), text.as_bytes());
+    for (at, byte) in sql.iter().enumerate() {
+        if depth == 0 && !is_quoted && text.first() == Some(byte) && sql[at..].starts_with(text) {
             return Some(at);
         }
-        match c {
-            '\'' => is_quoted = !is_quoted,
-            '(' if !is_quoted => depth += 1,
-            ')' if !is_quoted => depth = depth.saturating_sub(1),
+        match byte {
+            b'\'' => is_quoted = !is_quoted,
+            b'(' if !is_quoted => depth += 1,
+            b')' if !is_quoted => depth = depth.saturating_sub(1),
             _ => (),
         }
     }

@@ -145,6 +145,12 @@ pub(super) const TABLES: &[Table] = &[
         columns: &["source", "native", "agent", "session", "stamp", "cursor", "seq", "gone_at"],
     },
     Table { name: "passage", key: &["id"], columns: &["id", "data"] },
+    Table { name: "posting", key: &["no"], columns: &["no", "data"] },
+    Table {
+        name: "posting_run",
+        key: &["no"],
+        columns: &["no", "leaf", "leaves", "root", "depth", "lo", "hi", "messages"],
+    },
     Table { name: "blob", key: &["no"], columns: &["no", "owner", "hash", "bytes", "uses"] },
     Table {
         name: "command",

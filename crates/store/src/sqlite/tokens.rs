@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use rethread_domain::access::{Pass, Token, TokenId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::rows::{micros, parse, time, time_or_none};
+use super::columns::Columns as _;
+use super::rows::micros;
 use super::summed::summed;
 use super::{SqliteStore, sums};
 use crate::Tokens;
@@ -92,16 +93,16 @@ impl Tokens for SqliteStore {
 fn read(row: &Row<'_>) -> rusqlite::Result<Token> {
     let parent: Option<String> = row.get(9)?;
     Ok(Token {
-        id: parse(row, 0)?,
+        id: row.parse(0)?,
         name: row.get(1)?,
-        role: parse(row, 2)?,
+        role: row.parse(2)?,
         user: row.get(3)?,
-        pass: parse(row, 4)?,
-        created_at: time(row, 5)?,
-        expires_at: time_or_none(row, 6)?,
-        revoked_at: time_or_none(row, 7)?,
-        used_at: time_or_none(row, 8)?,
-        parent: parent.map(|_| parse(row, 9)).transpose()?,
+        pass: row.parse(4)?,
+        created_at: row.time(5)?,
+        expires_at: row.time_or_none(6)?,
+        revoked_at: row.time_or_none(7)?,
+        used_at: row.time_or_none(8)?,
+        parent: parent.map(|_| row.parse(9)).transpose()?,
     })
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 
 use super::scope::open_body;
 use super::sums::Sum;
-use super::{damage, index, passages, rows};
+use super::{damage, index, passages, postings, rows};
 use crate::error::Result;
 
 /// How many words there are in how many places, and a sum over all of them that does not depend on their order.
@@ -34,12 +34,24 @@ impl Words {
     }
 }
 
-/// What an index has of the places that `counts` is true for.
-fn kept(connection: &Connection, table: &str, counts: impl Fn(i64) -> bool) -> Result<Words> {
-    connection.execute_batch(&format!(
-        "create virtual table if not exists temp.{table}_words using fts5vocab(main, '{table}', 'instance')"
-    ))?;
-    let mut statement = connection.prepare(&format!("select term, doc from temp.{table}_words"))?;
+/// What the index of messages has.
+fn kept(connection: &Connection) -> Result<Words> {
+    let mut words = Words::default();
+    postings::each(connection, |term, keys| {
+        for key in keys {
+            words.add(term, *key);
+        }
+        Ok(())
+    })?;
+    Ok(words)
+}
+
+/// What the index of titles has of the places that `counts` is true for.
+fn kept_of_titles(connection: &Connection, counts: impl Fn(i64) -> bool) -> Result<Words> {
+    connection.execute_batch(
+        "create virtual table if not exists temp.title_words using fts5vocab(main, 'title_index', 'instance')",
+    )?;
+    let mut statement = connection.prepare("select term, doc from temp.title_words")?;
     let mut found = statement.query([])?;
     let mut words = Words::default();
     let term = |row: &Row<'_>| Ok::<_, rusqlite::Error>(row.get_ref(0)?.as_bytes()?.to_vec());
@@ -68,7 +80,11 @@ fn said(connection: &Connection) -> Result<Option<Words>> {
         if message.damage.is_some() {
             return Ok(None);
         }
-        words.add_all(&index::terms_of(&message.message), key);
+        let mut terms = BTreeSet::new();
+        index::each_term(&message.message, |term| terms.extend([term.to_owned()]));
+        for term in &terms {
+            words.add(term.as_bytes(), key);
+        }
     }
     Ok(Some(words))
 }
@@ -95,14 +111,13 @@ pub(super) fn drift(connection: &Connection) -> Result<Vec<String>> {
     if !index::is_current(connection)? {
         return Ok(drift);
     }
-    let all = || kept(connection, "message_index", |_| true).ok();
-    if said(connection)?.is_some_and(|said| all() != Some(said)) {
+    if said(connection)?.is_some_and(|said| kept(connection).ok() != Some(said)) {
         drift.push("the search index does not have the words of the messages".to_owned());
     }
     drift.extend(passages::drift(connection)?);
     let (titled, sessions) = titled(connection)?;
     // What was there of others before is not looked at until it is brought in anew.
-    if kept(connection, "title_index", |key| sessions.contains(&(key / 2))).ok() != Some(titled) {
+    if kept_of_titles(connection, |key| sessions.contains(&(key / 2))).ok() != Some(titled) {
         drift.push("the search index does not have the words of the titles".to_owned());
     }
     Ok(drift)

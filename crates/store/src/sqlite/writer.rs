@@ -1,8 +1,9 @@
 //! Who writes: one thread, which takes everything that waits into one transaction, with one sync for all of it; or, for a
 //! program that does one thing and ends, whoever calls.
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
@@ -18,9 +19,11 @@ const LARGEST_BATCH: usize = 256;
 const LARGEST_WAL: u64 = 8 << 20;
 /// How many batches there may be before its size is looked at.
 const BATCHES_BETWEEN: u32 = 64;
-/// A program that did one thing leaves a log that is no larger than this to the next: folding it would take three syncs,
-/// reading it takes a fraction of a millisecond.
-const LEFT_WAL: u64 = 256 << 10;
+/// A program that did one thing leaves a log that is no larger than this to the next: folding it, and beginning another,
+/// takes five syncs; reading it takes a fraction of a millisecond.
+const LEFT_WAL: u64 = 1 << 20;
+/// A store whose tables are only in the log is smaller.
+const SMALLEST_STORE: u64 = 1 << 16;
 
 /// Something to write, and whoever waits for it.
 trait Job: Send {
@@ -65,18 +68,71 @@ enum Order {
 }
 
 /// What writes on the thread of whoever calls.
-struct Here {
+pub(super) struct Here {
     connection: Connection,
     file: Opened,
-    wal: PathBuf,
+    path: PathBuf,
+    /// Whether nothing was written yet.
+    is_unused: bool,
+}
+
+impl Here {
+    fn prepare_to_write(&mut self) {
+        if std::mem::take(&mut self.is_unused) {
+            name_log(&self.path);
+        }
+    }
+
+    /// Folds a log that has become long, or that has all there is of a new store. The next one is begun at once, so that
+    /// whoever records next waits for one sync.
+    fn fold_if_long(&self) {
+        let is_long = length_of(&beside(&self.path, "-wal")) > LEFT_WAL;
+        if !self.is_unused
+            && (is_long || length_of(&self.path) < SMALLEST_STORE)
+            && fold_at_end(&self.connection, &self.file)
+        {
+            connection::sync_folder(&self.path);
+            // Where that fails, the next one begins it.
+            drop(begin_log(&self.connection));
+        }
+    }
 }
 
 impl Drop for Here {
     fn drop(&mut self) {
-        if std::fs::metadata(&self.wal).is_ok_and(|file| file.len() > LEFT_WAL) {
-            fold_at_end(&self.connection, &self.file);
-        }
+        self.fold_if_long();
     }
+}
+
+impl Deref for Here {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Here {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+fn length_of(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |file| file.len())
+}
+
+/// Nobody has committed anything to an empty log, so nobody has made its name durable.
+fn name_log(path: &Path) {
+    if connection::is_log_new(path) {
+        connection::sync_folder(path);
+    }
+}
+
+/// Writes what the store says already, so that there is a beginning of the log.
+fn begin_log(connection: &Connection) -> rusqlite::Result<()> {
+    let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
+    connection.pragma_update(None, "user_version", version)
 }
 
 /// Handle to the writer. When it is dropped, what was asked for is written and the thread ends.
@@ -88,16 +144,27 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Without a thread of its own.
-    pub(super) fn here(path: &Path, mut file: Opened) -> Result<Self> {
-        let mut connection = connection::writer(path)?;
+    pub(super) fn here(path: &Path, mut connection: Connection, mut file: Opened) -> Result<Self> {
         file.watch(&mut connection)?;
-        let here = Here { connection, file, wal: beside(path, "-wal") };
+        let here = Here { connection, file, path: path.to_owned(), is_unused: true };
         Ok(Self { orders: None, thread: None, here: Some(Mutex::new(here)) })
     }
 
-    pub(super) fn spawn(path: &Path, mut file: Opened) -> Result<Self> {
-        let mut connection = connection::writer(path)?;
+    /// The connection of a writer without a thread, to read with, unless it writes just now.
+    pub(super) fn idle_here(&self) -> Option<MutexGuard<'_, Here>> {
+        self.here.as_ref()?.try_lock().ok()
+    }
+
+    /// Ends what has to be ended before the program does. Gives whether nothing is left for when this is dropped.
+    pub(super) fn leave(&self) -> bool {
+        let Some(here) = self.idle_here() else { return false };
+        here.fold_if_long();
+        true
+    }
+
+    pub(super) fn spawn(path: &Path, mut connection: Connection, mut file: Opened) -> Result<Self> {
         file.watch(&mut connection)?;
+        name_log(path);
         let (orders, waiting) = mpsc::channel();
         let wal = beside(path, "-wal");
         let thread = std::thread::Builder::new()
@@ -151,6 +218,7 @@ impl Writer {
     fn order(&self, order: Order) -> Result<()> {
         if let Some(here) = &self.here {
             let mut here = here.lock().unwrap_or_else(PoisonError::into_inner);
+            here.prepare_to_write();
             let Here { connection, file, .. } = &mut *here;
             match order {
                 Order::Write(job) => commit(connection, file, vec![job]),
@@ -192,7 +260,7 @@ fn run(mut connection: Connection, mut file: Opened, waiting: &mpsc::Receiver<Or
         batches += 1;
         if batches % BATCHES_BETWEEN == 0
             && std::fs::metadata(wal).is_ok_and(|file| file.len() > LARGEST_WAL)
-            && file.has_whole_log()
+            && file.can_be_folded()
         {
             fold_log(&connection, "passive");
         }
@@ -200,13 +268,11 @@ fn run(mut connection: Connection, mut file: Opened, waiting: &mpsc::Receiver<Or
     fold_at_end(&connection, &file);
 }
 
-/// Whoever else uses the store folds the log when they end: nobody is waited for.
-fn fold_at_end(connection: &Connection, file: &Opened) {
+/// Whoever else uses the store folds the log when they end: nobody is waited for. Gives whether it was folded.
+fn fold_at_end(connection: &Connection, file: &Opened) -> bool {
     // Where that cannot be set, somebody is waited for.
     drop(connection.busy_timeout(std::time::Duration::ZERO));
-    if file.has_whole_log() {
-        fold_log(connection, "truncate");
-    }
+    file.can_be_folded() && fold_log(connection, "truncate")
 }
 
 /// Does work whose commits wait for no disk. The next commit that does makes it durable as well.

@@ -57,7 +57,13 @@ fn events(task: &str, session: SessionId) -> Vec<Event> {
         Event::TaskEnded(ended),
         Event::PauseAsked { trigger: Trigger::TaskComplete, reason, now: false },
         Event::Paused(mark),
-        Event::Resumed { from, agent: None, diverged: Vec::new(), budgets: Budgets::default() },
+        Event::Resumed {
+            from,
+            agent: None,
+            diverged: Vec::new(),
+            budgets: Budgets::default(),
+            permissions: None,
+        },
     ]
 }
 
@@ -94,7 +100,7 @@ fn record(call: &NewMessage) -> usize {
 fn kept(store: &TestStore) -> i64 {
     let StoreUrl::Sqlite(path) = store.url();
     let connection = Connection::open(path).unwrap();
-    let sql = "select sum(pgsize) from dbstat where name not like 'message_index%' and name not like 'title_index%'";
+    let sql = "select sum(pgsize) from dbstat where name not like 'posting%' and name not like 'title_index%'";
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 

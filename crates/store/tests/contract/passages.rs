@@ -102,7 +102,7 @@ fn one_that_is_damaged_or_missing_is_noticed_and_made_anew() {
         store.add(id, vec![user(&long("The port is 5433.")), user("Thanks.")]).await.unwrap();
         store.index_all().await;
         let whole = kept(store);
-        let other = Outline::of(Role::User, at(0), "Something else.", None).0.encode();
+        let other = Outline::of(Role::User, at(0), "Something else.", None).encode();
         for harm in ["update passage set data = ?1", "delete from passage where ?1 is not null"] {
             let raw = raw(store);
             raw.execute("drop trigger if exists passage_sum_kept", []).unwrap();

@@ -5,7 +5,7 @@ use rethread_domain::conversation::TitleFrom;
 use rethread_domain::message::{Extras, NewMessage};
 use rethread_domain::search::Filter;
 use rethread_domain::{Fact, SessionId};
-use rethread_store::{Error, RecallRequest, Search};
+use rethread_store::{Error, Grant, Purging, RecallRequest, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, user};
 use rethread_workflow::{
     Decision, DecisionKind, Ended, Event, Outcome, Phase, Question, Source, TestState, Trigger,
@@ -290,6 +290,54 @@ fn a_workflow_that_quotes_nothing_of_it_stays_as_it_is() {
         for (id, before) in [workflow, other].into_iter().zip(before) {
             assert_eq!(store.workflow_events(id, 0).await.unwrap(), before.unwrap());
         }
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_purge_takes_lasting_answers_along_that_name_what_was_purged() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        let command = "curl -u anna:heron-42 https://example.org";
+        store.add(id, vec![user(&format!("May it run {command} in /work?"))]).await.unwrap();
+        let session = store.session(id).await.unwrap();
+        let grant = |what: &str| Grant {
+            user: session.user.clone(),
+            project: session.project.clone(),
+            agent: "codex".into(),
+            what: what.to_owned(),
+            allowed: true,
+        };
+        let about = |command: &str| {
+            let what = serde_json::json!({"kind": "execute", "command": command, "in": "/work"});
+            format!("exactly {what}")
+        };
+        for what in [about(command), about("cargo test"), format!("exactly {command}")] {
+            store.grant(grant(&what), at(2)).await.unwrap();
+        }
+        store.purge(id, 1, at(50)).await.unwrap();
+        assert_eq!(store.grants().await.unwrap(), [grant(&about("cargo test"))]);
+        assert!(!store.holds("heron-42"));
+        store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_purge_that_has_begun_is_known_until_it_has_ended() {
+    on_each(async |store| {
+        let id = store.begin().await;
+        store.add(id, (1..=12).map(|n| user(&format!("number {n}"))).collect()).await.unwrap();
+        let fork = store.fork(id, 12, SessionId::generate(), at(1)).await.unwrap().id;
+        let first = Purging { id, seq: 1, renames: vec![fork] };
+        let last = Purging { id, seq: 12, renames: Vec::new() };
+        for purging in [&first, &last] {
+            store.begin_purge(purging.clone(), at(2)).await.unwrap();
+        }
+        assert_eq!(store.purges_begun().await.unwrap(), [first.clone(), last.clone()]);
+        store.end_purge(first).await.unwrap();
+        assert_eq!(store.purges_begun().await.unwrap(), std::slice::from_ref(&last));
+        store.end_purge(last).await.unwrap();
+        assert_eq!(store.purges_begun().await.unwrap(), []);
         store.expect_sound().await;
     });
 }

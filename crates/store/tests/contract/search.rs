@@ -354,6 +354,26 @@ fn filters_let_through_only_what_fits() {
 }
 
 #[test]
+fn what_a_fork_shares_is_found_once_whatever_the_filter() {
+    on_each(async |store| {
+        let source = store.begin().await;
+        store.add(source, vec![user("zebra one"), assistant("zebra two")]).await.unwrap();
+        store.fork(source, 2, SessionId::generate(), at(100)).await.unwrap();
+        store.add(source, vec![user("zebra three")]).await.unwrap();
+        let whose = Filter { user: Some(beginning().user), ..Filter::default() };
+        before_and_after_indexing(store, async || {
+            for filter in [&Filter::default(), &whose] {
+                let hits = search(store, "zebra", filter).await;
+                let mut found: Vec<u32> = hits.iter().filter_map(seq).collect();
+                found.sort_unstable();
+                assert_eq!(found, [1, 2, 3], "{filter:?}");
+            }
+        })
+        .await;
+    });
+}
+
+#[test]
 fn the_bounds_of_time_belong_to_what_is_found() {
     on_each(async |store| {
         let id = store.begin().await;

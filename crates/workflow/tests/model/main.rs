@@ -182,12 +182,13 @@ impl Play {
                 let from = SnapshotId::from_uuid(Uuid::nil());
                 let rewind = self.rewound();
                 let budgets = Budgets::default();
-                Command::Resume { from, agent: None, diverged: Vec::new(), rewind, budgets }
+                let (agent, permissions, diverged) = (None, None, Vec::new());
+                Command::Resume { from, agent, diverged, rewind, budgets, permissions }
             }
             24 | 25 => Command::Recover,
             26..=29 => Command::Approve,
             30 => Command::Reject { why: None },
-            31..=35 => Command::Retry { task, permissions: None },
+            31..=35 => Command::Retry { task, agent: None, permissions: None },
             36..=38 => Command::Skip { task },
             _ if self.dice.throw(3) == 0 => Command::Cancel { why },
             _ => Command::Note(Box::new(self.note(task))),

@@ -3,7 +3,7 @@
 //! The lines have a fixed order and `version` is the last of them, so that a union merge of two versions, in which a
 //! field stands twice, is still JSON.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
@@ -47,6 +47,8 @@ pub struct Card {
     pub last: Vec<String>,
     /// Every summary that was found with the line that it goes up to: several after a merge. Only read.
     pub summaries: Vec<(String, Option<String>)>,
+    /// Whether fields stand there twice, as a merge leaves them. Only read.
+    pub is_merged: bool,
     /// Fields that we do not know, in their order.
     pub other: Map<String, Value>,
 }
@@ -93,7 +95,12 @@ impl Card {
             return Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST });
         }
         // What we could not read back is refused before it is written.
-        let written = Self { version: Self::VERSION, summaries: Vec::new(), ..self.clone() };
+        let written = Self {
+            version: Self::VERSION,
+            summaries: Vec::new(),
+            is_merged: false,
+            ..self.clone()
+        };
         match Self::parse(text.as_bytes(), path)? {
             read if Self { summaries: Vec::new(), ..read.clone() } == written => {
                 Ok(text.into_bytes())
@@ -152,6 +159,8 @@ impl Card {
         version: u32,
         path: &Path,
     ) -> Result<Self, Error> {
+        let names: HashSet<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+        let is_merged = names.len() < entries.len();
         let mut fields = Fields { fields: Map::new(), path };
         let mut merged = Merged::default();
         for (key, value) in entries {
@@ -193,6 +202,7 @@ impl Card {
             last_active: fields.checked("last_active", is_time)?,
             last: merged.last,
             summaries,
+            is_merged,
             other: Map::new(),
         };
         Ok(Self { other: fields.fields, ..card })

@@ -82,6 +82,7 @@ fn two_versions_that_git_merged_by_union_are_read() {
             .unwrap();
         let found = read(merged.stdout).unwrap();
         assert_eq!(found.last_active, "2026-11-16T07:00:00Z");
+        assert!(found.is_merged);
         assert!(found.title.as_deref() == Some(title) || found.status == "active", "{found:?}");
         assert_eq!((found.id, found.version), (card().id, 1));
     }

@@ -104,6 +104,7 @@ pub(crate) fn card() -> Card {
         last_active: "2026-11-16T05:05:06Z".into(),
         last: Vec::new(),
         summaries: Vec::new(),
+        is_merged: false,
         other: Map::new(),
     }
 }

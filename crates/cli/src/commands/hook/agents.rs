@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use rethread_domain::shell;
 use rethread_engine::imports::hook;
 use serde_json::{Value, json};
 
@@ -156,7 +157,7 @@ impl Agent {
 
     /// The command line of a hook, for a shell.
     fn command(&self, start: &[String], event: &str) -> String {
-        let words = start.iter().map(|word| quoted(word));
+        let words = start.iter().map(|word| shell::word(word));
         let words = words.chain(["hook", "run", self.name, event].map(str::to_owned));
         words.collect::<Vec<_>>().join(" ")
     }
@@ -257,15 +258,6 @@ pub(super) const MANIFEST: &str = concat!(
     "\", \"description\": \"Records sessions with Rethread\"}\n"
 );
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// The first word of a command line that was put together from quoted words.
 fn first_word(command: &str) -> String {
     let mut word = String::new();
@@ -290,7 +282,7 @@ mod tests {
     fn the_first_word_is_read_as_it_was_quoted() {
         for program in ["/usr/bin/rethread", "/a folder/rethread", "/it's/a 'b'/rethread", "/a\\b"]
         {
-            assert_eq!(first_word(&format!("{} hook run", quoted(program))), program);
+            assert_eq!(first_word(&format!("{} hook run", shell::word(program))), program);
         }
     }
 }

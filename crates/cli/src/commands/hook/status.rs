@@ -46,7 +46,11 @@ impl Args {
         let cells = rows.iter().map(|row| {
             vec![
                 row.agent.to_owned(),
-                row.state.replace('_', " "),
+                match row.state {
+                    "not_installed" => "agent not installed".to_owned(),
+                    "off" => "not installed".to_owned(),
+                    state => state.replace('_', " "),
+                },
                 row.file.clone(),
                 row.note.clone(),
             ]

@@ -21,7 +21,7 @@ use super::project;
 use crate::cli::App;
 use crate::config::Config;
 use crate::diagnostics::Output;
-use crate::error::BadInput;
+use crate::error::{BadInput, Refused};
 use crate::{output, workspace};
 
 pub(super) use key::ensure as own_token;
@@ -83,7 +83,9 @@ impl Login {
             None => key::addresses(&app.url).into_iter().next(),
         };
         let base = known.ok_or_else(|| {
-            BadInput::new("no server runs on this store", "start one: `rethread serve --open`")
+            let message = "no server runs on this store".to_owned();
+            let hint = Some("start one: `rethread serve --open`".to_owned());
+            Refused { code: "refused", message, hint }
         })?;
         let link = link(app, &base, self.role).await?;
         if app.json {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rethread_domain::quote::safe;
+use rethread_engine::program::check_installed;
 use rethread_engine::views::MoveView;
 use rethread_engine::workflows::consent_of;
 use rethread_workflow::{Command, Status, Trigger, Workflow, WorkflowId};
@@ -105,6 +106,9 @@ pub(crate) struct Retry {
     /// How permission questions of agents are answered from now on: ask, allow, deny or agent (as they are set up)
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
+    /// Continue with another agent, where the plan names none for the task
+    #[arg(long, value_name = "AGENT")]
+    with: Option<String>,
     #[command(flatten)]
     then: Then,
 }
@@ -114,7 +118,11 @@ impl Retry {
         let id =
             self.which.find(app, &[Status::Blocked, Status::Paused, Status::InProgress]).await?;
         consent_of(self.permissions.as_deref())?;
-        let retry = Command::Retry { task: self.task, permissions: self.permissions };
+        if let Some(agent) = &self.with {
+            check_installed(app.program().as_ref(), agent)?;
+        }
+        let (agent, permissions) = (self.with, self.permissions);
+        let retry = Command::Retry { task: self.task, agent, permissions };
         self.then.go_on(app, id, retry).await
     }
 }

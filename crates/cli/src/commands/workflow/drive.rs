@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     first: First,
     /// Another agent goes on with it
-    #[arg(long, requires = "resume")]
+    #[arg(long, conflicts_with_all = ["start", "approve", "reject", "skip"])]
     with: Option<String>,
     /// Tasks may be done again
     #[arg(long, requires = "resume")]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     budgets: Budget,
     /// What agents may do from now on
-    #[arg(long, requires = "retry")]
+    #[arg(long, conflicts_with_all = ["start", "approve", "reject", "skip"])]
     permissions: Option<String>,
 }
 
@@ -92,6 +92,7 @@ impl Args {
                 from: Some(snapshot.clone()),
                 agent: self.with,
                 budgets: self.budgets.checked()?,
+                permissions: self.permissions,
                 may_rewind: self.rewind,
             };
             let resumption = app.engine.resumption(&app.program(), id, &asked).await?;
@@ -100,7 +101,7 @@ impl Args {
         } else if let Some(why) = wanted.reject {
             Command::Reject { why: Some(why).filter(|why| !why.is_empty()) }
         } else if let Some(task) = wanted.retry {
-            Command::Retry { task, permissions: self.permissions }
+            Command::Retry { task, agent: self.with, permissions: self.permissions }
         } else if let Some(task) = wanted.skip {
             Command::Skip { task }
         } else if wanted.approve {
@@ -213,6 +214,8 @@ pub(super) async fn detached(
     let workflow = app.engine.run_in_background(app.program().as_ref(), id, first).await?;
     if app.json {
         output::json(&app.engine.workflow_view(&workflow).await?);
+    } else if workflow.status() == Status::Blocked {
+        output::data(&render::rests(&workflow));
     } else {
         output::note(format_args!(
             "Workflow {0} goes on in the background.\n`rethread workflow status {0}` shows its status, `rethread workflow logs -f {0}` follows it.",
@@ -227,13 +230,20 @@ fn in_minutes(seconds: u64) -> String {
     format!("--max-minutes={}", seconds as f64 / 60.0)
 }
 
+/// Who goes on, and what they may do.
+fn by_whom(agent: Option<&String>, permissions: Option<&String>) -> Vec<String> {
+    let agent = agent.map(|agent| format!("--with={agent}"));
+    let rule = permissions.map(|rule| format!("--permissions={rule}"));
+    agent.into_iter().chain(rule).collect()
+}
+
 /// What is done first, as the process in the background is told it.
 pub(crate) fn wish(first: &Command) -> Vec<String> {
     let (name, value) = match first {
         Command::Start { .. } => return vec!["--start".to_owned()],
-        Command::Resume { from, agent, rewind, budgets, .. } => {
+        Command::Resume { from, agent, rewind, budgets, permissions, .. } => {
             let mut words = vec![format!("--resume={from}")];
-            words.extend(agent.as_ref().map(|agent| format!("--with={agent}")));
+            words.extend(by_whom(agent.as_ref(), permissions.as_ref()));
             words.extend((!rewind.is_empty()).then(|| "--rewind".to_owned()));
             words.extend(budgets.tokens.map(|most| format!("--max-tokens={most}")));
             words.extend(budgets.cost_usd.map(|most| format!("--max-cost={most}")));
@@ -241,9 +251,10 @@ pub(crate) fn wish(first: &Command) -> Vec<String> {
             return words;
         }
         Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),
-        Command::Retry { task, permissions } => {
-            let rule = permissions.as_ref().map(|rule| format!("--permissions={rule}"));
-            return [format!("--retry={task}")].into_iter().chain(rule).collect();
+        Command::Retry { task, agent, permissions } => {
+            let mut words = vec![format!("--retry={task}")];
+            words.extend(by_whom(agent.as_ref(), permissions.as_ref()));
+            return words;
         }
         Command::Skip { task } => ("--skip", task.clone()),
         _ => return vec!["--approve".to_owned()],

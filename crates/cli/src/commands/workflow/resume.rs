@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Continue with another agent
     #[arg(long, value_name = "AGENT")]
     with: Option<String>,
+    /// How permission questions of agents are answered from now on: ask, allow, deny or agent (as they are set up)
+    #[arg(long, value_name = "RULE")]
+    permissions: Option<String>,
     /// When a usage limit is reached, wait until it is lifted and continue
     #[arg(long)]
     wait: bool,
@@ -53,6 +56,7 @@ impl Args {
             from: self.from.clone(),
             agent: self.with.clone(),
             budgets: self.budgets.checked()?,
+            permissions: self.permissions.clone(),
             may_rewind: self.yes,
         };
         let resumption = app.engine.resumption(&app.program(), id, &asked).await?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rethread_domain::quote::{one_line, safe};
 use rethread_engine::agents::Asker as _;
 use rethread_engine::workflows::WorkflowOrder;
+use rethread_workflow::Workflow;
 
 use super::{detached, drive, worktree};
 use crate::chat::Person;
@@ -94,6 +95,7 @@ impl Args {
         let ordered = app.engine.check_order(app.program().as_ref(), &self.order()?).await?;
         let may_run = approves || is_approved(app, &ordered.unapproved)?;
         let warning = ordered.warning.clone();
+        let waits_for = if may_run { Vec::new() } else { ordered.unapproved.clone() };
         let workflow = app.engine.carry_out(ordered, may_run).await?;
         let is_alone = is_detached || !Person::new(app.json).is_there();
         if let Some(warning) = warning.filter(|_| is_alone) {
@@ -101,6 +103,7 @@ impl Args {
         }
         let first = app.engine.beginning_of(&workflow);
         if is_detached {
+            tell_waiting(app, &waits_for, &workflow);
             return detached(app, workflow.id, &first).await;
         }
         if !app.json {
@@ -137,6 +140,20 @@ fn is_approved(app: &App, commands: &[String]) -> anyhow::Result<bool> {
         output::note(format_args!("  {}", safe(command)));
     }
     confirm("Allow them to run?")
+}
+
+/// Says which commands a workflow in the background will wait for.
+fn tell_waiting(app: &App, commands: &[String], workflow: &Workflow) {
+    if commands.is_empty() || app.json {
+        return;
+    }
+    output::note(format_args!(
+        "note: it waits before each of these commands of the plan until `rethread workflow approve {}` allows it; --approve-commands allows all at the start",
+        workflow.id.short()
+    ));
+    for command in commands {
+        output::note(format_args!("  {}", safe(command)));
+    }
 }
 
 /// A text, or the content of a file.

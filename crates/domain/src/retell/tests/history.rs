@@ -13,6 +13,7 @@ use crate::context::Limits;
 use crate::conversation::{Conversation, TitleFrom};
 use crate::id::Seq;
 use crate::message::{Body, Extras, Message, NewMessage, Role};
+use crate::passage::Lead;
 use crate::price::{self, Price};
 use crate::rank::{Excerpt, Related, State, Why};
 use crate::session::{Beginning, Fact, Session, Status};
@@ -466,7 +467,9 @@ pub(super) fn related(message: &Message, content: &str, worth: f64) -> Related {
         let price = tokens::count(&quote::quoted(&content[range.clone()]));
         let state = state(message.seq, index);
         let why = Why::default();
-        Excerpt { index, from: range.start, to: range.end, price, worth, why, state }
+        let lead = Lead::of(message.role, content, &range);
+        let (from, to) = (range.start, range.end);
+        Excerpt { index, from, to, price, lead, worth, why, state }
     };
     let passages = passage::cut(content).into_iter().enumerate().map(excerpt).collect();
     Related { message: message.clone(), passages }

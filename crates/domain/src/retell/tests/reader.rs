@@ -1,11 +1,13 @@
 //! A context as a reader takes it apart, and what they have to find in it.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::super::{Frame, SMALLEST_COUNT, SMALLEST_FRAME, Telling};
 use super::history::History;
 use crate::message::{Message, Role};
 use crate::outcome::{self, Outcome};
+use crate::passage::Lead;
 use crate::rank::{Related, State};
 use crate::{Seq, number, passage, quote, turn};
 
@@ -116,12 +118,13 @@ fn seen_in_passages(related: &Related, content: &str, pieces: &[Piece<'_>]) -> O
         related.passages.iter().find(|one| one.index == index).and_then(|one| one.state)
     };
     let ranges = passage::cut(content);
-    let is_next = |before: usize, next: usize| {
-        let between = content[ranges[before].end..ranges[next].start].trim();
-        before + 1 == next && between.is_empty()
+    let lead_of = |range: &Range<usize>| {
+        let lead = Lead::of(message.role, content, range)?;
+        Some(lead.from as usize..lead.to as usize)
     };
-    // Texts repeat themselves: which passages these can be, by the last of them.
-    let mut last: Option<Vec<usize>> = None;
+    let is_next = |before: usize, next: usize| content[before..next].trim().is_empty();
+    // Texts repeat themselves: where each piece can be, by where the last of them ends.
+    let mut last: Option<Vec<Range<usize>>> = None;
     let (mut count, mut chars, mut after_gap, mut state) = (0, 0, false, None);
     for piece in pieces {
         match piece {
@@ -129,15 +132,21 @@ fn seen_in_passages(related: &Related, content: &str, pieces: &[Piece<'_>]) -> O
             Ours("[now]") if state.is_none() => state = Some(State::Now),
             Ours("[earlier]") if state.is_none() => state = Some(State::Earlier),
             Stored(part) => {
-                let is_it =
-                    |at: &usize| &content[ranges[*at].clone()] == part && state_of(*at) == state;
-                let fits = |at: &usize| match &last {
-                    None => (*at == 0) != after_gap,
-                    Some(last) => {
-                        last.iter().any(|before| before < at && is_next(*before, *at) != after_gap)
-                    }
+                let is_it = |range: &Range<usize>| &content[range.clone()] == part;
+                let is_stated = |at: usize| state.is_none() || state_of(at) == state;
+                let passages = ranges
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| is_stated(*at))
+                    .map(|(_, range)| range.clone());
+                let leads = ranges.iter().filter_map(lead_of).filter(|_| state.is_none());
+                let fits = |range: &Range<usize>| match &last {
+                    None => is_next(0, range.start) != after_gap,
+                    Some(last) => last.iter().any(|before| {
+                        before.end <= range.start && is_next(before.end, range.start) != after_gap
+                    }),
                 };
-                last = Some((0..ranges.len()).filter(is_it).filter(fits).collect());
+                last = Some(passages.chain(leads).filter(is_it).filter(fits).collect());
                 chars += part.chars().count();
                 (after_gap, state) = (false, None);
             }
@@ -147,7 +156,12 @@ fn seen_in_passages(related: &Related, content: &str, pieces: &[Piece<'_>]) -> O
     }
     let is_shown = message.purged_at.is_none() && state.is_none();
     let last = last.filter(|last| !last.is_empty() && is_shown)?;
-    let is_end = |at: &usize| at + 1 == ranges.len();
+    // The last piece is no line that stands above another.
+    let last: Vec<_> = last.into_iter().filter(|range| ranges.contains(range)).collect();
+    if last.is_empty() {
+        return None;
+    }
+    let is_end = |range: &Range<usize>| is_next(range.end, content.len());
     // A mark at the end is its own, or that of messages left out before the next one.
     let is_told = after_gap || last.iter().any(is_end);
     let is_mark_of_others = after_gap && last.iter().all(is_end);
@@ -243,7 +257,12 @@ pub(super) fn check_reading(history: &History, limit: u32, telling: &Telling) {
     assert_eq!(found.recent, expected.iter().map(|one| one.seq).collect::<Vec<_>>());
     let is_found = |one: &Message| found.recent.contains(&one.seq);
     let passed_over = history.recent.iter().rposition(is_found).map_or(0, |last| last + 1);
-    assert!(passed_over - found.recent.len() <= found.related, "{}", telling.text);
+    // For a prompt, what somebody said comes before what tools printed; but never something older before something newer.
+    let mut said =
+        history.recent.iter().filter(|one| matches!(one.role, Role::User | Role::Assistant));
+    let is_passed_over = passed_over - found.recent.len() > found.related;
+    let newest = said.next().is_some_and(is_found);
+    assert!(!is_passed_over || !history.related.is_empty() && newest, "{}", telling.text);
 
     let shown = u32::try_from(found.recent.len() + found.related).unwrap();
     let (all, left_out) = (history.count(), history.count() - shown);

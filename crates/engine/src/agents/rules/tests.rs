@@ -41,7 +41,7 @@ fn what_is_disallowed_stays_so_whatever_else_is_said() {
     check(Consent::Agent, &[], &[], None);
     check(Consent::Allow, &[], &[], Some(true));
     check(Consent::Deny, &["execute"], &[], Some(false));
-    check(Consent::Ask, &["Cargo"], &[], Some(true));
+    check(Consent::Ask, &["cargo"], &[], Some(true));
     check(Consent::Allow, &["execute"], &["execute"], Some(false));
     check(Consent::Ask, &["edit"], &["read"], None);
 }
@@ -65,11 +65,48 @@ fn part_of_a_word_allows_nothing_and_disallows() {
     check(Consent::Ask, &["car"], &[], None);
     check(Consent::Ask, &["cargo"], &[], Some(true));
     check(Consent::Ask, &["cargo "], &[], Some(true));
-    check(Consent::Ask, &["CARGO TEST"], &[], Some(true));
+    // To a shell and on a disk, another case is another name.
+    check(Consent::Ask, &["CARGO TEST", "carg\u{ff4f}"], &[], None);
+    check(Consent::Allow, &[], &["CARGO TEST"], Some(false));
     check(Consent::Ask, &["cargo test --all"], &[], None);
     check(Consent::Ask, &["", " "], &[], None);
     check(Consent::Allow, &[], &["car"], Some(false));
     check(Consent::Allow, &[], &["", " "], Some(true));
+}
+
+#[test]
+fn a_rule_about_commands_names_neither_kinds_nor_files() {
+    let rules =
+        rules(Consent::Ask, &["command:edit", "command:.git/config", "command:git status"], &[]);
+    let guarded = Intent { guarded: vec!["why".into()], ..file("edit", ".git/config") };
+    for refused in [file("edit", "src/x"), file("edit", "edit"), guarded, command("git push")] {
+        assert_eq!(rules.decide(&refused), None, "{refused:?}");
+    }
+    assert_eq!(rules.decide(&command("git status -s")), Some(true));
+}
+
+#[test]
+fn a_rule_about_files_does_not_cover_places_that_it_has_not_seen() {
+    let rules = rules(Consent::Ask, &["src/"], &[]);
+    for (rest, expected) in [
+        (json!({}), Some(true)),
+        (json!({"mode": "fast", "content": "a/b", "reason": "a/b"}), Some(true)),
+        (json!({"onto": "/etc/x"}), None),
+        (json!({"options": {"also": ["../x"]}}), None),
+    ] {
+        let rest = rest.as_object().unwrap().clone();
+        let intent = Intent { rest, ..file("edit", "src/x") };
+        assert_eq!(rules.decide(&intent), expected, "{intent:?}");
+    }
+}
+
+#[test]
+fn what_is_fetched_into_a_file_is_not_allowed_by_a_rule_about_the_file() {
+    let url = Some("https://example.test/x".to_owned());
+    let fetch = Intent { url, ..file("fetch", "src/x") };
+    let rules = rules(Consent::Ask, &["src/"], &[]);
+    assert_eq!(rules.decide(&file("fetch", "src/x")), Some(true));
+    assert_eq!(rules.decide(&fetch), None);
 }
 
 #[test]
@@ -227,4 +264,38 @@ fn what_is_guarded_needs_a_rule_for_just_that() {
         let read = Intent { kind: "read".into(), ..intent.clone() };
         assert_eq!(rules.may_read(&read), expected, "{rules:?}");
     }
+}
+
+#[test]
+fn a_file_with_several_names_needs_an_answer_of_its_own_where_a_rule_goes_by_its_path() {
+    let linked = |kind: &str| Intent {
+        kind: kind.to_owned(),
+        paths: vec!["src/key".to_owned()],
+        linked: vec!["src/key".to_owned()],
+        ..Intent::default()
+    };
+    let list = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
+    let rules = |consent, allowed: &[&str], disallowed: &[&str]| Rules {
+        consent,
+        allowed: list(allowed),
+        disallowed: list(disallowed),
+        only_allowed: false,
+    };
+    for (rules, edit, read) in [
+        // The folder is allowed, the file may be another one's.
+        (rules(Consent::Ask, &["src/"], &[]), None, Some(true)),
+        (rules(Consent::Ask, &["src/key"], &[]), Some(true), Some(true)),
+        (rules(Consent::Ask, &["edit"], &[]), Some(true), Some(true)),
+        // Another folder is forbidden, and the file may be in it.
+        (rules(Consent::Allow, &[], &["secrets/"]), None, None),
+        (rules(Consent::Ask, &["edit"], &["secrets/"]), None, None),
+        (rules(Consent::Allow, &["src/key"], &["secrets/"]), Some(true), Some(true)),
+        (rules(Consent::Allow, &[], &["execute"]), Some(true), Some(true)),
+        (rules(Consent::Allow, &[], &["src/"]), Some(false), Some(false)),
+        (rules(Consent::Allow, &[], &[]), Some(true), Some(true)),
+    ] {
+        assert_eq!(rules.decide(&linked("edit")), edit, "{rules:?}");
+        assert_eq!(rules.may_read(&linked("read")), read, "{rules:?}");
+    }
+    assert!(linked("edit").subject().is_err());
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use rethread_domain::Session;
-use rethread_domain::quote::{one_line, safe};
+use rethread_domain::quote::{one_line, safe, visible};
 
 use crate::access::Caller;
 use crate::dashboard::frame;
@@ -32,7 +32,8 @@ struct Asking {
     questions: Vec<Question>,
 }
 
-/// An open question. Bidirectional and invisible characters are spelled out: what is read is what is allowed.
+/// An open question. Bidirectional and invisible characters are spelled out, long gaps are counted: what is read is what is
+/// allowed.
 struct Question {
     number: u32,
     kind: String,
@@ -60,8 +61,8 @@ fn means(kind: &str) -> &'static str {
         "allow_once" => "yes, this once",
         "allow_always" => "yes, from now on in this project",
         "reject_once" => "no, this once",
-        "reject_always" => "no, from now on in this project",
-        _ => "",
+        // `reject_always`: no option of another kind is offered.
+        _ => "no, from now on in this project",
     }
 }
 
@@ -75,11 +76,11 @@ impl Question {
         let details = view
             .details
             .iter()
-            .map(|detail| Detail { label: detail.label.clone(), text: safe(&detail.text) });
+            .map(|detail| Detail { label: detail.label.clone(), text: visible(&detail.text) });
         Self {
             number: view.question_id,
             kind: one_line(&view.kind, 20),
-            title: safe(&view.title),
+            title: visible(&view.title),
             details: details.collect(),
             not_for_good: view.not_for_good.clone(),
             not_allowable: view.not_allowable,

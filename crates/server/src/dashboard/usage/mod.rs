@@ -218,7 +218,7 @@ fn tokens(day: &UsageDay) -> f64 {
 
 const ABOUT: &[About] = &[
     About {
-        titles: ["Tokens by agent", "Tokens by project"],
+        titles: ["Tokens said, by agent", "Tokens said, by project"],
         shape: Shape::Bars,
         top: None,
         value: |day| Some(tokens(day)),

@@ -124,7 +124,7 @@ pub(super) async fn say(
         "cancel" => (Answer::Cancel(some(&answer.reason)), "cancelled"),
         "approve" => (Answer::Approve(answer.question), "approved"),
         "reject" => (Answer::Reject(some(&answer.reason)), "rejected"),
-        "retry" => (Answer::Retry(answer.task), "retried"),
+        "retry" => (Answer::Retry { task: answer.task, with: None }, "retried"),
         "skip" => (Answer::Skip(answer.task), "skipped"),
         _ => return Err(Problem::new("not_found", "there is no such action for a workflow")),
     };

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::super::damage;
 use super::super::index::{self, quoted};
+use super::super::postings::{Node, Reader};
 use super::super::read::{self, Chosen};
 use super::super::rows;
 use crate::error::Result;
@@ -52,7 +53,7 @@ pub(super) fn few_sessions(
     Ok((few.len() <= FEW_SESSIONS).then_some(few))
 }
 
-/// All of these, as the index is asked for them.
+/// All of these, as the index of titles is asked for them.
 pub(super) fn all_of(clauses: &[Clause]) -> String {
     let terms = clauses.iter().flat_map(|clause| {
         let last = clause.asked.len() - 1;
@@ -70,44 +71,50 @@ pub(super) fn all_of(clauses: &[Clause]) -> String {
     format!("({})", terms.collect::<Vec<_>>().join(" AND "))
 }
 
-/// The words that the index is asked for, each once; none where one is a beginning.
-pub(super) fn asked(clauses: &[Clause]) -> Vec<&str> {
-    let mut terms: Vec<&str> = Vec::new();
+/// The messages between two keys that the index is asked for.
+pub(super) fn messages(
+    connection: &Connection,
+    reader: &Reader<'_>,
+    clauses: &[Clause],
+    filter: &Filter,
+    (lo, hi): (i64, i64),
+) -> Result<Node> {
+    let (mut all, mut begun) = (Vec::new(), Vec::new());
+    if let Some(role) = filter.role {
+        all.push(reader.term(&index::role_term(role), lo, hi));
+    }
+    all.extend(months(connection, filter)?.map(|months| {
+        Node::Any(months.map(|month| reader.term(&index::month_term(month), lo, hi)).collect())
+    }));
+    let mut known: Vec<&str> = Vec::new();
     for clause in clauses {
-        if clause.prefix {
-            return Vec::new();
-        }
-        for term in &clause.asked {
-            if !terms.contains(&term.as_str()) {
-                terms.push(term);
+        let last = clause.asked.len() - 1;
+        for (at, term) in clause.asked.iter().enumerate() {
+            if clause.prefix && at == last {
+                let mut either = vec![Reader::beginning(term, lo, hi)];
+                either.extend(clause.short_stems().iter().map(|stem| reader.term(stem, lo, hi)));
+                begun.push(Node::Any(either));
+            } else if !known.contains(&term.as_str()) {
+                known.push(term);
+                all.push(reader.term(term, lo, hi));
             }
         }
     }
-    terms
-}
-
-/// What the index of messages is asked.
-pub(super) fn expression(
-    connection: &Connection,
-    clauses: &[Clause],
-    filter: &Filter,
-) -> Result<String> {
-    let role = filter.role.map(|role| format!(" AND {}", quoted(&index::role_term(role))));
-    let time = months(connection, filter)?;
-    Ok(format!("{}{}{time}", all_of(clauses), role.unwrap_or_default()))
+    // What a beginning stands for is brought together only where something has all the rest.
+    all.append(&mut begun);
+    Ok(Node::All(all))
 }
 
 /// The months of a filter in time, where they are not too many to name.
-fn months(connection: &Connection, filter: &Filter) -> Result<String> {
-    let Some(since) = filter.since else { return Ok(String::new()) };
+fn months(
+    connection: &Connection,
+    filter: &Filter,
+) -> Result<Option<std::ops::RangeInclusive<i64>>> {
+    let Some(since) = filter.since else { return Ok(None) };
     let until = match filter.until {
         Some(until) => until,
         None => read::last_active(connection)?.unwrap_or(since),
     };
     let (from, to) = (index::month_of(since), index::month_of(until));
-    if to < from || to - from > MOST_MONTHS {
-        return Ok(String::new());
-    }
-    let months: Vec<String> = (from..=to).map(|month| quoted(&index::month_term(month))).collect();
-    Ok(format!(" AND ({})", months.join(" OR ")))
+    Ok((from <= to && to - from <= MOST_MONTHS).then_some(from..=to))
 }

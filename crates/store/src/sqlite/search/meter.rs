@@ -17,6 +17,9 @@ const SHARE: u64 = 3;
 /// So many bytes of text that are read and compared cost a step.
 const BYTES: u64 = 4;
 
+/// What a block of the index costs, about.
+const BLOCK: u64 = 100;
+
 /// Counts work, by what SQLite does and by what is done with its rows. Once it is too much, SQLite is interrupted.
 #[derive(Clone)]
 pub(super) struct Meter(Arc<Shared>);
@@ -69,6 +72,12 @@ impl Meter {
     /// So many bytes of text were read and compared.
     pub(super) fn read(&self, bytes: usize) {
         self.0.used.fetch_add(1 + bytes as u64 / BYTES, Ordering::Relaxed);
+    }
+
+    /// A block of the index was read and gone through; gives whether it has to end.
+    pub(super) fn look(&self) -> bool {
+        self.0.used.fetch_add(BLOCK, Ordering::Relaxed);
+        self.is_over()
     }
 
     /// Whether it has to end, or what goes on now has.

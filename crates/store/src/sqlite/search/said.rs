@@ -16,14 +16,6 @@ use crate::error::Result;
 use crate::search::Search;
 
 pub(super) static ONE: LazyLock<String> = LazyLock::new(|| rows::select_message("where id = ?1"));
-/// What the index finds, with its rows, newest first.
-pub(super) static FOUND: LazyLock<String> = LazyLock::new(|| {
-    let rows = rows::select_message(
-        "on message.id = message_index.rowid where message_index match ?1
-            and message_index.rowid between ?2 and ?3 order by message_index.rowid desc",
-    );
-    rows.replacen("from message ", "from message_index cross join message ", 1)
-});
 pub(super) static NEWEST_FIRST: LazyLock<String> =
     LazyLock::new(|| rows::select_message("where id between ?1 and ?2 order by id desc"));
 

@@ -5,17 +5,18 @@ use std::rc::Rc;
 use rethread_domain::Seq;
 use rethread_domain::search::{Answer, Look, Place, Query, Rank, Stretch};
 use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
-use rusqlite::{Connection, OptionalExtension, Row, Rows};
+use rusqlite::{Connection, Row, Rows};
 
 use super::super::damage::{self, session_by_no};
 use super::super::index;
 use super::super::plain::unchecked;
+use super::super::postings::Reader;
 use super::super::rows::{self, seq_of};
 use super::super::scope::Scope;
-use super::chosen::{all_of, asked, expression, few_sessions, fits};
+use super::chosen::{all_of, few_sessions, fits, messages};
 use super::meter::{Meter, is_interrupted};
 use super::owners::{Owners, Told};
-use super::said::{FOUND, NEWEST_FIRST, said};
+use super::said::{NEWEST_FIRST, said};
 use crate::error::Result;
 use crate::search::Search;
 
@@ -26,18 +27,8 @@ const TITLES: &str = "select rowid from title_index where title_index match ?1
     and rowid between ?2 and ?3 and rowid / 2 not in (select no from session where title_indexed = 0)
     order by rowid desc";
 
-const NEWEST: &str = "select id from message where id between ?1 and ?2 order by id desc limit 1";
-
-/// How far the newest messages with a word reach down tells how rare it is.
-const REACH: &str = "select rowid from message_index where message_index match ?1
-    and rowid between ?2 and ?3 order by rowid desc limit 1 offset 31";
-/// A word that is more common than the rarest one by so much is not asked for: reading what has the rare one is less work
-/// than finding all of those among what has the common one.
-const MUCH_RARER: i64 = 16;
-/// Of more words none is looked at by itself.
-const MOST_WORDS: usize = 4;
-/// So many are read at most for one word alone: what seemed rare may not be, or not go with the others.
-const MOST_READ: usize = 400;
+/// Messages that are no further apart are read in one go.
+const CLOSE: i64 = 8;
 
 /// A find, as far as it is needed to find its place. The rest is read when it is known to be shown.
 pub(super) struct Ranked {
@@ -76,17 +67,6 @@ enum Flow {
     On,
     /// There are as many finds as wanted.
     Full,
-    /// As many were read as should be, down to this key.
-    Enough(i64),
-}
-
-/// What the index is asked.
-struct Asked<'a> {
-    expression: &'a str,
-    /// How many of those that it finds are read.
-    most: usize,
-    /// What the index finds has to be checked: it cannot tell by itself, or holds what must not be found.
-    is_checked: bool,
 }
 
 pub(super) struct Walk<'a> {
@@ -166,7 +146,7 @@ impl<'a> Walk<'a> {
         };
         match flow {
             Ok(Flow::Full) => Ok((Some(self.reached), false)),
-            Ok(Flow::On | Flow::Enough(_)) => Ok((stretch.from, false)),
+            Ok(Flow::On) => Ok((stretch.from, false)),
             Err(error) if is_interrupted(&error) => Ok((Some(self.reached), true)),
             Err(error) => Err(error),
         }
@@ -253,117 +233,76 @@ impl<'a> Walk<'a> {
         let (Some(first), Some(last)) = (ranges.last(), ranges.first()) else {
             return Ok(Flow::On);
         };
-        let whole = expression(self.connection, &query.clauses, &self.search.filter)?;
         let lagging = self.lagging()?;
         // A beginning stands for many words, which are brought together anew each time: once is enough.
         let pieces = if query.has_beginnings() { vec![(first.0, last.1)] } else { ranges.clone() };
-        let is_one = pieces.len() == 1;
-        for mut piece in pieces {
-            if is_one && let Some(rare) = self.rare_words(piece)? {
-                let asked = Asked { expression: &rare, most: MOST_READ, is_checked: true };
-                match self.piece(piece, &asked, &lagging, &ranges)? {
-                    Flow::Full => return Ok(Flow::Full),
-                    Flow::On => continue,
-                    Flow::Enough(key) => piece.1 = key - 1,
-                }
-            }
-            let asked = Asked { expression: &whole, most: usize::MAX, is_checked };
-            if self.piece(piece, &asked, &lagging, &ranges)? == Flow::Full {
+        let meter = self.meter.clone();
+        let tick = move || if meter.look() { Err(crate::Error::Interrupted) } else { Ok(()) };
+        let reader = Reader::new(self.connection, &tick)?;
+        for piece in pieces {
+            if self.piece(piece, &reader, is_checked, &lagging, &ranges)? == Flow::Full {
                 return Ok(Flow::Full);
             }
         }
         Ok(Flow::On)
     }
 
-    /// Goes through a stretch of messages, as far as the index finds them by what is asked, and through those it lacks.
+    /// Goes through a stretch of messages, as far as the index finds them, and through those it lacks, in the order of keys.
     fn piece(
         &mut self,
         piece: (i64, i64),
-        asked: &Asked<'_>,
+        reader: &Reader<'_>,
+        is_checked: bool,
         lagging: &[(i64, i64)],
         ranges: &[(i64, i64)],
     ) -> Result<Flow> {
-        let scans: Vec<_> = lagging.iter().filter_map(|at| within(*at, piece)).collect();
-        let mut statement = self.connection.prepare_cached(&FOUND)?;
-        let found = self.meter.opening(|| {
-            let mut rows = statement.query((asked.expression, piece.0, piece.1))?;
-            rows.advance()?;
-            Ok(rows)
-        })?;
-        match found {
-            Some(rows) => self.indexed(piece, asked, rows, scans),
-            // Where so much begins alike, the newest messages have it soon.
-            None => self.scan_all(ranges.iter().filter_map(|at| within(*at, piece)).collect()),
-        }
-    }
-
-    /// The rarest of several words as the index is asked for it, where the others are so much more common that they are
-    /// better looked for in what has it.
-    fn rare_words(&self, piece: (i64, i64)) -> Result<Option<String>> {
-        let terms = asked(&self.wanted.query.clauses);
-        let is_about_messages = self.search.filter.is_about_messages();
-        if is_about_messages || !(2..=MOST_WORDS).contains(&terms.len()) {
-            return Ok(None);
-        }
-        let newest: Option<i64> = self
-            .connection
-            .prepare_cached(NEWEST)?
-            .query_row(piece, |row| row.get(0))
-            .optional()?;
-        let Some(newest) = newest else { return Ok(None) };
-        let mut statement = self.connection.prepare_cached(REACH)?;
-        let mut reached = Vec::with_capacity(terms.len());
-        for term in terms {
-            let query = (index::quoted(term), piece.0, piece.1);
-            let key = statement.query_row(query, |row| row.get(0)).optional()?;
-            reached.push((newest - key.unwrap_or(piece.0), term));
-        }
-        let farthest = reached.iter().map(|(far, _)| *far).max().unwrap_or(0);
-        // Where the newest message has them all, all are alike.
-        let is_rare = |far: i64| far.saturating_mul(MUCH_RARER) >= farthest;
-        if reached.iter().all(|(far, _)| is_rare(*far)) {
-            return Ok(None);
-        }
-        let rare = reached.iter().filter(|(far, _)| is_rare(*far));
-        let rare: Vec<String> = rare.map(|(_, term)| index::quoted(term)).collect();
-        Ok(Some(rare.join(" AND ")))
-    }
-
-    /// Takes what the index found in a stretch, and what it lacks there, in the order of keys.
-    fn indexed(
-        &mut self,
-        piece: (i64, i64),
-        asked: &Asked<'_>,
-        mut rows: Rows<'_>,
-        mut scans: Vec<(i64, i64)>,
-    ) -> Result<Flow> {
+        let clauses = &self.wanted.query.clauses;
+        let mut found = messages(self.connection, reader, clauses, &self.search.filter, piece)?;
+        let mut scans: Vec<_> = lagging.iter().filter_map(|at| within(*at, piece)).collect();
         scans.reverse();
-        let mut read = 0;
+        let mut newest_first = self.connection.prepare_cached(&NEWEST_FIRST)?;
+        let mut next = found.last_upto(reader, piece.1)?;
+        if reader.is_too_much() {
+            // Where so much begins alike, the newest messages have it soon.
+            return self.scan_all(ranges.iter().filter_map(|at| within(*at, piece)).collect());
+        }
         loop {
-            let next: Option<i64> = rows.get().map(|row| row.get(0)).transpose()?;
-            let above = next.unwrap_or(piece.0 - 1);
-            while let Some((lo, hi)) = scans.pop_if(|(_, hi)| *hi > above) {
-                if lo <= above {
-                    scans.push((lo, above));
-                }
-                if self.scan(lo.max(above + 1), hi)? == Flow::Full {
+            // Rows that are close together are read in one go, with those between them.
+            let from = next.unwrap_or(piece.0 - 1);
+            let mut rows = newest_first.query((piece.0, from))?;
+            let mut passed = from + 1;
+            while passed.saturating_sub(next.unwrap_or(piece.0 - 1)) <= CLOSE {
+                let above = next.unwrap_or(piece.0 - 1);
+                if self.scan_above(above, &mut scans)? == Flow::Full {
                     return Ok(Flow::Full);
                 }
+                let Some(key) = next else { return Ok(Flow::On) };
+                self.check()?;
+                let row = row_of(&mut rows, &mut passed, key)?;
+                if let Some(row) = row
+                    && let Some(owner) = self.owners.of(key >> 32, seq_of(key))?
+                {
+                    self.take(key, owner, row, is_checked)?;
+                }
+                if self.flow() == Flow::Full {
+                    return Ok(Flow::Full);
+                }
+                next = found.last_upto(reader, key - 1)?;
             }
-            let (Some(key), Some(row)) = (next, rows.get()) else { return Ok(Flow::On) };
-            self.check()?;
-            if let Some(owner) = self.owners.of(key >> 32, seq_of(key))? {
-                self.take(key, owner, row, asked.is_checked)?;
+        }
+    }
+
+    /// Looks at what the index lacks above a key.
+    fn scan_above(&mut self, above: i64, scans: &mut Vec<(i64, i64)>) -> Result<Flow> {
+        while let Some((lo, hi)) = scans.pop_if(|(_, hi)| *hi > above) {
+            if lo <= above {
+                scans.push((lo, above));
             }
-            read += 1;
-            if self.flow() == Flow::Full {
+            if self.scan(lo.max(above + 1), hi)? == Flow::Full {
                 return Ok(Flow::Full);
             }
-            if read == asked.most {
-                return Ok(Flow::Enough(key));
-            }
-            rows.advance()?;
         }
+        Ok(Flow::On)
     }
 
     fn scan_all(&mut self, stretches: Vec<(i64, i64)>) -> Result<Flow> {
@@ -429,10 +368,7 @@ impl<'a> Walk<'a> {
         for row in &sessions {
             ranges.extend(Scope::of(self.connection, row)?.keys(1, Seq::MAX));
         }
-        ranges.sort_unstable();
-        ranges.dedup();
-        ranges.reverse();
-        Ok(ranges)
+        Ok(united(ranges))
     }
 
     /// The keys of what the index lacks, newest first.
@@ -445,6 +381,34 @@ impl<'a> Walk<'a> {
         };
         Ok(lagging.iter().map(keys).collect())
     }
+}
+
+/// The row with this key, from rows that come newest first of which all down to `passed` were seen.
+fn row_of<'r, 's>(
+    rows: &'r mut Rows<'s>,
+    passed: &mut i64,
+    key: i64,
+) -> Result<Option<&'r Row<'s>>> {
+    while *passed > key {
+        rows.advance()?;
+        *passed = rows.get().map_or(Ok(i64::MIN), |row| row.get(0))?;
+    }
+    let rows: &'r Rows<'s> = rows;
+    Ok(rows.get().filter(|_| *passed == key))
+}
+
+/// Stretches that overlap as one, newest first: a session and its forks share messages, which are found once.
+fn united(mut ranges: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    ranges.sort_unstable();
+    let mut united: Vec<(i64, i64)> = Vec::with_capacity(ranges.len());
+    for (lo, hi) in ranges {
+        match united.last_mut() {
+            Some(last) if lo <= last.1 => last.1 = last.1.max(hi),
+            _ => united.push((lo, hi)),
+        }
+    }
+    united.reverse();
+    united
 }
 
 /// What two stretches have in common.

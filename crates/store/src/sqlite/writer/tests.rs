@@ -15,7 +15,8 @@ use rethread_domain::{Fact, Role, SessionId, Status};
 use rusqlite::functions::FunctionFlags;
 
 use super::*;
-use crate::sqlite::{append, facts, folders, index, rebuild, rows, schema, talks, upkeep};
+use crate::purges::Purging;
+use crate::sqlite::{append, facts, folders, index, purges, rebuild, rows, schema, talks, upkeep};
 use crate::types::{Append, Dump, Grant, Home};
 
 type Work = Box<dyn Fn(&Connection) -> Result<()> + Send>;
@@ -98,7 +99,10 @@ fn jobs(path: &Path) -> Vec<(&'static str, Work)> {
         ("fork", work(move |it| facts::fork(it, id, 3, fork, at(8)).map(drop))),
         ("place", work(move |it| folders::write(it, rows::session_by_id(it, id)?.no, &home()))),
         ("grant", work(|it| talks::grant(it, &grant(), at(9)))),
-        ("purge", work(move |it| upkeep::purge(it, id, 2, at(10)))),
+        (
+            "purge",
+            work(move |it| purges::purge(it, &Purging { id, seq: 2, renames: vec![id] }, at(10))),
+        ),
         ("take in", work(move |it| rebuild::take_in(it, log(other)).map(drop))),
         ("rebuild", work(rebuild::everything)),
         ("erase", work(move |it| upkeep::erase(it, &path, &rows::session_by_id(it, id)?))),
