@@ -2,8 +2,8 @@
 
 use rethread_domain::context::{Limits, Metadata};
 use rethread_domain::retell::{self, Explanation, Frame, Story, Telling};
-use rethread_domain::{Session, SessionId, tokens};
-use rethread_store::{RecallRequest, Recalled};
+use rethread_domain::{Seq, Session, SessionId, conversation, tokens};
+use rethread_store::{RecallRequest, Recalled, Within};
 use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -101,6 +101,32 @@ impl Engine {
         let mut recalled = self.recalled(&request).await?;
         self.mask_place(&mut recalled.session);
         Ok(retell::tell(&story(&recalled, None, Frame::Earlier), &limits))
+    }
+
+    /// What was said in the conversation of a task after a message, for an agent that works on another one: what matters to the
+    /// prompt, and how it ended. Nothing where nothing was said.
+    pub(crate) async fn said_after(
+        &self,
+        session: SessionId,
+        after: Seq,
+        prompt: &str,
+        limits: Limits,
+    ) -> Result<Option<String>> {
+        let within = Within {
+            conversation: conversation::DEFAULT.to_owned(),
+            after,
+            before: Seq::MAX,
+            but: Vec::new(),
+            known: after,
+        };
+        let prompt = Some(prompt.to_owned());
+        let request = RecallRequest { session, limits, prompt, within: Some(within) };
+        let recalled = self.recalled(&request).await?;
+        if recalled.messages == 0 {
+            return Ok(None);
+        }
+        let frame = Frame::Background { is_whole: recalled.is_whole };
+        Ok(Some(retell::tell(&story(&recalled, None, frame), &limits).text))
     }
 
     /// A context names the agent that answered last. The price of its head was counted for the one it was begun with.

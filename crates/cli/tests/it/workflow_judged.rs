@@ -256,3 +256,23 @@ fn a_cancel_is_heard_while_the_planning_agent_starts() {
     assert!(env.briefs("slow").is_empty(), "it was asked nothing");
     assert!(!env.has("PLAN.md"));
 }
+
+#[test]
+fn a_task_is_told_what_was_said_in_those_that_it_depends_on() {
+    let env = TestEnv::with_flows();
+    let found = "The clock is wrong because the runner is set to Asia/Kolkata.";
+    env.plan(&format!(
+        "# Clock\n\n## Task T1: Find out why the clock is wrong\n\ndo: say: {found}\n\n\
+         ## Task T2: Mend the clock\n- depends on: T1\n\ndo: say: mended\n\n\
+         ## Task T3: Paint the fence\n\ndo: say: painted\n"
+    ));
+    env.start(&[]).succeeded();
+    let briefs = env.briefs("ref");
+    let told = briefs.iter().find(|brief| brief.contains("## Task T2")).unwrap();
+    assert!(told.contains("### From task T1, which this one depends on\n"), "{told}");
+    assert!(told.contains(&format!("\n> {found}\n")), "{told}");
+    // What was said, not what was asked.
+    assert_eq!(told.matches("## Your answer").count(), 1, "{told}");
+    let other = briefs.iter().find(|brief| brief.contains("## Task T3")).unwrap();
+    assert!(!other.contains("Asia/Kolkata"), "{other}");
+}

@@ -66,6 +66,8 @@ pub enum Frame {
     Conversation { is_whole: bool },
     /// What an agent missed of a conversation that it knows.
     Missed { is_whole: bool },
+    /// What another session of the same work said, inside of a prompt.
+    Background { is_whole: bool },
 }
 
 impl Frame {
@@ -80,7 +82,12 @@ impl Frame {
     }
 
     const fn is_part(self) -> bool {
-        matches!(self, Self::Conversation { is_whole: false } | Self::Missed { is_whole: false })
+        matches!(
+            self,
+            Self::Conversation { is_whole: false }
+                | Self::Missed { is_whole: false }
+                | Self::Background { is_whole: false }
+        )
     }
 }
 
@@ -141,7 +148,7 @@ fn framed<'a>(story: &'a Story<'a>, tokens: u32, explains: bool) -> Page<'a> {
     let mut page = Page::new(story, tokens, explains);
     page.take_frame();
     match story.frame {
-        Frame::Missed { is_whole } => {
+        Frame::Missed { is_whole } | Frame::Background { is_whole } => {
             if !is_whole {
                 page.take_own_summary(page.left() * 15 / 100);
             }

@@ -141,6 +141,7 @@ impl<'a> Page<'a> {
             Frame::Earlier => (lines::EARLIER, lines::EARLIER_END),
             Frame::Conversation { .. } => (lines::OPENING, lines::NEXT),
             Frame::Missed { .. } => (lines::MISSED, lines::NEXT),
+            Frame::Background { .. } => (lines::BACKGROUND, lines::NOTHING),
         }
     }
 

@@ -4,6 +4,7 @@
 //! approve) write events too, decided on the state they have seen; the running process notices. So there is one log, and no
 //! messages between processes.
 
+mod background;
 mod configured_crew;
 mod crew;
 mod drive;

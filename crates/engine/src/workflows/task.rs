@@ -167,13 +167,18 @@ impl Attempt {
 
     async fn work(&mut self) -> Result<(), Stopped> {
         let mut talk = self.open().await?;
-        let tokens = self.crew.brief_tokens();
-        let limits = BriefLimits { tokens };
-        let id = &self.task.spec.id;
-        let prompt = brief::task_brief(&self.workflow, id, self.resumed.as_deref(), limits);
+        let prompt = self.brief().await;
         let outcome = self.rounds(&mut talk, prompt).await;
         talk.end().await.or_log("a conversation was not ended in good order");
         outcome
+    }
+
+    async fn brief(&self) -> String {
+        let tokens = self.crew.brief_tokens();
+        let (workflow, task) = (&self.workflow, &self.task);
+        let said = self.engine.background(workflow, task, self.session.id, tokens).await;
+        let (resumed, limits) = (self.resumed.as_deref(), BriefLimits { tokens });
+        brief::task_brief(workflow, &task.spec.id, resumed, &said, limits)
     }
 
     async fn open(&self) -> Result<Talk, Stopped> {

@@ -13,7 +13,7 @@ mod tests;
 use page::{Page, Piece};
 pub use resume::resume_context;
 pub use rounds::{address_brief, fix_brief, plan_brief, review_brief};
-pub use task::task_brief;
+pub use task::{Background, task_brief};
 
 use super::event::Issue;
 use super::record::Decision;

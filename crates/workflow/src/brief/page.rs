@@ -10,17 +10,18 @@ pub(super) const GIT: u8 = 1;
 pub(super) const RESOLVED: u8 = 2;
 pub(super) const DONE: u8 = 3;
 pub(super) const MORE: u8 = 4;
-pub(super) const DECISIONS: u8 = 5;
-pub(super) const PENDING: u8 = 6;
-pub(super) const TESTS: u8 = 7;
-pub(super) const FEEDBACK: u8 = 8;
-pub(super) const UNRESOLVED: u8 = 9;
-pub(super) const STATUS: u8 = 10;
-pub(super) const NEXT: u8 = 11;
-pub(super) const ANSWER: u8 = 12;
-pub(super) const OPENING: u8 = 13;
-pub(super) const ISSUE: u8 = 14;
-pub(super) const TASK: u8 = 15;
+pub(super) const BACKGROUND: u8 = 5;
+pub(super) const DECISIONS: u8 = 6;
+pub(super) const PENDING: u8 = 7;
+pub(super) const TESTS: u8 = 8;
+pub(super) const FEEDBACK: u8 = 9;
+pub(super) const UNRESOLVED: u8 = 10;
+pub(super) const STATUS: u8 = 11;
+pub(super) const NEXT: u8 = 12;
+pub(super) const ANSWER: u8 = 13;
+pub(super) const OPENING: u8 = 14;
+pub(super) const ISSUE: u8 = 15;
+pub(super) const TASK: u8 = 16;
 
 /// A piece, from its longest form to its shortest.
 #[derive(Debug)]

@@ -11,12 +11,22 @@ const ISSUE_CHARS: [usize; 6] = [16_000, 4_000, 1_000, 500, 200, 0];
 /// The shortest useful beginning of a task's text.
 const LEAST_BYTES: usize = 200;
 
+/// What was said in another session that the task builds on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Background {
+    /// The task that was worked on in it.
+    pub task: String,
+    /// Chosen for the task and quoted.
+    pub text: String,
+}
+
 /// The first prompt of a task's session: what it belongs to, or the state of a resumed workflow, then the task, how it is checked,
 /// and how to answer.
 pub fn task_brief(
     workflow: &Workflow,
     task_id: &str,
     resumed: Option<&Snapshot>,
+    background: &[Background],
     limits: BriefLimits,
 ) -> String {
     let mut pieces = match resumed {
@@ -27,6 +37,7 @@ pub fn task_brief(
         }
         None => fresh(workflow),
     };
+    pieces.extend(background.iter().map(|one| earlier(one, task_id)));
     if let Some(task) = workflow.task(task_id) {
         pieces.push(Piece::new(page::TASK, forms(task, limits)));
         pieces.push(check(task));
@@ -59,6 +70,18 @@ fn fresh(workflow: &Workflow) -> Vec<Piece> {
     }
     pieces.extend(workflow.tests.as_ref().map(super::resume::tests));
     pieces
+}
+
+fn earlier(of: &Background, task_id: &str) -> Piece {
+    let heading = if of.task == task_id {
+        "### From the earlier attempt at this task".to_owned()
+    } else {
+        format!(
+            "### From task {}, which this one depends on",
+            super::one_line(&of.task, super::ID_CHARS)
+        )
+    };
+    Piece::fixed(page::BACKGROUND, format!("{heading}\n\n{}\n", of.text.trim_end()))
 }
 
 /// How the current state differs from the snapshot.

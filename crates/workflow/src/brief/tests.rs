@@ -127,7 +127,7 @@ fn compile_with_reviewer_feedback() {
 #[test]
 fn a_task_is_told_whole_with_its_check_and_what_was_left() {
     let workflow = workflow();
-    let text = task_brief(&workflow, "T2", None, ROOM);
+    let text = task_brief(&workflow, "T2", None, &[], ROOM);
     has(
         &text,
         &[
@@ -142,9 +142,9 @@ fn a_task_is_told_whole_with_its_check_and_what_was_left() {
         ],
     );
     let snapshot = snapshot();
-    let resumed = task_brief(&workflow, "T2", Some(&snapshot), ROOM);
+    let resumed = task_brief(&workflow, "T2", Some(&snapshot), &[], ROOM);
     has(&resumed, &["run 1 of 1", "## Task T2: The store", "> the pause could not wait\n"]);
-    let fresh = task_brief(&workflow, "T3", None, ROOM);
+    let fresh = task_brief(&workflow, "T3", None, &[], ROOM);
     assert!(!fresh.contains("begun before"), "{fresh}");
 }
 
@@ -154,8 +154,30 @@ fn what_was_left_is_told_after_the_task_has_begun_again() {
     let session = rethread_domain::SessionId::generate();
     let began = Event::TaskBegan { task: "T2".into(), attempt: 2, session, agent: "a".into() };
     workflow.apply(&began, at(30));
-    let text = task_brief(&workflow, "T2", None, ROOM);
+    let text = task_brief(&workflow, "T2", None, &[], ROOM);
     has(&text, &["This task was begun before", "> the pause could not wait\n"]);
+}
+
+#[test]
+fn what_was_said_elsewhere_gives_way_before_decisions_do() {
+    let background = |task: &str| Background {
+        task: task.into(),
+        text: "This was said there.\n\n> The clock was wrong.\n".into(),
+    };
+    let brief = |tokens: u32, background: &[Background]| {
+        task_brief(&workflow(), "T2", None, background, BriefLimits { tokens })
+    };
+    let text = brief(ROOM.tokens, &[background("T1"), background("T2")]);
+    has(
+        &text,
+        &[
+            "### From task T1, which this one depends on\n\nThis was said there.\n\n> The clock was wrong.\n",
+            "### From the earlier attempt at this task\n",
+        ],
+    );
+    let without = tokens::count(&brief(ROOM.tokens, &[]));
+    let tight = brief(without + 5, &[background("T1")]);
+    assert!(tight.contains("### Decisions") && !tight.contains("The clock"), "{tight}");
 }
 
 #[test]
@@ -196,14 +218,14 @@ fn the_issue_and_the_task_are_kept_longest() {
     let mut snapshot = snapshot();
     snapshot.decisions = (1..=50).map(decision).collect();
     snapshot.git.files_modified = (1..=500).map(|number| format!("src/{number}.rs")).collect();
-    let text = task_brief(&workflow(), "T2", Some(&snapshot), BriefLimits { tokens: 260 });
+    let text = task_brief(&workflow(), "T2", Some(&snapshot), &[], BriefLimits { tokens: 260 });
     has(&text, &["Sessions are lost", "Write the table, and a test for it."]);
     assert!(!text.contains("### Git"), "{text}");
     for tokens in 1..40 {
-        let text = task_brief(&workflow(), "T2", Some(&snapshot), BriefLimits { tokens });
+        let text = task_brief(&workflow(), "T2", Some(&snapshot), &[], BriefLimits { tokens });
         assert!(!text.is_empty() && tokens::count(&text) <= tokens, "{tokens}: {text}");
     }
-    let text = task_brief(&workflow(), "T2", None, BriefLimits { tokens: 10 });
+    let text = task_brief(&workflow(), "T2", None, &[], BriefLimits { tokens: 10 });
     has(&text, &["Task T2: The store"]);
 }
 
@@ -310,7 +332,7 @@ proptest! {
         let mut workflow = workflow_like(&snapshot);
         workflow.tasks[1].spec.body = "Do this /and that. ".repeat(body);
         for resumed in [None, Some(&snapshot)] {
-            let text = task_brief(&workflow, "T2", resumed, limits);
+            let text = task_brief(&workflow, "T2", resumed, &[], limits);
             prop_assert!(tokens::count(&text) <= tokens, "{} > {tokens}", tokens::count(&text));
             prop_assert!(tokens < 10 || text.contains("T2"), "{text}");
             prop_assert!(tokens < 400 || text.contains("Do this") || body == 0, "{text}");
@@ -322,8 +344,8 @@ proptest! {
         let limits = BriefLimits { tokens };
         is_harmless(&resume_context(&snapshot, 3, limits))?;
         let workflow = workflow_like(&snapshot);
-        is_harmless(&task_brief(&workflow, "T2", None, limits))?;
-        is_harmless(&task_brief(&workflow, "T2", Some(&snapshot), limits))?;
+        is_harmless(&task_brief(&workflow, "T2", None, &[], limits))?;
+        is_harmless(&task_brief(&workflow, "T2", Some(&snapshot), &[], limits))?;
         is_harmless(&plan_brief(&workflow))?;
         let task = workflow.task("T2").unwrap();
         is_harmless(&review_brief(&workflow, task, &snapshot.reason))?;

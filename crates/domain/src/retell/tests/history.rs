@@ -263,7 +263,7 @@ impl History {
     pub(super) fn count(&self) -> u32 {
         match self.frame {
             Frame::Session | Frame::Earlier => self.session.last_seq,
-            Frame::Conversation { .. } | Frame::Missed { .. } => {
+            Frame::Conversation { .. } | Frame::Missed { .. } | Frame::Background { .. } => {
                 u32::try_from(self.stretch.len()).unwrap()
             }
         }
@@ -445,6 +445,10 @@ pub(super) fn history(plan: &Plan) -> History {
             history.read_part(name(asked), Some(known), plan.limits, plan.above_whole)
         }
     };
+    // Some of it for a task.
+    if let (Frame::Missed { is_whole }, 0) = (history.frame, plan.said.len() % 3) {
+        history.frame = Frame::Background { is_whole };
+    }
     history.related = worths(plan, &history);
     if !plan.knows_others {
         history.others.clear();
@@ -483,8 +487,10 @@ fn worths(plan: &Plan, history: &History) -> Vec<Related> {
     let all = history.messages.iter().zip(&plan.said).filter(|_| plan.has_related);
     match history.frame {
         Frame::Session | Frame::Earlier => all.filter_map(worth).collect(),
-        Frame::Conversation { is_whole: true } | Frame::Missed { is_whole: true } => Vec::new(),
-        Frame::Conversation { .. } | Frame::Missed { .. } => {
+        Frame::Conversation { is_whole: true }
+        | Frame::Missed { is_whole: true }
+        | Frame::Background { is_whole: true } => Vec::new(),
+        Frame::Conversation { .. } | Frame::Missed { .. } | Frame::Background { .. } => {
             let own = &history.stretch;
             all.filter(|(message, _)| own.contains(&message.seq)).filter_map(worth).collect()
         }

@@ -43,6 +43,7 @@ const SECTIONS: [&[&str]; 9] = [
         "This is the earlier history of a session, ",
         "This was said in our conversation without you, ",
         "[Context from Rethread: ",
+        "This was said there, ",
     ],
     &["## Session"],
     &["### Session summary"],
@@ -284,24 +285,27 @@ fn check_frame(history: &History, limit: u32, telling: &Telling, found: &Found) 
         Frame::Earlier => (SECTIONS[0][2], SECTIONS[8][2]),
         Frame::Conversation { .. } => (SECTIONS[0][0], SECTIONS[8][1]),
         Frame::Missed { .. } => (SECTIONS[0][1], SECTIONS[8][1]),
+        Frame::Background { .. } => (SECTIONS[0][3], ""),
     };
     let end = text.trim_end_matches('\n').rsplit('\n').next().unwrap();
     assert!(!is_framed || text.starts_with(first) && end.starts_with(last), "{text}");
-    if let Frame::Missed { is_whole } = history.frame {
+    if let Frame::Missed { is_whole } | Frame::Background { is_whole } = history.frame {
         // Of what is told in part, the conversation itself may be summed up.
         let about = |section: &usize| (1..=4).contains(section) && (is_whole || *section != 3);
         assert!(!sections(telling).iter().any(about), "{text}");
     }
     match history.frame {
         Frame::Session | Frame::Earlier => (),
-        Frame::Conversation { is_whole: true } | Frame::Missed { is_whole: true } => {
+        Frame::Conversation { is_whole: true }
+        | Frame::Missed { is_whole: true }
+        | Frame::Background { is_whole: true } => {
             assert_eq!(
                 (telling.included.messages, found.shortened),
                 (history.count(), 0),
                 "{text}"
             );
         }
-        Frame::Conversation { .. } | Frame::Missed { .. } => {
+        Frame::Conversation { .. } | Frame::Missed { .. } | Frame::Background { .. } => {
             assert!(found.longest <= 2_000, "{} characters of one message", found.longest);
             assert!(telling.included.messages <= 50, "{} messages", telling.included.messages);
         }
