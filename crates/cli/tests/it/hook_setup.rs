@@ -271,6 +271,35 @@ fn a_program_that_is_gone_is_reported_by_status() {
 }
 
 #[test]
+fn hooks_that_a_setting_of_the_agent_switches_off_are_not_called_installed() {
+    let env = TestEnv::new();
+    for (agent, path, off, on) in [
+        ("claude", ".claude", r#""disableAllHooks": true"#, r#""disableAllHooks": false"#),
+        ("qwen", ".qwen", r#""disableAllHooks": true"#, r#""disableAllHooks": false"#),
+        (
+            "gemini",
+            ".gemini",
+            r#""hooksConfig": {"enabled": false}"#,
+            r#""hooksConfig": {"enabled": true}"#,
+        ),
+    ] {
+        let path = file(&env, &format!("home/{path}/settings.json"));
+        fs::write(&path, format!("{{{off}}}\n")).unwrap();
+        let installed = env.run(["hook", "install", agent, "--yes"]).succeeded();
+        assert!(
+            installed.stderr.contains(&format!("runs no hook while its settings have {off}")),
+            "{installed}"
+        );
+        let found = state(&env, agent);
+        assert_eq!(found["state"], "switched_off", "{agent}: {found}");
+        assert!(found["note"].as_str().unwrap().contains(off), "{agent}: {found}");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(off, on)).unwrap();
+        assert_eq!(state(&env, agent)["state"], "installed", "{agent}");
+    }
+}
+
+#[test]
 fn comments_are_refused_where_the_agent_reads_strict_json() {
     let env = TestEnv::new();
     for (agent, path) in

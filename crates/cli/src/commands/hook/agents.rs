@@ -144,6 +144,17 @@ impl Agent {
         Ok(found)
     }
 
+    /// The setting in the file that keeps the agent from running any hook.
+    pub(super) fn switched_off_by(&self, text: &str) -> Option<&'static str> {
+        let (place, value, setting) = match self.name {
+            "claude" | "qwen" => ("/disableAllHooks", true, r#""disableAllHooks": true"#),
+            "gemini" => ("/hooksConfig/enabled", false, r#""hooksConfig": {"enabled": false}"#),
+            _ => return None,
+        };
+        let is_off = edit::json_value(text).ok()?.pointer(place)? == &Value::Bool(value);
+        is_off.then_some(setting)
+    }
+
     fn collect_programs(&self, value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::String(command) if self.is_own(command) => {

@@ -310,6 +310,11 @@ fn carry_out(
             if matches!(change, Change::Install) && plan.agent.name == "codex" {
                 output::note(format_args!("{}", super::status::TRUST));
             }
+            let text = plan.next.as_deref().unwrap_or_default();
+            let off = super::status::switched_off(plan.agent, text);
+            if let (Change::Install, Some(note)) = (change, off) {
+                output::note(format_args!("note: {note}"));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

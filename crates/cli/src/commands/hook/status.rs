@@ -27,7 +27,8 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct Row {
     agent: &'static str,
-    /// `installed`, `incomplete`, `program_missing`, `off`, `unreadable`, or `not_installed` (the agent itself).
+    /// `installed`, `switched_off` (by a setting of the agent), `incomplete`, `program_missing`, `off`, `unreadable`, or
+    /// `not_installed` (the agent itself).
     state: &'static str,
     file: String,
     note: String,
@@ -99,10 +100,19 @@ fn state(agent: &Agent, file: &Path, folders: &ClientFolders) -> (&'static str, 
         let note = format!("missing: {}; install them again", missing.join(", "));
         return ("incomplete", note);
     }
+    if let Some(note) = switched_off(agent, &text) {
+        return ("switched_off", note);
+    }
     if agent.name == "codex" && !is_trusted(file, &folders.codex_settings()) {
         return ("installed", TRUST.to_owned());
     }
     ("installed", String::new())
+}
+
+/// What to do where a setting of the agent keeps it from running any hook.
+pub(super) fn switched_off(agent: &Agent, text: &str) -> Option<String> {
+    let setting = agent.switched_off_by(text)?;
+    Some(format!("{} runs no hook while its settings have {setting}: remove that", agent.title))
 }
 
 fn is_program(program: &str, folders: &ClientFolders) -> bool {
