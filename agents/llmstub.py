@@ -8,6 +8,7 @@ that begin with ">" aside:
   "what was the passkey"       the LAST PASSKEY-xxxx seen anywhere, or "I don't know the passkey"
   "run: <command>"             a call of the shell tool, if the request offers one
   "write: <path>"              a call of the tool that writes files, with the word "written", if the request offers one
+  "call: <tool> <JSON>"        a call of that tool with these arguments, if the request offers it
   "say: <text>"                that text, exactly
   "nothing: <anything>"        an answer without a word
   "stream: <n>"                n words, one chunk each (for cancel tests)
@@ -77,7 +78,9 @@ def read_responses(body):
         kind, role = item.get("type", "message"), item.get("role", "assistant").replace("developer", "system")
         if kind != "reasoning":
             turns.append(Turn("tool" if kind.endswith("_output") else role, flatten(item)))
-    tools = [(t["name"], t.get("parameters") or {}) for t in body.get("tools") or [] if "name" in t]
+    given = [(t["name"], t) for t in body.get("tools") or [] if "name" in t]
+    given += [(f"{space}.{t['name']}", t) for space, whole in given for t in whole.get("tools") or []]
+    tools = [(name, t.get("parameters") or {}) for name, t in given]
     wanted = ((body.get("text") or {}).get("format") or {}).get("schema")
     return Conversation(turns, tools, wanted, bool(body.get("stream")), body.get("model"))
 
@@ -153,10 +156,20 @@ def file_call(tools, path):
     return None
 
 
+def named_call(tools, order):
+    """(tool name, arguments) as ordered, or None when there is no such tool."""
+    name, _, arguments = order.partition(" ")
+    try:
+        given = json.loads(arguments)
+    except ValueError:                  # quoted once more by the agent
+        given = json.loads(arguments.replace('\\"', '"'))
+    return (name, given) if any(name == known for known, _ in tools) else None
+
+
 def intent(text, conv):
     """The reply one user message asks for, or None when it asks for nothing special."""
     keys = PASSKEY.findall("\n".join(t.text for t in conv.turns))
-    order = re.search(r"^\W*(stream|say|run|write|nothing):[ \t]*(.+)", text, re.I | re.M)
+    order = re.search(r"^\W*(stream|say|run|write|call|nothing):[ \t]*(.+)", text, re.I | re.M)
     verb, rest = (order[1].lower(), order[2].strip().strip('"')) if order else ("", "")
     if "decision_type" in text:
         return Reply("extract", EXTRACTION)
@@ -168,6 +181,9 @@ def intent(text, conv):
     if verb == "write":
         call = file_call(conv.tools, rest)
         return Reply("tool", tool=call) if call else Reply("no-tool", f"I have no tool to write: {rest}")
+    if verb == "call":
+        call = named_call(conv.tools, rest)
+        return Reply("tool", tool=call) if call else Reply("no-tool", f"I have no such tool: {rest}")
     if verb == "nothing":
         return Reply("nothing", "")
     if verb == "say":
@@ -231,8 +247,9 @@ def write_responses(model, reply, chunks, uid, usage):
     at = {"output_index": 0, "content_index": 0, "item_id": f"item_{uid}"}
     if reply.tool:
         args = json.dumps(reply.tool[1])
+        space, _, name = reply.tool[0].rpartition(".")
         item = {"type": "function_call", "id": at["item_id"], "call_id": f"call_{uid}", "status": "completed",
-                "name": reply.tool[0], "arguments": args}
+                "name": name, "arguments": args, **({"namespace": space} if space else {})}
         blank = {**item, "status": "in_progress", "arguments": ""}
         middle = [("response.function_call_arguments.delta", {**at, "delta": args}),
                   ("response.function_call_arguments.done", {**at, "arguments": args})]

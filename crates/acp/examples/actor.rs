@@ -1,5 +1,5 @@
-//! For the tests, one program in four roles: the guard, an agent that says what a folder tells it to say, one who
-//! drives an agent until it is killed, and one who runs a command.
+//! For the tests, one program in five roles: the guard, an agent that says what a folder tells it to say, one that says what
+//! it is asked to say, one who drives an agent until it is killed, and one who runs a command.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     match args.next().and_then(|role| role.into_string().ok()).as_deref() {
         Some("guard") => rethread_acp::guard(args),
         Some("scripted") => scripted(Path::new(&args.next().unwrap_or_default())),
+        Some("mirror") => mirror(Path::new(&args.next().unwrap_or_default())),
         Some("drive") => drive(args.collect()),
         Some("shell") => shell(args.collect()),
         _ => ExitCode::from(2),
@@ -45,6 +46,53 @@ fn scripted(folder: &Path) -> ExitCode {
         let mut out = io::stdout().lock();
         if out.write_all(said).and_then(|()| out.flush()).is_err() || exit {
             return ExitCode::from(7);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Does what a call has in `_do`: says these lines (`$S` in them is its session), waits for the answers to as many questions as are
+/// among them, then answers with these members. All that it gets is written to a file.
+fn mirror(log: &Path) -> ExitCode {
+    let (mut lines, mut made) = (io::stdin().lock().lines().map_while(Result::ok), 0);
+    let Ok(mut log) = std::fs::File::create(log) else { return ExitCode::from(2) };
+    while let Some(line) = lines.next() {
+        let call: Value = serde_json::from_str(&line).unwrap_or_default();
+        let id = &call["id"];
+        let (Some(method), true) = (call["method"].as_str(), call.get("id").is_some()) else {
+            if writeln!(log, "{line}").is_err() {
+                break;
+            }
+            continue;
+        };
+        let own = &call["params"]["_do"];
+        let mut said = Vec::new();
+        for line in own["say"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let session = call["params"]["sessionId"].to_string();
+            said.extend(replaced(line.as_bytes(), b"$S", session.as_bytes()));
+            said.push(b'\n');
+        }
+        if writeln!(log, "{line}").and_then(|()| io::stdout().write_all(&said)).is_err() {
+            break;
+        }
+        drop(io::stdout().flush());
+        for _ in 0..own["asks"].as_u64().unwrap_or(0) {
+            let Some(answer) = lines.next() else { return ExitCode::SUCCESS };
+            drop(writeln!(log, "{answer}"));
+        }
+        let answer = match (own["answer"].as_str(), method) {
+            (Some(answer), _) => answer.to_owned(),
+            (None, "session/new") => {
+                made += 1;
+                format!("\"result\":{{\"sessionId\":\"native-{made}\"}}")
+            }
+            (None, "initialize") => "\"result\":{\"protocolVersion\":1}".to_owned(),
+            (None, _) => "\"result\":{}".to_owned(),
+        };
+        let mut out = io::stdout().lock();
+        let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}\n");
+        if out.write_all(answer.as_bytes()).and_then(|()| out.flush()).is_err() {
+            break;
         }
     }
     ExitCode::SUCCESS

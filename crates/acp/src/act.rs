@@ -1,14 +1,16 @@
 //! Whether we may do what an agent asks us to do: a file that we write or a program that we run for it follows the same rules as a
 //! tool of its own.
 
+use std::path::Path;
+
+use agent_client_protocol_schema::v1::CreateTerminalRequest;
 use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
 use rethread_engine::agents::{Action, ActionKind, PermissionOption, Question};
 use serde_json::{Map, Value, json};
 
 use crate::classify::RpcError;
-use crate::frame::{self, Fields};
-use crate::serve::Server;
+use crate::serve::{Server, ServiceRequest};
 use crate::session::{Running, Shared};
 
 /// The longest command that is kept; a person who is asked sees all of it.
@@ -16,26 +18,24 @@ const MOST_TITLE: usize = 1024;
 /// Variables that do not change what a command does, although some differ from session to session.
 const HARMLESS: &[&str] = &["AGENT_SESSION_ID", "TERM", "NO_COLOR", "COLUMNS", "LINES"];
 
-/// The action that a call asks for; `None` if it only looks at the result of an earlier one.
-pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option<Action> {
-    let path = || params.text("path").unwrap_or_default();
-    let (kind, title, input) = match method {
-        "fs/read_text_file" => {
-            (ActionKind::Read, format!("read {}", path()), json!({ "path": path() }))
-        }
-        "fs/write_text_file" => {
-            (ActionKind::Edit, format!("write {}", path()), json!({ "path": path() }))
-        }
-        "terminal/create" => {
-            let args = params.get("args").map(frame::elements).unwrap_or_default();
-            let args: Vec<String> = args.into_iter().filter_map(frame::text).collect();
-            let line = consent::line(&params.text("command").unwrap_or_default(), &args);
+/// The action that a request asks for; `None` if it only looks at the result of an earlier one.
+pub(crate) fn read(request: &ServiceRequest, server: &Server) -> Option<Action> {
+    let about_file = |kind, verb: &str, path: &Path| {
+        let path = path.to_string_lossy();
+        (kind, format!("{verb} {path}"), json!({ "path": path }))
+    };
+    let (kind, title, input) = match request {
+        ServiceRequest::Read(asked) => about_file(ActionKind::Read, "read", &asked.path),
+        ServiceRequest::Write(asked) => about_file(ActionKind::Edit, "write", &asked.path),
+        ServiceRequest::Run(asked) => {
+            let line = consent::line(&asked.command, &asked.args);
             let mut input = Map::from_iter([("command".to_owned(), Value::from(line.clone()))]);
-            input.extend(params.text("cwd").map(|cwd| ("cwd".to_owned(), cwd.into())));
-            input.extend(variables(params).map(|env| ("env".to_owned(), env)));
+            let folder = asked.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into());
+            input.extend(folder.map(|folder| ("cwd".to_owned(), folder)));
+            input.extend(variables(asked, &line).map(|env| ("env".to_owned(), env)));
             (ActionKind::Execute, line, Value::Object(input))
         }
-        _ => return None,
+        ServiceRequest::Terminal { .. } => return None,
     };
     let roots = server.roots();
     let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
@@ -52,16 +52,19 @@ pub(crate) fn read(method: &str, params: &Fields<'_>, server: &Server) -> Option
     Some(Action { kind, intent })
 }
 
-/// The variables of a command, except for those that change nothing.
-fn variables(params: &Fields<'_>) -> Option<Value> {
-    let all = params.get("env").map(frame::elements).unwrap_or_default();
-    let all = all.into_iter().filter_map(Fields::parse).filter_map(|one| {
-        let value = one.get("value").and_then(frame::text).unwrap_or_default();
-        Some((one.text("name")?, Value::from(value)))
-    });
+/// The variables of a command, except for those that change nothing: a plain word under a name that the command does not use.
+fn variables(asked: &CreateTerminalRequest, line: &str) -> Option<Value> {
+    let is_harmless = |name: &str, value: &str| {
+        HARMLESS.contains(&name) && !line.contains(name) && value.chars().all(is_plain)
+    };
+    let all = asked.env.iter().filter(|one| !is_harmless(&one.name, &one.value));
     let set: Map<String, Value> =
-        all.filter(|(name, _)| !HARMLESS.contains(&name.as_str())).collect();
+        all.map(|one| (one.name.clone(), one.value.as_str().into())).collect();
     (!set.is_empty()).then_some(Value::Object(set))
+}
+
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
 }
 
 /// Decides by the rules; otherwise by an earlier answer in this turn about exactly the same, the agent's own questions included;
@@ -69,10 +72,10 @@ fn variables(params: &Fields<'_>) -> Option<Value> {
 pub(crate) async fn allow(
     shared: &Shared,
     act: &Action,
-    params: &Fields<'_>,
+    request: &ServiceRequest,
 ) -> Result<(), RpcError> {
     let running = shared.running();
-    match (shared.desk.may(act), running) {
+    match (shared.permissions.may(act), running) {
         (Some(true), _) => Ok(()),
         (Some(false), Some(running)) => {
             if running.first_refusal(act.kind) {
@@ -80,7 +83,7 @@ pub(crate) async fn allow(
             }
             Err(refused())
         }
-        (None, Some(running)) if ask(shared, &running, act, params).await => Ok(()),
+        (None, Some(running)) if ask(shared, &running, act, request).await => Ok(()),
         _ => Err(refused()),
     }
 }
@@ -90,17 +93,17 @@ fn refused() -> RpcError {
 }
 
 /// One answer counts for the same command or file until the end of the turn.
-async fn ask(shared: &Shared, running: &Running, act: &Action, params: &Fields<'_>) -> bool {
+async fn ask(shared: &Shared, running: &Running, act: &Action, request: &ServiceRequest) -> bool {
     // A second request waits for the answer to the first.
     let _one = running.asking.lock().await;
     if let Some(known) = running.decided(&act.intent) {
         return known;
     }
-    let question = question(shared, act, params).await;
+    let question = question(shared, act, request).await;
     let chosen = tokio::select! {
         biased;
         () = running.cancelled.wait() => return false,
-        chosen = shared.desk.permit(&question) => chosen,
+        chosen = shared.permissions.permit(&question) => chosen,
     };
     let Some(chosen) = chosen else { return false };
     let yes = chosen.allows();
@@ -121,7 +124,7 @@ async fn tell(running: &Running, act: &Action, answer: &str, by: &str) {
     running.pass(Update::Permission(record)).await;
 }
 
-async fn question(shared: &Shared, act: &Action, params: &Fields<'_>) -> Question {
+async fn question(shared: &Shared, act: &Action, request: &ServiceRequest) -> Question {
     let options = [
         ("allow_once", "Yes, in this turn"),
         ("allow_always", "Always in this project"),
@@ -136,8 +139,8 @@ async fn question(shared: &Shared, act: &Action, params: &Fields<'_>) -> Questio
     let mut intent = act.intent.clone();
     // Our own description adds nothing to the path or the command.
     intent.title.clear();
-    if act.kind == ActionKind::Edit {
-        intent.changes.extend(shared.server.change(params).await);
+    if let ServiceRequest::Write(asked) = request {
+        intent.changes.push(shared.server.change(asked).await);
     }
     Question {
         tool: String::new(),
@@ -146,5 +149,58 @@ async fn question(shared: &Shared, act: &Action, params: &Fields<'_>) -> Questio
         agent: String::new(),
         unlasting: None,
         options: options.map(option).to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+    use crate::protected_paths::ProtectedPaths;
+    use crate::terminals::Terminals;
+
+    /// What is decided about when an agent sends this.
+    fn intent(method: &str, params: &str) -> consent::Intent {
+        let folder = tempfile::TempDir::new().unwrap();
+        let files = Files::open(folder.path(), ProtectedPaths::default()).unwrap();
+        let server = Server::new(files, Terminals::new(None, Vec::new()));
+        let request = ServiceRequest::parse(method, params).unwrap();
+        read(&request, &server).unwrap().intent
+    }
+
+    #[test]
+    fn what_is_decided_about_is_what_is_done_however_it_is_written() {
+        let many = (0..300).map(|n| format!("\"field{n}\":0,")).collect::<Vec<_>>().concat();
+        for params in [
+            format!(r#"{{"sessionId":"s",{many}"path":"/etc/key","content":"x"}}"#),
+            r#"["s","/etc/key","x",null]"#.to_owned(),
+        ] {
+            assert_eq!(intent("fs/write_text_file", &params).paths, ["/etc/key"], "{params}");
+        }
+        let path = intent("fs/read_text_file", r#"["s","/etc/key",null,null,null]"#).paths;
+        assert_eq!(path, ["/etc/key"]);
+        let hidden = format!(
+            r#"{{"sessionId":"s","command":"echo",{many}"args":["a"],
+                "env":[{{{many}"name":"PATH","value":"/tmp"}}]}}"#
+        );
+        let found = intent("terminal/create", &hidden);
+        assert_eq!(found.command.as_deref(), Some("echo a"));
+        assert_eq!(found.rest["env"], json!({"PATH": "/tmp"}));
+    }
+
+    #[test]
+    fn a_variable_changes_nothing_if_it_is_plain_and_the_command_does_not_use_it() {
+        for (name, value, line, is_shown) in [
+            ("TERM", "xterm-256color", "make", false),
+            ("NO_COLOR", "1", "make", false),
+            ("NO_COLOR", "-delete", "find . $NO_COLOR", true),
+            ("COLUMNS", "1; rm x", "env | sh", true),
+            ("PATH", "bin", "make", true),
+        ] {
+            let params =
+                json!({"sessionId": "s", "command": line, "env": [{"name": name, "value": value}]});
+            let found = intent("terminal/create", &params.to_string());
+            assert_eq!(found.rest.contains_key("env"), is_shown, "{name}={value} {line}");
+        }
     }
 }

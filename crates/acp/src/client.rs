@@ -434,7 +434,7 @@ impl Drop for Abandoned<'_> {
 }
 
 /// The capabilities that an agent reports, corrected by what is known about it.
-fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, AgentError> {
+pub(crate) fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, AgentError> {
     let answer = frame::tree(answer);
     let nonsense =
         |why: &str| AgentError::Nonsense { what: "initialize".to_owned(), why: why.to_owned() };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rethread_engine::agents::{Agent, AgentError, Launcher, PermissionHandler};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::sleep;
 
 use crate::client::AcpAgent;
@@ -29,7 +30,7 @@ const KEPT_ERRORS: usize = 64 * 1024;
 /// Our own variables, some of them secret.
 const OWN: &str = "RETHREAD_";
 /// How long an agent's output may still be read after the agent has exited.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Timeouts and size limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,16 @@ pub(crate) struct Started {
     pub(crate) folder: PathBuf,
 }
 
+/// A process that was started, with its streams.
+pub(crate) struct Spawned {
+    pub(crate) process: Arc<Process>,
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: Option<ChildStderr>,
+    pub(crate) errors: Arc<Errors>,
+    environment: Vec<(OsString, OsString)>,
+}
+
 /// What an agent wrote to its standard error.
 #[derive(Debug)]
 pub(crate) struct Errors {
@@ -100,9 +111,9 @@ impl Launcher for AcpLauncher {
     async fn launch(
         &self,
         folder: &Path,
-        desk: Arc<dyn PermissionHandler>,
+        permissions: Arc<dyn PermissionHandler>,
     ) -> Result<Box<dyn Agent>, AgentError> {
-        Ok(Box::new(self.connect(folder, desk).await?))
+        Ok(Box::new(self.connect(folder, permissions).await?))
     }
 }
 
@@ -117,34 +128,47 @@ impl AcpLauncher {
     pub(crate) async fn connect(
         &self,
         folder: &Path,
-        desk: Arc<dyn PermissionHandler>,
+        permissions: Arc<dyn PermissionHandler>,
     ) -> Result<AcpAgent, AgentError> {
-        let started = self.start(folder, desk)?;
+        let started = self.start(folder, permissions)?;
         AcpAgent::initialize(started, self.entry.clone(), self.limits).await
     }
 
     fn start(
         &self,
         folder: &Path,
-        desk: Arc<dyn PermissionHandler>,
+        permissions: Arc<dyn PermissionHandler>,
     ) -> Result<Started, AgentError> {
         let gone = |_| AgentError::FolderGone(folder.to_owned());
         let protected = ProtectedPaths::new(&self.protected).with_repository_of(folder);
         let files = Files::open(folder, protected).map_err(gone)?;
         // The path as the user spells it: agents identify their sessions by it.
         let folder = if folder.is_absolute() { folder.to_owned() } else { files.root().to_owned() };
+        let Spawned { process, stdin, stdout, stderr, errors, environment } =
+            self.spawn(&folder)?;
+        tokio::spawn(keep(Arc::clone(&errors), stderr));
+        let server = Server::new(files, Terminals::new(self.guard.clone(), environment));
+        let shared = Arc::new(Shared::new(permissions, server));
+        let peer = Peer::new(stdin);
+        tokio::spawn(bury(Arc::clone(&process), Arc::clone(&peer)));
+        let lines = LineReader::new(stdout, self.limits.line);
+        tokio::spawn(read(lines, Arc::clone(&peer), Arc::clone(&process), Arc::clone(&shared)));
+        Ok(Started { peer, process, shared, errors, folder })
+    }
+
+    /// Starts the process, behind the guard where there is one.
+    pub(crate) fn spawn(&self, folder: &Path) -> Result<Spawned, AgentError> {
         let environment = self.environment();
         let (program, args) =
             self.entry.command.split_first().ok_or_else(|| AgentError::CannotStart {
                 program: self.entry.name.clone(),
                 why: "no command".to_owned(),
             })?;
-        let found = process::find(OsStr::new(program), &environment)?;
         let recipe = Recipe {
             guard: self.guard.as_deref(),
-            program: found,
+            program: process::find(OsStr::new(program), &environment)?,
             args: args.iter().map(OsString::from).collect(),
-            folder: &folder,
+            folder,
             environment: environment.clone(),
             stdin: Stdio::piped(),
             merged: None,
@@ -157,16 +181,9 @@ impl AcpLauncher {
         let no_stream = || cannot(std::io::Error::other("it has no standard streams"));
         let stdin = streams.stdin.ok_or_else(no_stream)?;
         let stdout = streams.stdout.ok_or_else(no_stream)?;
-        let server = Server::new(files, Terminals::new(self.guard.clone(), environment));
-        let shared = Arc::new(Shared::new(desk, server));
         let errors = Errors { tail: Mutex::new(Tail::new(KEPT_ERRORS)), ended: Latch::new() };
         let (process, errors) = (Arc::new(process), Arc::new(errors));
-        let peer = Peer::new(stdin);
-        tokio::spawn(keep(Arc::clone(&errors), streams.stderr));
-        tokio::spawn(bury(Arc::clone(&process), Arc::clone(&peer)));
-        let lines = LineReader::new(stdout, self.limits.line);
-        tokio::spawn(read(lines, Arc::clone(&peer), Arc::clone(&process), Arc::clone(&shared)));
-        Ok(Started { peer, process, shared, errors, folder })
+        Ok(Spawned { process, stdin, stdout, stderr: streams.stderr, errors, environment })
     }
 
     /// The agent's environment: ours without secrets, plus what the entry says.

@@ -23,6 +23,7 @@ mod presets;
 mod probe;
 mod process;
 mod protected_paths;
+pub mod proxy;
 mod restrict;
 mod serve;
 mod session;

@@ -31,14 +31,17 @@ pub(crate) struct LineReader<R> {
     /// The beginning of a line that goes on in the next chunk.
     line: Vec<u8>,
     most: usize,
+    /// Whether the rest of a line that is too long is still to come.
+    skips: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(from: R, most: usize) -> Self {
-        Self { from, chunk: vec![0; CHUNK], at: 0, end: 0, line: Vec::new(), most }
+        Self { from, chunk: vec![0; CHUNK], at: 0, end: 0, line: Vec::new(), most, skips: false }
     }
 
-    /// The next line without its end; also what stands after the last line end. `None` at the end of the stream.
+    /// The next line without its end; also what stands after the last line end. `None` at the end of the stream. The rest of a line
+    /// that is too long is skipped by the next call.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.line.clear();
         self.line.shrink_to(KEPT_BUFFER);
@@ -46,7 +49,24 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let rest = &self.chunk[self.at..self.end];
             let found = rest.iter().position(|byte| *byte == b'\n');
             let (from, to) = (self.at, self.at + found.unwrap_or(rest.len()));
+            if self.skips {
+                self.skips = found.is_none();
+                self.at = to + usize::from(found.is_some());
+                if found.is_some() || self.at < self.end {
+                    continue;
+                }
+                (self.at, self.end) = (0, 0);
+                self.end = self.from.read(&mut self.chunk).await.map_err(|_| LineError::Broken)?;
+                if self.end == 0 {
+                    return Ok(None);
+                }
+                continue;
+            }
             if self.line.len() + (to - from) > self.most {
+                self.skips = true;
+                if self.line.is_empty() {
+                    self.keep(from, to.min(from + self.most));
+                }
                 return Err(LineError::TooLong(self.most));
             }
             if found.is_some() {
@@ -64,6 +84,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 return Ok((!self.line.is_empty()).then_some(&self.line));
             }
         }
+    }
+
+    /// How the line begins that was too long.
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.line
     }
 
     /// Grows by doubling, but never beyond the limit.
@@ -190,6 +215,24 @@ mod tests {
             assert_eq!(lines(&fits, most), (vec![vec![b'x'; most]], false), "{most}");
             let longer = [vec![b'x'; most + 1], vec![b'\n']].concat();
             assert_eq!(lines(&longer, most), (Vec::new(), true), "{most}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_line_that_is_too_long_is_read() {
+        for most in [1, 10, CHUNK - 1, CHUNK, CHUNK + 1] {
+            let long = vec![b'x'; CHUNK * 2 + 3];
+            let input = [b"a\n".as_slice(), &long, b"\nb\nc"].concat();
+            let run = async {
+                let mut reader = LineReader::new(&*input, most);
+                assert_eq!(reader.next().await.unwrap(), Some(b"a".as_slice()));
+                assert!(reader.next().await.is_err());
+                assert!(!reader.beginning().is_empty());
+                assert_eq!(reader.next().await.unwrap(), Some(b"b".as_slice()), "{most}");
+                assert_eq!(reader.next().await.unwrap(), Some(b"c".as_slice()));
+                assert_eq!(reader.next().await.unwrap(), None);
+            };
+            futures::executor::block_on(run);
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) async fn answer(shared: &Shared, params: &Fields<'_>) -> Result<Value
     let chosen = tokio::select! {
         biased;
         () = running.cancelled.wait() => None,
-        chosen = shared.desk.permit(&question) => chosen,
+        chosen = shared.permissions.permit(&question) => chosen,
     };
     let is_offered =
         |chosen: &Choice| question.options.iter().any(|known| known.id == chosen.option);
@@ -67,8 +67,10 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
         own.map(str::to_owned).or_else(|| known.clone())
     };
     let Call { input, locations, content, is_cut, .. } = &known;
-    let is_cut = *is_cut && asked.get("rawInput").is_none();
-    let input = part("rawInput", input);
+    let own_input = part("rawInput", &None);
+    // What was too long to be kept is missing unless it comes with the question.
+    let is_cut = *is_cut && own_input.is_none();
+    let input = own_input.or_else(|| input.clone());
     let (input, is_read) = input.map_or((Value::Null, true), |raw| frame::arguments(&raw));
     let (changes, mut places) = changes(&part("content", content).unwrap_or_default());
     places.extend(paths(&part("locations", locations).unwrap_or_default()));

@@ -18,6 +18,8 @@ pub struct Entry {
     /// The name in the configuration.
     #[serde(skip)]
     pub name: String,
+    /// As people know it.
+    pub title: Option<String>,
     /// The program, looked up on the PATH, and its arguments. No shell is involved.
     pub command: Vec<String>,
     /// Added to the agent's environment.
@@ -181,15 +183,19 @@ mod tests {
                 "fast-agent",
                 "gemini",
                 "goose",
+                "grok",
+                "hermes",
                 "kilo",
                 "kimi",
+                "minion-code",
                 "opencode",
                 "pi",
+                "qoder",
                 "qwen",
                 "vibe"
             ]
         );
-        assert!(known.values().all(|entry| entry.install.is_some()));
+        assert!(known.values().all(|entry| entry.install.is_some() && entry.title.is_some()));
         assert_eq!(known["gemini"].quirks.load, Load::Unsafe);
         assert_eq!(known["fast-agent"].quirks.keeps_request, Some(false));
         assert_eq!(known["claude"].quirks.keeps_request, Some(true));

@@ -15,6 +15,8 @@ const OURS: &str =
     "it belongs to Rethread: it holds what was said, what is run, or who may come in";
 
 const GIT: &str = ".git";
+/// How many arguments are looked at for files that they name.
+const MOST_MENTIONED: usize = 256;
 /// A longer file is no pointer of git's.
 const LONGEST_POINTER: u64 = 8_192;
 
@@ -111,7 +113,8 @@ impl ProtectedPaths {
                 (Some(parent), Some(name)) if keeps_last => without_links(parent).join(name),
                 _ => without_links(&named),
             };
-            if let Some(why) = self.why(&found, access) {
+            let covers = || self.covers(&found, &intent.kind, root);
+            if let Some(why) = self.why(&found, access).or_else(covers) {
                 intent.guarded.push(format!("{path}: {why}"));
             }
             let is_linked = |file: &std::fs::Metadata| file.is_file() && file.nlink() > 1;
@@ -124,6 +127,7 @@ impl ProtectedPaths {
                 intent.linked.push(path.clone());
             }
         }
+        self.note_mentioned(intent, access, root);
         if let Some(folder) = &mut intent.folder
             && let Some(found) =
                 elsewhere(folder, &without_links(&root.join(at_home(folder))), root)
@@ -131,6 +135,54 @@ impl ProtectedPaths {
             intent.warnings.push(format!("the agent calls {found} {folder}"));
             *folder = found;
         }
+        self.warn_of_command(intent, root);
+    }
+
+    /// Looks at the arguments that may name a file although they are not called so. One that is protected is a file of the
+    /// intent; of the others, those remain that are places.
+    fn note_mentioned(&self, intent: &mut Intent, access: Access, root: &Path) {
+        let mentioned = std::mem::take(&mut intent.mentioned);
+        if mentioned.len() > MOST_MENTIONED {
+            intent.guarded.push("it has too many arguments to look through".to_owned());
+        }
+        for text in mentioned.into_iter().take(MOST_MENTIONED) {
+            let named = root.join(at_home(before_pattern(&text)));
+            let found = without_links(&named);
+            if !text.contains('/') && found.symlink_metadata().is_err() {
+                continue;
+            }
+            let name = elsewhere(&text, &found, root).unwrap_or_else(|| text.clone());
+            // What is looked for may well be a slash or two dots.
+            let is_folder = !matches!(text.as_str(), "/" | "..");
+            let covers = || self.covers(&found, &intent.kind, root).filter(|_| is_folder);
+            if let Some(why) = self.why(&found, access).or_else(covers)
+                && !intent.paths.contains(&name)
+            {
+                intent.guarded.push(format!("{name}: {why}"));
+                intent.paths.push(name.clone());
+            }
+            intent.mentioned.extend([text, name]);
+        }
+    }
+
+    /// Why a folder needs an answer of its own for what is in it: it is taken away with it, or looked through from outside of the
+    /// project.
+    fn covers(&self, folder: &Path, kind: &str, root: &Path) -> Option<&'static str> {
+        let is_above = |protected: &&PathBuf| protected.starts_with(folder);
+        let is_outside = !folder.starts_with(root);
+        match kind {
+            "delete" | "move" => {
+                let has_repository = self.repository.iter().any(|one| is_above(&one))
+                    || folder.join(GIT).symlink_metadata().is_ok();
+                let has_ours = self.own.iter().any(|own| is_above(&own));
+                has_ours.then_some(OURS).or_else(|| has_repository.then_some(REPOSITORY))
+            }
+            _ if is_outside => self.own.iter().find(is_above).map(|_| OURS),
+            _ => None,
+        }
+    }
+
+    fn warn_of_command(&self, intent: &mut Intent, root: &Path) {
         let Some(command) = &intent.command else { return };
         let line = command.to_lowercase();
         let names = |folder: &PathBuf| {
@@ -149,12 +201,22 @@ impl ProtectedPaths {
     }
 }
 
+/// The part of a path before the first name that stands for several.
+fn before_pattern(path: &str) -> &str {
+    let Some(at) = path.find(['*', '?', '[', '{']) else { return path };
+    path[..at].rfind('/').map_or("", |slash| &path[..=slash])
+}
+
 /// What a path is called from the folder of the project on, if the agent calls it something else.
 fn elsewhere(called: &str, found: &Path, root: &Path) -> Option<String> {
     let inside = found.strip_prefix(root).unwrap_or(found);
     let inside = if inside == Path::new("") { Path::new(".") } else { inside };
-    let found = inside.to_string_lossy();
-    (called != found).then(|| found.into_owned())
+    let mut found = inside.to_string_lossy().into_owned();
+    if found.starts_with('~') {
+        // A name in the project, and not the home of the user.
+        found.insert_str(0, "./");
+    }
+    (called != found).then_some(found)
 }
 
 /// The path that a small file of git's holds after a word.
@@ -190,182 +252,4 @@ fn at_home(path: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_git_runs_and_what_is_ours_is_warded() {
-        let home = tempfile::TempDir::new().unwrap();
-        let at = |name: &str| without_links(&home.path().join(name));
-        std::fs::create_dir(at("data")).unwrap();
-        std::fs::write(at("store.db"), "").unwrap();
-        std::os::unix::fs::symlink(at(".git"), at("link")).unwrap();
-        std::fs::create_dir(at(".git")).unwrap();
-        let ward = ProtectedPaths::new(&[at("data"), at("store.db")]);
-        for (name, read, write) in [
-            ("src/a.rs", false, false),
-            (".git/config", false, true),
-            (".GIT/hooks/pre-commit", false, true),
-            ("sub/.git", false, true),
-            ("link/config", false, true),
-            (".gitignore", false, false),
-            ("store.db", true, true),
-            ("store.db.token", true, true),
-            ("store.db-wal", true, true),
-            ("data/agents.json", true, true),
-            ("database", false, false),
-        ] {
-            let path = at(name);
-            assert_eq!(ward.why(&path, Access::Read).is_some(), read, "{name}");
-            assert_eq!(ward.why(&path, Access::Write).is_some(), write, "{name}");
-        }
-    }
-
-    #[test]
-    fn the_folder_of_the_repository_is_warded_under_any_name() {
-        let home = tempfile::TempDir::new().unwrap();
-        let at = |name: &str| without_links(&home.path().join(name));
-        for folder in ["p/meta/worktrees/w", "p/src", "p/w"] {
-            std::fs::create_dir_all(at(folder)).unwrap();
-        }
-        std::fs::write(at("p/.git"), format!("gitdir: {}\n", at("p/meta").display())).unwrap();
-        std::fs::write(at("p/w/.git"), "gitdir: ../meta/worktrees/w\n").unwrap();
-        std::fs::write(at("p/meta/worktrees/w/commondir"), "../..\n").unwrap();
-        for project in ["p", "p/src", "p/w"] {
-            let ward = ProtectedPaths::default().with_repository_of(&at(project));
-            for (name, is_warded) in [
-                ("p/meta/hooks/post-commit", true),
-                ("p/meta/config", true),
-                ("p/meta/worktrees/w/HEAD", true),
-                ("p/metadata", false),
-                ("p/src/a.rs", false),
-            ] {
-                let path = at(name);
-                assert_eq!(ward.why(&path, Access::Write).is_some(), is_warded, "{project} {name}");
-                assert_eq!(ward.why(&path, Access::Read), None, "{project} {name}");
-            }
-        }
-        let ward = ProtectedPaths::default().with_repository_of(&at("p"));
-        for (line, count) in [("echo x > meta/hooks/post-commit", 1), ("cat src/meta", 0)] {
-            let mut intent = Intent { command: Some(line.into()), ..Intent::default() };
-            ward.note(&mut intent, &at("p"));
-            assert_eq!(intent.warnings.len(), count, "{line}");
-        }
-        // What leads nowhere protects nothing else.
-        std::fs::write(at("p/.git"), "gitdir:\n").unwrap();
-        let ward = ProtectedPaths::default().with_repository_of(&at("p"));
-        assert_eq!(ward.why(&at("p/src/a.rs"), Access::Write), None);
-    }
-
-    #[test]
-    fn a_file_is_judged_by_its_real_path() {
-        let project = tempfile::TempDir::new().unwrap();
-        let root = project.path().canonicalize().unwrap();
-        std::fs::create_dir_all(root.join("src")).unwrap();
-        std::fs::create_dir(root.join("secrets")).unwrap();
-        std::fs::write(root.join("secrets/key"), "").unwrap();
-        std::os::unix::fs::symlink("../secrets", root.join("src/link")).unwrap();
-        std::os::unix::fs::symlink("../secrets/key", root.join("src/key")).unwrap();
-        std::os::unix::fs::symlink("/etc", root.join("src/outside")).unwrap();
-        // Links to what is not there yet, one of them by way of another, and one that leads to itself.
-        std::os::unix::fs::symlink("../.git/hooks/pre-push", root.join("src/notes")).unwrap();
-        std::os::unix::fs::symlink("notes", root.join("src/more")).unwrap();
-        std::os::unix::fs::symlink("loop", root.join("src/loop")).unwrap();
-        let noted = |kind: &str, path: &str| {
-            let paths = vec![path.to_owned()];
-            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
-            ProtectedPaths::default().note(&mut intent, &root);
-            assert_eq!(intent.warnings.len(), usize::from(intent.paths[0] != path));
-            intent.paths.remove(0)
-        };
-        for (path, found) in [
-            ("src/a.rs", "src/a.rs"),
-            ("src/new/a.rs", "src/new/a.rs"),
-            ("src/../secrets/key", "secrets/key"),
-            ("src/link/key", "secrets/key"),
-            ("src/link/new", "secrets/new"),
-            ("src/key", "secrets/key"),
-            ("src/outside/passwd", "/etc/passwd"),
-            ("src/..", "."),
-            ("src/notes", ".git/hooks/pre-push"),
-            ("src/more", ".git/hooks/pre-push"),
-            ("src/loop", "src/loop"),
-        ] {
-            assert_eq!(noted("edit", path), found, "{path}");
-            assert_eq!(noted("read", path), found, "{path}");
-        }
-        let noted_folder = |folder: &str| {
-            let (command, folder) = (Some("./check.sh".to_owned()), Some(folder.to_owned()));
-            let mut intent = Intent { command, folder, ..Intent::default() };
-            ProtectedPaths::default().note(&mut intent, &root);
-            intent.folder.unwrap()
-        };
-        assert_eq!(noted_folder("src"), "src");
-        assert_eq!(noted_folder("src/outside"), "/etc");
-        assert_eq!(noted("delete", "src/key"), "src/key");
-        assert_eq!(noted("delete", "src/link/key"), "secrets/key");
-    }
-
-    #[test]
-    fn only_what_reads_is_taken_for_reading() {
-        let root = tempfile::TempDir::new().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        for (kind, is_guarded) in [
-            ("read", false),
-            ("search", false),
-            ("edit", true),
-            ("move", true),
-            ("fetch", true),
-            ("other", true),
-        ] {
-            let paths = vec![".git/hooks/pre-commit".to_owned()];
-            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
-            ProtectedPaths::default().note(&mut intent, &root);
-            assert_eq!(!intent.guarded.is_empty(), is_guarded, "{kind}");
-        }
-        let home = std::env::home_dir().unwrap();
-        let ours = ProtectedPaths::new(&[home.join("rethread-settings.toml")]);
-        let paths = vec!["~/rethread-settings.toml".to_owned()];
-        let mut intent = Intent { kind: "read".into(), paths, ..Intent::default() };
-        ours.note(&mut intent, &root);
-        assert_eq!(intent.guarded.len(), 1);
-    }
-
-    #[test]
-    fn a_command_that_names_them_says_so() {
-        let ward = ProtectedPaths::new(&[PathBuf::from("/home/anna/store.db")]);
-        let warned = |line: &str| {
-            let mut intent = Intent { command: Some(line.into()), ..Intent::default() };
-            ward.note(&mut intent, Path::new("/p"));
-            intent.warnings.len()
-        };
-        assert_eq!(warned("echo x > .git/hooks/pre-commit"), 1);
-        assert_eq!(warned("git config core.hooksPath x"), 1);
-        assert_eq!(warned("cat /home/anna/store.db.token"), 1);
-        assert_eq!(warned("git commit -m x"), 0);
-    }
-
-    #[test]
-    fn a_file_that_has_another_name_is_noted() {
-        let project = tempfile::TempDir::new().unwrap();
-        let root = project.path().canonicalize().unwrap();
-        std::fs::write(root.join("key"), "").unwrap();
-        std::fs::write(root.join("plain"), "").unwrap();
-        std::fs::hard_link(root.join("key"), root.join("other")).unwrap();
-        std::os::unix::fs::symlink("other", root.join("link")).unwrap();
-        for (kind, path, linked) in [
-            ("edit", "other", Some("other")),
-            ("read", "link", Some("other")),
-            ("edit", "plain", None),
-            ("edit", "new", None),
-            ("edit", ".", None),
-            // Only the name goes.
-            ("delete", "other", None),
-        ] {
-            let paths = vec![path.to_owned()];
-            let mut intent = Intent { kind: kind.into(), paths, ..Intent::default() };
-            ProtectedPaths::default().note(&mut intent, &root);
-            assert_eq!(intent.linked.first().map(String::as_str), linked, "{kind} {path}");
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_client_protocol_schema::v1::{ReadTextFileRequest, WriteTextFileRequest};
+use agent_client_protocol_schema::v1::{
+    CreateTerminalRequest, ReadTextFileRequest, WriteTextFileRequest,
+};
 use rethread_domain::consent::Intent;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,6 +21,45 @@ use crate::translate;
 pub(crate) struct Server {
     files: Arc<Files>,
     pub(crate) terminals: Terminals,
+}
+
+/// What an agent wants us to do, read once: what was decided about is what is done.
+#[derive(Debug)]
+pub(crate) enum ServiceRequest {
+    Read(ReadTextFileRequest),
+    Write(WriteTextFileRequest),
+    Run(CreateTerminalRequest),
+    /// About a program that runs already.
+    Terminal {
+        what: TerminalCall,
+        id: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TerminalCall {
+    Output,
+    Wait,
+    Kill,
+    Release,
+}
+
+impl ServiceRequest {
+    pub(crate) fn parse(method: &str, raw: &str) -> Result<Self, RpcError> {
+        let what = match method {
+            "fs/read_text_file" => return Ok(Self::Read(parse(raw)?)),
+            "fs/write_text_file" => return Ok(Self::Write(parse(raw)?)),
+            "terminal/create" => return Ok(Self::Run(parse(raw)?)),
+            "terminal/output" => TerminalCall::Output,
+            "terminal/wait_for_exit" => TerminalCall::Wait,
+            "terminal/kill" => TerminalCall::Kill,
+            "terminal/release" => TerminalCall::Release,
+            _ => return Err(RpcError::new(-32601, format!("there is no {method}"))),
+        };
+        let id = Fields::parse(raw).and_then(|params| params.text("terminalId"));
+        let id = id.ok_or_else(|| RpcError::new(-32602, "terminalId is missing"))?;
+        Ok(Self::Terminal { what, id })
+    }
 }
 
 /// An answer.
@@ -37,23 +78,23 @@ impl Server {
     /// Carries out a request. `act` decides whether it is allowed.
     pub(crate) async fn serve(
         &self,
-        method: &str,
-        params: &str,
+        request: ServiceRequest,
         is_cleared: bool,
     ) -> Result<Served, RpcError> {
         let mut last_output = None;
-        let result = match method {
-            "fs/read_text_file" => self.read(parse(params)?, is_cleared).await?,
-            "fs/write_text_file" => self.write(parse(params)?, is_cleared).await?,
-            "terminal/create" => self.terminals.create(parse(params)?, &self.files)?,
-            "terminal/output" => self.terminals.show(params)?,
-            "terminal/wait_for_exit" => self.terminals.wait(params).await?,
-            "terminal/kill" => self.terminals.kill(params).await?,
-            "terminal/release" => {
-                last_output = Some(self.terminals.release(params).await?);
-                json!({})
-            }
-            _ => return Err(RpcError::new(-32601, format!("there is no {method}"))),
+        let result = match request {
+            ServiceRequest::Read(asked) => self.read(asked, is_cleared).await?,
+            ServiceRequest::Write(asked) => self.write(asked, is_cleared).await?,
+            ServiceRequest::Run(asked) => self.terminals.create(asked, &self.files)?,
+            ServiceRequest::Terminal { what, id } => match what {
+                TerminalCall::Output => self.terminals.show(&id)?,
+                TerminalCall::Wait => self.terminals.wait(&id).await?,
+                TerminalCall::Kill => self.terminals.kill(&id).await?,
+                TerminalCall::Release => {
+                    last_output = Some(self.terminals.release(&id).await?);
+                    json!({})
+                }
+            },
         };
         Ok(Served { result, last_output })
     }
@@ -69,11 +110,10 @@ impl Server {
     }
 
     /// What a write would change, as text.
-    pub(crate) async fn change(&self, params: &Fields<'_>) -> Option<String> {
-        let (path, new) = (params.text("path")?, params.text("content").unwrap_or_default());
+    pub(crate) async fn change(&self, asked: &WriteTextFileRequest) -> String {
         let old =
-            self.blocking(path.clone().into(), |files, path| files.read(path, false)).await.ok();
-        Some(translate::changed(&path, old, &new))
+            self.blocking(asked.path.clone(), |files, path| files.read(path, false)).await.ok();
+        translate::changed(&asked.path.to_string_lossy(), old, &asked.content)
     }
 
     async fn read(&self, asked: ReadTextFileRequest, is_cleared: bool) -> Result<Value, RpcError> {
@@ -109,7 +149,7 @@ impl Server {
     }
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {
+fn parse<T: DeserializeOwned>(params: &str) -> Result<T, RpcError> {
     serde_json::from_str(params).map_err(|error| RpcError::new(-32602, error.to_string()))
 }
 

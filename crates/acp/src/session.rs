@@ -18,7 +18,7 @@ use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
 use crate::frame::{Fields, SplitCharacter};
 use crate::latch::Latch;
-use crate::serve::Server;
+use crate::serve::{Server, ServiceRequest};
 use crate::translate::SplitCharacters;
 use crate::{act, permission, translate};
 
@@ -29,7 +29,7 @@ const LARGEST_PIECE: usize = 256 * 1024;
 
 /// What a connection and its owner share.
 pub(crate) struct Shared {
-    pub(crate) desk: Arc<dyn PermissionHandler>,
+    pub(crate) permissions: Arc<dyn PermissionHandler>,
     pub(crate) server: Server,
     session: Mutex<Session>,
     /// How many messages the agent has sent, and how many of them are being handled.
@@ -80,8 +80,10 @@ enum Phase {
 pub(crate) struct Running {
     updates: tokio::sync::Mutex<mpsc::Sender<Update>>,
     pub(crate) cancelled: Latch,
-    over: Latch,
+    pub(crate) over: Latch,
     answers: AtomicU64,
+    /// How many updates were handed on.
+    handed_on: AtomicU64,
     /// The exact commands and files that were decided on in this turn.
     decided: Mutex<HashMap<String, bool>>,
     /// Kinds of which something was refused by a rule.
@@ -90,12 +92,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn new(updates: mpsc::Sender<Update>) -> Self {
+    pub(crate) fn new(updates: mpsc::Sender<Update>) -> Self {
         Self {
             updates: tokio::sync::Mutex::new(updates),
             cancelled: Latch::new(),
             over: Latch::new(),
             answers: AtomicU64::new(0),
+            handed_on: AtomicU64::new(0),
             decided: Mutex::default(),
             refused: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
@@ -149,11 +152,17 @@ impl Running {
             biased;
             ready = poll_fn(|cx| updates.poll_ready(cx)) => {
                 if ready.is_ok() {
+                    self.handed_on.fetch_add(1, Ordering::Relaxed);
                     let _nobody_listens = updates.start_send(update);
                 }
             }
             () = self.over.wait() => (),
         }
+    }
+
+    /// How many updates were handed on.
+    pub(crate) fn handed_on(&self) -> u64 {
+        self.handed_on.load(Ordering::Relaxed)
     }
 
     /// Whether the agent has said or done anything.
@@ -163,9 +172,9 @@ impl Running {
 }
 
 impl Shared {
-    pub(crate) fn new(desk: Arc<dyn PermissionHandler>, server: Server) -> Self {
+    pub(crate) fn new(permissions: Arc<dyn PermissionHandler>, server: Server) -> Self {
         let (heard, working) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { desk, server, session: Mutex::default(), heard, working }
+        Self { permissions, server, session: Mutex::default(), heard, working }
     }
 
     fn work(&self) -> Work<'_> {
@@ -348,12 +357,13 @@ impl Incoming for Shared {
         if method == "session/request_permission" {
             return permission::answer(self, &params).await;
         }
+        let request = ServiceRequest::parse(method, raw)?;
         let mut is_cleared = false;
-        if let Some(act) = act::read(method, &params, &self.server) {
-            act::allow(self, &act, &params).await?;
+        if let Some(act) = act::read(&request, &self.server) {
+            act::allow(self, &act, &request).await?;
             is_cleared = !act.intent.guarded.is_empty();
         }
-        let answer = self.server.serve(method, raw, is_cleared).await?;
+        let answer = self.server.serve(request, is_cleared).await?;
         if let (Some(terminal), Some(output)) = (params.text("terminalId"), answer.last_output) {
             self.conclude(&terminal, output).await;
         }
@@ -411,7 +421,7 @@ impl Drop for TurnGuard<'_> {
 
 /// What is replayed while a session is loaded, bounded.
 #[derive(Debug, Default)]
-struct Replay {
+pub(crate) struct Replay {
     updates: u64,
     kept: Excerpt,
     /// The message that the last chunk belongs to, if the agent names it.
@@ -422,7 +432,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn take(&mut self, update: &str) {
+    pub(crate) fn take(&mut self, update: &str) {
         self.updates += 1;
         let chunk = translate::chunk(update, &mut self.split);
         let Some(translate::Chunk { is_user, text, message }) = chunk else {
@@ -436,7 +446,7 @@ impl Replay {
         }
     }
 
-    fn finish(self) -> Replayed {
+    pub(crate) fn finish(self) -> Replayed {
         Replayed { updates: self.updates, said: self.kept.finish() }
     }
 }

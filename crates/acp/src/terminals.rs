@@ -16,7 +16,6 @@ use tokio::time::{Duration, timeout};
 use crate::classify::RpcError;
 use crate::connection::lock;
 use crate::files::Files;
-use crate::frame::Fields;
 use crate::latch::Latch;
 use crate::lines::Tail;
 use crate::process::{self, Process, Recipe};
@@ -105,36 +104,33 @@ impl Terminals {
         Some(terminal.text())
     }
 
-    fn get(&self, params: &str) -> Result<(String, Arc<Terminal>), RpcError> {
-        let id = Fields::parse(params).and_then(|params| params.text("terminalId"));
-        let id = id.ok_or_else(|| RpcError::new(-32602, "terminalId is missing"))?;
-        let known = lock(&self.running).get(&id).cloned();
-        let terminal = known.ok_or_else(|| RpcError::new(-32002, format!("there is no {id}")))?;
-        Ok((id, terminal))
+    fn get(&self, id: &str) -> Result<Arc<Terminal>, RpcError> {
+        let known = lock(&self.running).get(id).cloned();
+        known.ok_or_else(|| RpcError::new(-32002, format!("there is no {id}")))
     }
 
-    pub(crate) fn show(&self, params: &str) -> Result<Value, RpcError> {
-        let (_, terminal) = self.get(params)?;
+    pub(crate) fn show(&self, id: &str) -> Result<Value, RpcError> {
+        let terminal = self.get(id)?;
         let (output, truncated) = (terminal.text(), lock(&terminal.output).is_cut());
         let status = terminal.process.status().map(exit);
         Ok(json!({ "output": output, "truncated": truncated, "exitStatus": status }))
     }
 
-    pub(crate) async fn wait(&self, params: &str) -> Result<Value, RpcError> {
-        let (_, terminal) = self.get(params)?;
+    pub(crate) async fn wait(&self, id: &str) -> Result<Value, RpcError> {
+        let terminal = self.get(id)?;
         Ok(exit(terminal.over().await.unwrap_or_default()))
     }
 
-    pub(crate) async fn kill(&self, params: &str) -> Result<Value, RpcError> {
-        let (_, terminal) = self.get(params)?;
+    pub(crate) async fn kill(&self, id: &str) -> Result<Value, RpcError> {
+        let terminal = self.get(id)?;
         terminal.process.end().await;
         Ok(json!({}))
     }
 
     /// Ends the program and forgets it. Returns all of its output.
-    pub(crate) async fn release(&self, params: &str) -> Result<String, RpcError> {
-        let (id, terminal) = self.get(params)?;
-        lock(&self.running).remove(&id);
+    pub(crate) async fn release(&self, id: &str) -> Result<String, RpcError> {
+        let terminal = self.get(id)?;
+        lock(&self.running).remove(id);
         terminal.process.end().await;
         let _late = timeout(LAST_WORDS, terminal.silent.wait()).await;
         Ok(terminal.text())

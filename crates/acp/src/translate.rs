@@ -182,7 +182,8 @@ fn said(update: &Fields<'_>, split: &mut SplitCharacter) -> Option<String> {
     }
 }
 
-fn content(raw: &str) -> Option<String> {
+/// The text of a block of content, or of several; other kinds are only named.
+pub(crate) fn content(raw: &str) -> Option<String> {
     if raw.starts_with('"') {
         return frame::text(raw);
     }

@@ -47,17 +47,8 @@ pub fn open(folder: &Path) -> Result<(Arc<dyn Store>, Engine)> {
 
 pub fn beginning(project: &Path) -> Beginning {
     Beginning {
-        user: "bench".into(),
-        project: project.display().to_string(),
-        kind: "chat".into(),
-        title: None,
         agent: Some("claude".into()),
-        model: None,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
+        ..Beginning::new("bench", project.display().to_string())
     }
 }
 

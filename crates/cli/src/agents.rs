@@ -14,7 +14,7 @@ use rethread_engine::workflows::consent_of;
 use rethread_store::StoreUrl;
 
 use crate::cli::App;
-use crate::config;
+use crate::config::{self, Config};
 use crate::error::{BadInput, Refused};
 use crate::output;
 
@@ -101,6 +101,16 @@ fn own_sessions(entry: &Entry) -> anyhow::Result<Option<OwnSessions>> {
     let own = entry.env.iter().filter(|(name, _)| AgentFolders::VARIABLES.contains(&name.as_str()));
     roots.variables.extend(own.map(|(name, value)| (name.clone(), value.clone())));
     Ok(Some(OwnSessions { agent: entry.name.clone(), roots }))
+}
+
+/// The agents whose programs are here.
+pub(crate) fn installed(config: &Config) -> anyhow::Result<Vec<Entry>> {
+    let (environment, withheld) = config.environment();
+    let all = config.agents()?.into_values().filter(|entry| {
+        let (entry, environment, withheld) = (entry.clone(), environment.clone(), withheld.clone());
+        AcpLauncher { entry, environment, withheld, ..AcpLauncher::default() }.program().is_ok()
+    });
+    Ok(all.collect())
 }
 
 impl App {

@@ -52,6 +52,7 @@ enum Command {
     Send(commands::resume::Send),
     Stop(commands::stop::Args),
     Agents(commands::agents::Args),
+    Acp(commands::acp::Args),
     Workflow(commands::workflow::Args),
     Mcp(commands::mcp::Args),
     Serve(commands::serve::Args),
@@ -257,6 +258,7 @@ impl Cli {
             Command::ReferenceAgent(flags) => return Ok(rethread_reference::run(flags)),
             Command::Tour(args) => return args.run(json).await,
             Command::Hook(args) => return args.run(store.as_deref(), json).await,
+            Command::Acp(args) if args.is_setup() => return args.set_up(store.as_deref(), json),
             Command::Mcp(args) if args.is_install() => return args.install(store.as_deref()),
             _ => (),
         }
@@ -342,6 +344,7 @@ impl Command {
                 | Self::Import(_)
                 | Self::Watch(_)
                 | Self::Run(_)
+                | Self::Acp(_)
                 | Self::Mcp(_)
                 | Self::Serve(_)
         )
@@ -375,12 +378,13 @@ impl Command {
 
     async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Run(args) => args.run(app).await,
+            Self::Run(args) => Box::pin(args.run(app)).await,
             Self::Resume(args) => args.run(app).await,
             Self::Continue(args) => args.run(app).await,
             Self::Send(args) => args.run(app).await,
             Self::Stop(args) => args.run(app).await,
             Self::Agents(args) => args.run(app).await,
+            Self::Acp(args) => Box::pin(args.run(app)).await,
             Self::Workflow(args) => Box::pin(args.run(app)).await,
             Self::Token(args) => args.run(app).await,
             Self::Login(args) => args.run(app).await,

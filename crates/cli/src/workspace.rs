@@ -7,7 +7,7 @@ use rethread_domain::Session;
 use rethread_domain::near::{is_slip, near};
 use rethread_domain::wording::counted;
 use rethread_engine::agents::KIND_COMMAND;
-use rethread_engine::folders::{Consent, FolderReport, Kind, Saved, Workspace};
+use rethread_engine::folders::{Consent, FolderHealth, FolderReport, Kind, Saved, Workspace};
 
 use crate::cli::App;
 use crate::commands::{choice, named};
@@ -29,6 +29,17 @@ pub(crate) fn around(folder: &Path, config: &Config) -> Option<Arc<Workspace>> {
             None
         }
     }
+}
+
+/// Why the workspace of the current folder cannot be used, if there is one that cannot.
+pub(crate) fn unusable() -> Option<FolderHealth> {
+    let folder = std::env::current_dir().ok()?;
+    let error = Workspace::find(&folder).err()?;
+    Some(FolderHealth {
+        path: folder.display().to_string(),
+        troubles: vec![format!("the workspace cannot be used: {error}")],
+        ..FolderHealth::default()
+    })
 }
 
 /// Says what was put right in folders, and what is not as it should be.
@@ -197,6 +208,17 @@ impl App {
             return format!("{error}.");
         }
         format!("{error}: there are {}.", commands.join(", "))
+    }
+
+    /// Commits the session's folder where the user has said that this is to be done each time; asks and says nothing.
+    pub(crate) async fn commit_if_automatic(
+        &self,
+        session: &Session,
+    ) -> rethread_engine::Result<()> {
+        if self.engine.commit_consent(session).await? == Consent::Yes {
+            self.engine.commit(session.id).await?;
+        }
+        Ok(())
     }
 
     /// Commits the folder of a session that was left, by the user's setting or word.

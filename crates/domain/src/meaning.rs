@@ -15,6 +15,8 @@ const DIMENSIONS: usize = 64;
 const ROW: usize = DIMENSIONS / 2;
 const SLOTS: usize = 1 << 16;
 const EMPTY: u16 = u16::MAX;
+/// The step in the table that leads nowhere.
+const MIDDLE: u32 = 8;
 /// No name is longer.
 const LONGEST: usize = 16;
 /// A word that is longer is none.
@@ -37,7 +39,7 @@ impl Meaning {
     /// `None` for a text without words.
     pub fn of(text: &str) -> Option<Self> {
         let text = &text[..text.floor_char_boundary(MOST_BYTES)];
-        let mut sum = Direction::default();
+        let mut sum = Sum::new();
         let mut known = KNOWN.take();
         if text.is_ascii() {
             known.add_plain(&mut sum, text.as_bytes());
@@ -107,39 +109,71 @@ fn step(number: f32) -> u8 {
     step.wrapping_add(8) & 15
 }
 
-/// A direction in whole numbers: whatever order words are added in, the sum is the same. First come the numbers that are in the lower
-/// half of a byte of the table, then the others.
-#[derive(Clone)]
-struct Direction([i32; DIMENSIONS]);
-
-impl Default for Direction {
-    fn default() -> Self {
-        Self([0; DIMENSIONS])
-    }
+/// The sum of directions in whole numbers: whatever order words are added in, it is the same. Apart are the numbers that are in the
+/// lower and in the higher half of a byte of the table. A step is counted from 0 here, which is quicker; the middle is taken off at
+/// the end.
+struct Sum {
+    low: [u32; ROW],
+    high: [u32; ROW],
+    /// The scales of all rows.
+    scales: u32,
+    /// How often each digit is in the words, behind the first place: they are many, and added together.
+    digits: [u32; 10],
 }
 
-impl Direction {
-    fn add(&mut self, other: &Self) {
-        for (one, other) in self.0.iter_mut().zip(&other.0) {
-            *one += other;
+impl Sum {
+    const fn new() -> Self {
+        Self { low: [0; ROW], high: [0; ROW], scales: 0, digits: [0; 10] }
+    }
+
+    #[inline]
+    #[expect(clippy::needless_range_loop, reason = "plain indices are made into wide instructions")]
+    fn add_row(&mut self, row: u16) {
+        let (layout, row) = (Layout::OF_TABLE, usize::from(row));
+        let scale = u32::from(short(layout.scales + 2 * row));
+        self.scales += scale;
+        let Some(bytes) = TABLE[layout.rows + ROW * row..].first_chunk::<ROW>() else { return };
+        // Numbers of 16 bits at most, which a processor multiplies many at a time.
+        for at in 0..ROW {
+            self.low[at] += u32::from(bytes[at] & 15) * scale;
+            self.high[at] += u32::from(bytes[at] >> 4) * scale;
+        }
+    }
+
+    fn add_digits(&mut self) {
+        for (digit, count) in (b'0'..).zip(self.digits) {
+            if let Some((row, _)) = longest(&[digit], false).filter(|_| count > 0) {
+                let mut one = Self::new();
+                one.add_row(row);
+                self.scales += one.scales * count;
+                for at in 0..ROW {
+                    self.low[at] += one.low[at] * count;
+                    self.high[at] += one.high[at] * count;
+                }
+            }
         }
     }
 
     /// In steps; `None` where it leads nowhere.
-    fn rounded(&self) -> Option<Meaning> {
+    fn rounded(mut self) -> Option<Meaning> {
+        self.add_digits();
+        let middle = self.scales.wrapping_mul(MIDDLE);
         #[expect(clippy::cast_precision_loss, reason = "it is rounded to fifteen steps")]
-        let sum = self.0.map(|one| one as f32);
-        let (low, high) = sum.split_at(ROW);
+        let steps = |sum: [u32; ROW]| sum.map(|one| one.wrapping_sub(middle).cast_signed() as f32);
+        let (low, high) = (steps(self.low), steps(self.high));
         // A few numbers are much larger than the others, which need the steps more.
-        let pairs = low.iter().zip(high);
-        let squares: f32 = pairs.clone().flat_map(|(a, b)| [a * a, b * b]).sum();
+        let mut squares = 0.0;
+        for at in 0..ROW {
+            squares += low[at] * low[at];
+            squares += high[at] * high[at];
+        }
         let largest = LARGEST * (squares / 64.0).sqrt();
         if largest <= 0.0 {
             return None;
         }
         let mut bytes = [0; ROW];
-        for (byte, (low, high)) in bytes.iter_mut().zip(pairs) {
-            *byte = step(low / largest) | step(high / largest) << 4;
+        for at in 0..ROW {
+            bytes[at] = step(low[at] / largest) | step(high[at] / largest) << 4;
         }
         Some(Meaning(bytes))
     }
@@ -149,40 +183,62 @@ thread_local! {
     static KNOWN: Cell<Known> = Cell::default();
 }
 
-/// The directions of words that were met lately.
+/// The rows of words that were met lately.
 #[derive(Default)]
-struct Known(WordCache<Direction, { 1 << 6 }, { 1 << 12 }>);
+struct Known(WordCache<Parts, { 1 << 6 }, { 1 << 12 }>);
+
+/// The rows of the parts of a word, as many as most words have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts {
+    rows: [u16; 7],
+    /// How many there are; where that is more, they are not all here.
+    count: u16,
+}
+
+impl Parts {
+    fn of(word: &[u8]) -> Self {
+        let mut parts = Self::default();
+        each_row(word, true, |row| {
+            if let Some(place) = parts.rows.get_mut(usize::from(parts.count)) {
+                *place = row;
+            }
+            parts.count += 1;
+        });
+        parts
+    }
+}
 
 impl Known {
     /// Adds the directions of the words of a text of ASCII.
-    fn add_plain(&mut self, sum: &mut Direction, text: &[u8]) {
+    fn add_plain(&mut self, sum: &mut Sum, text: &[u8]) {
         let mut at = 0;
         while at < text.len() {
-            let start = at;
+            let (start, mut has_digits) = (at, false);
             while at < text.len() && text[at].is_ascii_alphanumeric() {
+                has_digits |= text[at].is_ascii_digit();
                 at += 1;
             }
-            let word = &text[start..at];
-            at += usize::from(word.is_empty());
-            if word.is_empty() || word.len() > LONGEST_WORD || is_key(word) {
-                continue;
+            let length = at - start;
+            if length == 0 {
+                at += 1;
+            } else if has_digits || length > word_cache::SHORT {
+                if length <= LONGEST_WORD && !(has_digits && length > LONGEST_NAME) {
+                    let mut lower = [0; LONGEST_WORD];
+                    lower[..length].copy_from_slice(&text[start..at]);
+                    lower.make_ascii_lowercase();
+                    self.add(sum, &lower[..length]);
+                }
+            } else {
+                // Of letters only capital ones lack this bit.
+                let unused = 8 * (word_cache::SHORT - length);
+                let number = word_cache::number_at(text, start..at) | SMALL >> unused;
+                self.add_short(sum, number, length);
             }
-            if word.len() > word_cache::SHORT {
-                sum.add(&direction(&word.to_ascii_lowercase()));
-                continue;
-            }
-            // Of letters and digits only capital letters lack this bit.
-            let unused = 8 * (word_cache::SHORT - word.len());
-            let number = word_cache::number_at(text, start..start + word.len()) | SMALL >> unused;
-            let found = self
-                .0
-                .get_or_insert_with(number, || direction(&number.to_le_bytes()[..word.len()]));
-            sum.add(found);
         }
     }
 
     /// Adds the directions of the words of any text.
-    fn add_any(&mut self, sum: &mut Direction, text: &str) {
+    fn add_any(&mut self, sum: &mut Sum, text: &str) {
         let mut lower = String::new();
         let words = text.split(|c: char| !c.is_alphanumeric());
         for word in words.filter(|word| !word.is_empty() && word.len() <= LONGEST_WORD) {
@@ -196,40 +252,63 @@ impl Known {
             } else {
                 lower.extend(word.chars().flat_map(char::to_lowercase));
             }
-            self.add(sum, &lower);
+            self.add(sum, lower.as_bytes());
         }
     }
 
-    /// Adds the direction of a word.
-    fn add(&mut self, sum: &mut Direction, word: &str) {
-        match word_cache::number(word.as_bytes()) {
-            Some(number) => {
-                sum.add(self.0.get_or_insert_with(number, || direction(word.as_bytes())));
+    /// Adds the direction of a word. No row but those of digits has a digit in its name, so what is between digits is looked up by
+    /// itself.
+    fn add(&mut self, sum: &mut Sum, word: &[u8]) {
+        let mut at = 0;
+        while let Some(byte) = word.get(at) {
+            if byte.is_ascii_digit() {
+                // None of them begins a word.
+                sum.digits[usize::from(byte - b'0')] += u32::from(at > 0);
+                at += 1;
+                continue;
             }
-            None => sum.add(&direction(word.as_bytes())),
+            let start = at;
+            while word.get(at).is_some_and(|byte| !byte.is_ascii_digit()) {
+                at += 1;
+            }
+            let part = &word[start..at];
+            match word_cache::number(part).filter(|_| start == 0) {
+                Some(number) => self.add_short(sum, number, part.len()),
+                None => each_row(part, start == 0, |row| sum.add_row(row)),
+            }
+        }
+    }
+
+    /// Adds the direction of a short word without digits, or of the beginning of one, given as a number.
+    #[inline]
+    fn add_short(&mut self, sum: &mut Sum, number: u128, length: usize) {
+        let bytes = number.to_le_bytes();
+        let parts = self.0.get_or_insert_with(number, || Parts::of(&bytes[..length]));
+        match parts.rows.get(..usize::from(parts.count)) {
+            Some(rows) => rows.iter().for_each(|row| sum.add_row(*row)),
+            None => each_row(&bytes[..length], true, |row| sum.add_row(row)),
         }
     }
 }
 
-/// The direction of a word: that of the longest beginning that is known, then of the longest part after it.
-fn direction(bytes: &[u8]) -> Direction {
-    let mut sum = Direction::default();
+/// The rows of a part of a word: that of the longest beginning that is known, then of the longest part after it. `begins`: it is the
+/// beginning of its word.
+fn each_row(bytes: &[u8], begins: bool, mut visit: impl FnMut(u16)) {
     let mut at = 0;
     while at < bytes.len() {
-        let rest = &bytes[at..bytes.len().min(at + LONGEST)];
-        match longest(rest, at == 0) {
+        match longest(&bytes[at..], begins && at == 0) {
             Some((row, length)) => {
-                add_row(&mut sum, row);
+                visit(row);
                 at += length;
             }
             None => at += 1,
         }
     }
-    sum
 }
 
 /// The row of the longest beginning of these bytes, and its length.
-fn longest(bytes: &[u8], begins: bool) -> Option<(usize, usize)> {
+fn longest(bytes: &[u8], begins: bool) -> Option<(u16, usize)> {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
     let mut hashes = [0_u32; LONGEST];
     let mut hash: u32 = if begins { 0x811c_9dc5 } else { 0x0100_0193 };
     for (kept, byte) in hashes.iter_mut().zip(bytes) {
@@ -241,7 +320,7 @@ fn longest(bytes: &[u8], begins: bool) -> Option<(usize, usize)> {
     })
 }
 
-fn find(name: &[u8], begins: bool, hash: u32) -> Option<usize> {
+fn find(name: &[u8], begins: bool, hash: u32) -> Option<u16> {
     let layout = Layout::OF_TABLE;
     let mut slot = (hash ^ hash >> 16) as usize & (SLOTS - 1);
     loop {
@@ -249,22 +328,11 @@ fn find(name: &[u8], begins: bool, hash: u32) -> Option<usize> {
         if row == EMPTY {
             return None;
         }
-        let row = usize::from(row);
-        if (TABLE[layout.kinds + row] == 1) == begins && layout.name(row) == name {
+        let at = usize::from(row);
+        if (TABLE[layout.kinds + at] == 1) == begins && layout.name(at) == name {
             return Some(row);
         }
         slot = (slot + 1) & (SLOTS - 1);
-    }
-}
-
-fn add_row(sum: &mut Direction, row: usize) {
-    let layout = Layout::OF_TABLE;
-    let scale = i32::from(short(layout.scales + 2 * row));
-    let bytes = &TABLE[layout.rows + ROW * row..][..ROW];
-    let (low, high) = sum.0.split_at_mut(ROW);
-    for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
-        *low += (i32::from(byte & 15) - 8) * scale;
-        *high += (i32::from(byte >> 4) - 8) * scale;
     }
 }
 
@@ -306,6 +374,8 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn closeness(a: &str, b: &str) -> f64 {
@@ -321,7 +391,9 @@ mod tests {
             let name = layout.name(row);
             assert!((1..=LONGEST).contains(&name.len()));
             let begins = TABLE[layout.kinds + row] == 1;
-            assert_eq!(longest(name, begins), Some((row, name.len())));
+            let is_digit = name.len() == 1 && !begins;
+            assert!(is_digit || !name.iter().any(u8::is_ascii_digit), "{name:?}");
+            assert_eq!(longest(name, begins), Some((u16::try_from(row).unwrap(), name.len())));
         }
     }
 
@@ -341,6 +413,41 @@ mod tests {
         // Every byte may be a part of its own, and in small letters a text may grow by half.
         let parts = i64::try_from(MOST_BYTES * 3 / 2).unwrap();
         assert!(i64::from(largest) * 8 * parts <= i64::from(i32::MAX), "{largest}");
+        assert!(i64::from(largest) * 15 * parts <= i64::from(u32::MAX), "{largest}");
+    }
+
+    /// Every part of every word, one after the other, as the table is meant.
+    fn by_definition(text: &str) -> Option<Meaning> {
+        let text = &text[..text.floor_char_boundary(MOST_BYTES)];
+        let mut sum = Sum::new();
+        for word in text.split(|c: char| !c.is_alphanumeric()) {
+            if word.is_empty() || word.len() > LONGEST_WORD || is_key(word.as_bytes()) {
+                continue;
+            }
+            each_row(word.to_lowercase().as_bytes(), true, |row| sum.add_row(row));
+        }
+        sum.rounded()
+    }
+
+    proptest! {
+        #[test]
+        fn quick_ways_give_the_sum_of_all_parts(
+            words in prop::collection::vec(
+                prop_oneof![
+                    4 => "[a-zA-Z]{1,9}",
+                    2 => "(word|handler_|x|utf|0x|parser)[0-9]{1,6}[a-z]{0,3}[0-9]{0,2}",
+                    1 => "[0-9a-f]{1,20}",
+                    1 => "[a-z]{15,80}",
+                    1 => "(сервер|数据库|Größe|İ)[0-9]{0,2}",
+                    1 => "[ ._/:-]{1,3}",
+                ],
+                0..60,
+            ),
+            apart in prop_oneof![Just(" "), Just("")],
+        ) {
+            let text = words.join(apart);
+            prop_assert_eq!(Meaning::of(&text), by_definition(&text), "{:?}", text);
+        }
     }
 
     /// What was met before, and how often, changes nothing.

@@ -140,6 +140,25 @@ pub struct Beginning {
     pub parent: Option<SessionId>,
 }
 
+impl Beginning {
+    /// A chat of somebody in a project of which nothing else is known.
+    pub fn new(user: impl Into<String>, project: impl Into<String>) -> Self {
+        Self {
+            user: user.into(),
+            project: project.into(),
+            kind: "chat".to_owned(),
+            title: None,
+            agent: None,
+            model: None,
+            command: None,
+            prompt_hash: None,
+            tools: Vec::new(),
+            forked_from: None,
+            parent: None,
+        }
+    }
+}
+
 /// Sums kept with every append, so that nobody has to add them up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {

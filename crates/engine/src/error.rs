@@ -111,6 +111,25 @@ impl Error {
         matches!(self, Self::Store(error) if error.is_for_now())
     }
 
+    /// Whether the store itself failed: what was asked may be in order.
+    pub fn is_of_the_store(&self) -> bool {
+        use store::Error as E;
+        matches!(
+            self,
+            Self::Store(
+                E::ReadOnly(_)
+                    | E::Full
+                    | E::Busy
+                    | E::Interrupted
+                    | E::Damaged(_)
+                    | E::CannotOpen(_)
+                    | E::Failed(_)
+                    | E::NotAStore { .. }
+                    | E::Newer { .. }
+            )
+        )
+    }
+
     /// A bug.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self::Store(store::Error::Failed(cause.to_string()))

@@ -11,8 +11,7 @@ use crate::agents::AgentError;
 use crate::codes::Code;
 use crate::entry::BadEntry;
 
-const EXPORTED: &str =
-    "`rethread import` reads what `rethread export` writes; nothing of the session was imported";
+const EXPORTED: &str = "`rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported";
 
 impl Error {
     /// What to do next, for users of the command line.

@@ -1,5 +1,7 @@
 //! Idempotency: a request that is repeated with its idempotency key is carried out once. Creates things under reserved ids.
 
+use std::borrow::Cow;
+
 use rethread_domain::session::Beginning;
 use rethread_domain::{Seq, Session, SessionId};
 use rethread_store::{self as store, ReservedId, UsageDay, UsageFilter};
@@ -9,11 +11,21 @@ use uuid::Uuid;
 use crate::{Engine, Error, Result};
 
 impl Engine {
-    /// The id that is reserved for a key: a new one, or the one that the same request got before.
+    /// The id that is reserved for a user's key: a new one, or the one that the same request got before.
     ///
     /// Fails with [`Error::KeyReused`] if the key was used for another request within the last seven days.
-    pub async fn reserve(&self, key: &str, request: &[u8]) -> Result<ReservedId> {
-        Ok(self.store.reserve(key, request, Uuid::now_v7(), self.clock.now()).await?)
+    pub async fn reserve(
+        &self,
+        what: &str,
+        user: &str,
+        key: &str,
+        request: &[u8],
+    ) -> Result<ReservedId> {
+        // A name with a space in it is quoted: the key of one user is never that of another.
+        let is_plain = !user.contains([' ', '"']);
+        let user = if is_plain { Cow::Borrowed(user) } else { Cow::Owned(format!("{user:?}")) };
+        let key = format!("{what} {user} {key}");
+        Ok(self.store.reserve(&key, request, Uuid::now_v7(), self.clock.now()).await?)
     }
 
     /// Starts a session under this id; if it exists already, it is returned as it is now.

@@ -9,6 +9,7 @@ mod clock;
 mod code;
 pub mod codes;
 pub mod cursor;
+pub mod editors;
 pub mod entry;
 mod error;
 pub mod exchange;

@@ -78,6 +78,15 @@ impl Engine {
         }
     }
 
+    /// A sender's id that looks like a secret becomes another one, always the same: in folders, messages refer to it, so that it could
+    /// not be masked there.
+    pub(crate) fn forget_secret_id(&self, id: &mut String) {
+        let is_number = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b':');
+        if !id.bytes().all(is_number) && !self.redactor.redact(id).found.is_empty() {
+            *id = other_name(id);
+        }
+    }
+
     /// The same for what a session begins with. Its folder and its user stay: that is where it is, and whose.
     pub(crate) fn forget_known_names(&self, beginning: &mut Beginning) {
         let Beginning { kind, agent, model, command, tools, .. } = beginning;

@@ -54,6 +54,7 @@ impl Recorder {
     pub async fn record(&mut self, mut messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         for message in &mut messages {
             self.engine.forget_known_name(&mut message.conversation);
+            message.id.iter_mut().for_each(|id| self.engine.forget_secret_id(id));
             self.engine.prepare(message);
         }
         let epoch = self.claim.as_ref().map(|claim| claim.epoch);

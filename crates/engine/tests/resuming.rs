@@ -25,17 +25,9 @@ fn session() -> (tempfile::TempDir, Engine, SessionId) {
     let url = StoreUrl::Sqlite(dir.path().join("s.db"));
     let engine = Engine::new(block_on(rethread_store::open(&url)).unwrap(), Clock::Fixed(now()));
     let beginning = Beginning {
-        user: "anna".into(),
-        project: dir.path().display().to_string(),
         kind: "debug".into(),
-        title: None,
         agent: Some("claude".into()),
-        model: None,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
+        ..Beginning::new("anna", dir.path().display().to_string())
     };
     let id = block_on(engine.start(beginning)).unwrap().id;
     (dir, engine, id)

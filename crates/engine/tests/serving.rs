@@ -59,14 +59,34 @@ fn that_it_was_used_is_noted_once_a_minute() {
 }
 
 #[test]
+fn the_key_of_one_user_is_never_that_of_another() {
+    block_on(async {
+        let store = TestStore::sqlite().await;
+        let engine = store.engine();
+        let mut ids = std::collections::HashSet::new();
+        for (user, key) in [
+            ("anna", "b c"),
+            ("anna b", "c"),
+            ("anna b c", ""),
+            ("\"anna", "b\" c"),
+            ("\"anna b\"", "c"),
+            ("anna", "\"b c"),
+        ] {
+            let reserved = engine.reserve("workflow", user, key, b"the same").await.unwrap();
+            assert!(reserved.is_new && ids.insert(reserved.id), "{user:?} {key:?}");
+        }
+    });
+}
+
+#[test]
 fn what_was_made_under_an_id_is_given_back() {
     block_on(async {
         let store = TestStore::sqlite().await;
         let engine = store.engine();
-        let reserved = engine.reserve("key", b"start").await.unwrap();
-        let again = engine.reserve("key", b"start").await.unwrap();
+        let reserved = engine.reserve("session", "anna", "key", b"start").await.unwrap();
+        let again = engine.reserve("session", "anna", "key", b"start").await.unwrap();
         assert_eq!((reserved.is_new, again.is_new, again.id), (true, false, reserved.id));
-        let other = engine.reserve("key", b"stop").await;
+        let other = engine.reserve("session", "anna", "key", b"stop").await;
         assert!(matches!(other, Err(Error::KeyReused)));
 
         let id = SessionId::from_uuid(reserved.id);

@@ -244,12 +244,22 @@ impl Format for Codex {
 }
 
 fn message(id: &str, at: Timestamp, item: &Value, speech: &mut Speech) {
-    let (text, files) = blocks::read(&item["content"]);
+    let parts: Vec<Value> =
+        json::list(item, "content").iter().filter(|part| !is_frame(part)).cloned().collect();
+    let content = if parts.is_empty() { item["content"].clone() } else { parts.into() };
+    let (text, files) = blocks::read(&content);
     match json::text(item, "role").unwrap_or_default() {
         "user" if !is_injected(kinds(item), &text) => speech.user(id, at, &text, &files),
         "assistant" => speech.assistant(id, at, &text, &files),
         _ => (),
     }
+}
+
+/// Whether a part of a prompt is what Codex puts before and after a picture.
+fn is_frame(part: &Value) -> bool {
+    let text = json::text(part, "text").unwrap_or_default();
+    let is_opening = text.starts_with("<image name=[Image #") && text.ends_with('>');
+    text == "</image>" || is_opening && !text.contains('\n')
 }
 
 fn item(step: Step, at: Timestamp, item: &Value, speech: &mut Speech) {
@@ -258,6 +268,11 @@ fn item(step: Step, at: Timestamp, item: &Value, speech: &mut Speech) {
     let call = json::text(item, "call_id").unwrap_or(id);
     match json::text(item, "type").unwrap_or_default() {
         "message" => message(id, at, item, speech),
+        // What one agent hands to another.
+        "agent_message" => {
+            let (text, files) = blocks::read(&item["content"]);
+            speech.user(id, at, &text, &files);
+        }
         "reasoning" => {
             for part in json::list(item, "summary").iter().chain(json::list(item, "content")) {
                 speech.think(json::text(part, "text").unwrap_or_default());

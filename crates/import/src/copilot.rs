@@ -1,5 +1,6 @@
 //! Copilot CLI: `~/.copilot/session-state/<session>/events.jsonl`, a log of events.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -13,7 +14,7 @@ use crate::blocks;
 use crate::json::{self, Loose, Text};
 use crate::jsonl::{Format, Step};
 use crate::lines::Place;
-use crate::speech::{Call, Outcome, Speech};
+use crate::speech::{Call, File, Outcome, Speech};
 use crate::{Head, KEPT};
 
 /// Events of which nothing is said in the conversation.
@@ -28,6 +29,8 @@ const NOISE: &[&str] = &[
     "assistant.usage",
     "assistant.reasoning",
     "assistant.intent",
+    // What the model was asked, once more.
+    "model.",
 ];
 
 #[derive(Deserialize, Default)]
@@ -58,10 +61,15 @@ struct PeekContext {
     head_commit: Text,
 }
 
+/// So many bytes of pictures are kept until the message that shows them.
+const MOST_ASSETS: usize = 8 * 1024 * 1024;
+
 #[derive(Default)]
 pub(crate) struct Copilot {
     head: Head,
     steps: Vec<Step>,
+    /// Pictures and other files, by the ids under which messages name them.
+    assets: VecDeque<(String, String)>,
     /// The agents that the one of the session started, by the numbers of their conversations.
     others: Vec<String>,
 }
@@ -88,6 +96,34 @@ impl Copilot {
         head.title = value("name").map(|name| (name, from));
         (head.folder, head.branch) = (value("cwd"), value("branch"));
         Self { head, ..Self::default() }
+    }
+
+    /// Keeps a file that the next messages may show.
+    fn keep(&mut self, asset: &Value) {
+        let text = |name| json::text(asset, name).map(str::to_owned);
+        self.assets.extend(text("assetId").zip(text("data")));
+        while self.assets.iter().map(|(_, data)| data.len()).sum::<usize>() > MOST_ASSETS {
+            self.assets.pop_front();
+        }
+    }
+
+    /// A file that a message shows.
+    fn file(&self, attachment: &Value) -> Option<File> {
+        let asset = json::text(attachment, "assetId")?;
+        let data = self.assets.iter().find(|(id, _)| id == asset).map(|(_, data)| data.clone());
+        let text = |name| json::text(attachment, name).map(str::to_owned);
+        Some(File { mime: text("mimeType")?, data, name: text("displayName") })
+    }
+
+    fn user(&self, id: &str, at: Timestamp, data: &Value, speech: &mut Speech) {
+        let (text, _) = blocks::read(&data["content"]);
+        let is_skill = json::text(data, "source").is_some_and(|from| from.starts_with("skill-"));
+        let files = json::list(data, "attachments").iter().flat_map(|attachment| {
+            self.file(attachment).map_or_else(|| blocks::read(attachment).1, |file| vec![file])
+        });
+        if !is_skill && !text.starts_with("<skill-context") {
+            speech.user(id, at, &text, &files.collect::<Vec<_>>());
+        }
     }
 
     fn other(&mut self, name: &str) -> u32 {
@@ -143,7 +179,8 @@ impl Format for Copilot {
         let id = json::text(record, "id").unwrap_or_default();
         let data = &record["data"];
         match json::text(record, "type").unwrap_or_default() {
-            "user.message" => user(id, at, data, speech),
+            "session.binary_asset" => self.keep(data),
+            "user.message" => self.user(id, at, data, speech),
             "assistant.message" => assistant(id, at, data, speech),
             "tool.execution_complete" => {
                 let call = json::text(data, "toolCallId").unwrap_or(id);
@@ -166,15 +203,6 @@ impl Format for Copilot {
             kind if NOISE.iter().any(|noise| kind.starts_with(noise)) => (),
             _ => speech.record(record),
         }
-    }
-}
-
-fn user(id: &str, at: Timestamp, data: &Value, speech: &mut Speech) {
-    let (text, _) = blocks::read(&data["content"]);
-    let is_skill = json::text(data, "source").is_some_and(|source| source.starts_with("skill-"));
-    let (_, files) = blocks::read(&data["attachments"]);
-    if !is_skill && !text.starts_with("<skill-context") {
-        speech.user(id, at, &text, &files);
     }
 }
 

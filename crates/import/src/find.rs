@@ -290,7 +290,12 @@ fn is_named(agent: &str, path: &Path) -> bool {
     let (is_lines, is_database) = (has_ending("jsonl"), has_ending("db"));
     match agent {
         "claude" | "pi" => is_lines,
-        "qwen" => is_lines && path.parent().is_some_and(|folder| folder.ends_with("chats")),
+        "qwen" => {
+            let lies_in = |name: &str, up: usize| {
+                path.ancestors().nth(up).is_some_and(|folder| folder.ends_with(name))
+            };
+            is_lines && (lies_in("chats", 1) || lies_in("subagents", 2))
+        }
         "codex" => name.starts_with("rollout-") && (is_lines || is_packed_alone(path, name)),
         "gemini" => {
             let is_chat = path.ancestors().any(|folder| folder.ends_with("chats"));
@@ -377,7 +382,12 @@ pub(crate) fn open(found: &Found, cursor: Option<&Cursor>) -> Opened {
         }
         "gemini" => lines(found, None, || Gemini::new(path), never),
         "copilot" => lines(found, None, || Copilot::new(path), never),
-        "qwen" => lines(found, cursor, || Qwen::new(path), Qwen::continued),
+        "qwen" => lines(
+            found,
+            cursor,
+            || Qwen::new(path),
+            |state, head| Qwen::continued(path, state, head),
+        ),
         "pi" => lines(found, cursor, Pi::default, Pi::continued),
         "opencode" | "kilo" => Ok(Opencode::open(found)?.map(boxed)),
         "goose" => Ok(Goose::open(found)?.map(boxed)),

@@ -62,6 +62,8 @@ pub(crate) struct Gemini {
     ways: u32,
     /// The first message of a list that has taken the place of what was said before.
     compacted_at: Option<Step>,
+    /// Whether what Gemini tells the model first stood there: the summary comes next.
+    is_summary_next: bool,
 }
 
 impl Gemini {
@@ -174,7 +176,10 @@ impl Format for Gemini {
             None => Some(record),
         };
         if let Some(message) = message {
-            let is_summary = self.compacted_at == Some(step);
+            let is_next = std::mem::take(&mut self.is_summary_next);
+            // What was written by itself before sums up nothing.
+            let is_summary = is_next && step.part > 0 || self.compacted_at == Some(step);
+            self.is_summary_next = is_summary && is_context(&parts::said(&message["content"]).0);
             say(message, is_summary, speech);
         }
     }

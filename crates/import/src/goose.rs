@@ -89,11 +89,17 @@ impl Goose {
             let (summary, _) = blocks::read(&content);
             speech.compacted(&id, at, &summary);
             speech.mark(COMPACTED, true.into());
-        } else if is_seen {
+        } else if is_seen && (is_told || !is_note(&content)) {
             say(&id, at, &role, &content, &metadata, speech);
         }
         Ok(())
     }
+}
+
+/// Whether a message that the model is not told is about the program itself: the order to compact, and that it was done.
+fn is_note(content: &Value) -> bool {
+    let (text, _) = blocks::read(content);
+    ["/compact", "/summarize", "Compaction complete"].contains(&text.trim())
 }
 
 fn say(
@@ -153,8 +159,13 @@ fn describe(database: &Database, native: &str) -> rusqlite::Result<(Head, VecDeq
     let column = |name: &'static str| if database.has("sessions", &[name]) { name } else { "null" };
     let names = ["name", "description", "user_set_name", "model_config_json", "parent_session_id"]
         .map(column);
-    let sql =
-        format!("select working_dir, created_at, {} from sessions where id = ?1", names.join(", "));
+    // Ids are used again: the parent is the one that was there then.
+    let sql = format!(
+        "select working_dir, created_at, {}, (select created_at from sessions parent where parent.id = {})
+        from sessions where id = ?1",
+        names.join(", "),
+        names[4].replace("parent", "sessions.parent"),
+    );
     let head = database.connection.query_row(&sql, [native], |row| {
         let some = |at| Some(text(row, at)).filter(|text| !text.is_empty());
         let from = if text(row, 4) == "1" { TitleFrom::Person } else { TitleFrom::Agent };
@@ -166,6 +177,7 @@ fn describe(database: &Database, native: &str) -> rusqlite::Result<(Head, VecDeq
             title: some(2).or_else(|| some(3)).map(|title| (title, from)),
             model: json::text(&model, "model_name").map(str::to_owned),
             parent: some(6),
+            parent_instance: text(row, 7),
             ..Head::default()
         })
     })?;

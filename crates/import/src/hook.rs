@@ -94,6 +94,11 @@ pub fn events(agent: &str) -> Events {
     }
 }
 
+/// Whether the agent writes the last of a turn down only after this call.
+pub fn comes_early(call: &Call) -> bool {
+    matches!(call.agent, "copilot" | "kimi") && matches!(call.moment, Moment::Stop | Moment::End)
+}
+
 /// What a hook was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {

@@ -82,6 +82,9 @@ pub struct Head {
     pub version: Option<String>,
     /// The native session whose agent started it.
     pub parent: Option<String>,
+    /// Which of those that had this id.
+    #[serde(default)]
+    pub parent_instance: String,
 }
 
 /// Something that could not be read.

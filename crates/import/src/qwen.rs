@@ -1,4 +1,5 @@
-//! Qwen Code: `~/.qwen/projects/<folder>/chats/<session>.jsonl`, a tree of records by `parentUuid`.
+//! Qwen Code: `~/.qwen/projects/<folder>/chats/<session>.jsonl`, a tree of records by `parentUuid`; the agents that it started
+//! beside it, in `subagents/<session>/agent-….jsonl`.
 
 use std::path::Path;
 
@@ -38,17 +39,20 @@ struct PeekPayload {
 #[derive(Default)]
 pub(crate) struct Qwen {
     head: Head,
+    /// Whether the file is that of an agent which the one of the session started.
+    is_child: bool,
     tree: Tree,
 }
 
 impl Qwen {
     pub(crate) fn new(path: &Path) -> Self {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        Self { head: Head { native: stem.to_owned(), ..Head::default() }, ..Self::default() }
+        let head = Head { native: stem.to_owned(), ..Head::default() };
+        Self { head, is_child: stem.starts_with("agent-"), ..Self::default() }
     }
 
-    pub(crate) fn continued(state: &Value, head: Head) -> Option<Self> {
-        Some(Self { head, tree: Tree::after(state)? })
+    pub(crate) fn continued(path: &Path, state: &Value, head: Head) -> Option<Self> {
+        Some(Self { head, tree: Tree::after(state)?, ..Self::new(path) })
     }
 }
 
@@ -57,7 +61,12 @@ impl Format for Qwen {
 
     fn survey(&mut self, place: Place, peek: Peek, _: &[u8]) {
         let head = &mut self.head;
-        head.native = peek.session_id.owned().unwrap_or(std::mem::take(&mut head.native));
+        let session = peek.session_id.owned();
+        if self.is_child {
+            head.parent = session.or(head.parent.take());
+        } else {
+            head.native = session.unwrap_or(std::mem::take(&mut head.native));
+        }
         head.folder = head.folder.take().or(peek.cwd.owned());
         head.branch = peek.git_branch.owned().or(head.branch.take());
         head.version = peek.version.owned().or(head.version.take());

@@ -44,32 +44,33 @@ pub(crate) struct Call {
     pub(crate) at: Timestamp,
     /// What the agent thought before it.
     pub(crate) thoughts: String,
+    /// The conversation that it was made in: others may go on before the result comes.
+    pub(crate) conversation: String,
 }
 
 impl Call {
     pub(crate) fn new(id: &str, name: &str, input: Value, at: Timestamp) -> Self {
         let (id, name) = (id.to_owned(), name.to_owned());
-        Self { id, name, title: None, input, at, thoughts: String::new() }
+        let (thoughts, conversation) = (String::new(), String::new());
+        Self { id, name, title: None, input, at, thoughts, conversation }
     }
 
     pub(crate) fn to_state(&self) -> Value {
         let at = self.at.to_string();
-        json!({"id": self.id, "name": self.name, "title": self.title, "input": self.input, "at": at})
+        json!({
+            "id": self.id, "name": self.name, "title": self.title, "input": self.input, "at": at,
+            "conversation": self.conversation,
+        })
     }
 
     pub(crate) fn from_state(state: &Value) -> Option<Self> {
         let text = |name: &str| state.get(name)?.as_str();
         let (id, name) = (text("id")?.to_owned(), text("name")?.to_owned());
         let input = state.get("input").cloned().unwrap_or_default();
+        let at = text("at")?.parse().ok()?;
         let title = text("title").map(str::to_owned);
-        Some(Self {
-            id,
-            name,
-            title,
-            input,
-            at: text("at")?.parse().ok()?,
-            thoughts: String::new(),
-        })
+        let conversation = text("conversation").unwrap_or_default().to_owned();
+        Some(Self { title, input, conversation, ..Self::new(&id, &name, Value::Null, at) })
     }
 
     /// The tool and what it is used on.
@@ -212,6 +213,9 @@ impl Speech {
 
     pub(crate) fn call(&mut self, mut call: Call) {
         call.thoughts = std::mem::take(&mut self.thoughts);
+        if call.conversation.is_empty() {
+            call.conversation.clone_from(&self.conversation);
+        }
         self.calls.push(call);
     }
 
@@ -220,7 +224,10 @@ impl Speech {
         let known = self.calls.iter().position(|open| open.id == call);
         let call = match known {
             Some(known) => self.calls.remove(known),
-            None => Call::new(call, "tool", Value::Null, at),
+            None => Call {
+                conversation: self.conversation.clone(),
+                ..Call::new(call, "tool", Value::Null, at)
+            },
         };
         let status = if outcome.has_failed { "failed" } else { "completed" };
         self.used_tool(&call, call.id.as_str(), at, status, outcome);
@@ -257,12 +264,20 @@ impl Speech {
     /// Nothing comes after this: calls without a result are told as such.
     pub(crate) fn finish(&mut self) {
         self.given_up.clone_from(&self.calls);
-        self.give_up_calls();
+        let calls = std::mem::take(&mut self.calls);
+        self.give_up(calls);
         self.settle();
     }
 
+    /// The calls of this conversation that have no result: something else was said after them.
     fn give_up_calls(&mut self) {
-        for call in std::mem::take(&mut self.calls) {
+        let here = &self.conversation;
+        let calls = self.calls.extract_if(.., |call| call.conversation == *here).collect();
+        self.give_up(calls);
+    }
+
+    fn give_up(&mut self, calls: Vec<Call>) {
+        for call in calls {
             let id = format!("{}{UNANSWERED}", call.id);
             self.used_tool(&call, &id, call.at, "unanswered", Outcome::default());
         }
@@ -329,7 +344,9 @@ impl Speech {
         }
         put_files(&mut other, &outcome.files);
         let calls = Value::Array(vec![Value::Object(record)]);
+        let here = std::mem::replace(&mut self.conversation, call.conversation.clone());
         self.push(Role::Tool, id, at, text, Some(calls), other);
+        self.conversation = here;
     }
 
     fn push(

@@ -292,6 +292,7 @@ impl Run {
                     "another process has the conversation open".clone_into(&mut watch.now);
                 }
                 Progress::Update(update) => watch.take(update),
+                Progress::Recorded(_) => (),
             }
             self.job.note(&watch.now);
         };

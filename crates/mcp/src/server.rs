@@ -110,17 +110,8 @@ impl ServerState {
     /// The beginning of a new session of the caller.
     pub(crate) fn beginning(&self, project: String) -> Beginning {
         Beginning {
-            user: self.caller.user.clone(),
-            project,
-            kind: "chat".to_owned(),
-            title: None,
-            agent: None,
-            model: None,
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
             parent: self.caller.parent,
+            ..Beginning::new(self.caller.user.clone(), project)
         }
     }
 

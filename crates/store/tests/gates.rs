@@ -11,7 +11,8 @@ use std::process::{Command, Output};
 use futures::executor::block_on;
 use futures::future::join_all;
 use rethread_domain::SessionId;
-use rethread_store::{Append, StoreUrl, open};
+use rethread_domain::search::Filter;
+use rethread_store::{Append, Search, StoreUrl, open};
 use rethread_testkit::{TestStore, Texts, at, beginning, context, user};
 
 /// What is asked of the process that does the work, as an environment variable: a store, and numbers.
@@ -123,20 +124,105 @@ fn sessions_are_resumed() {
     }
 }
 
+/// Instructions of some work, with the start of the process.
+fn counted(test: &str, work: &[&str]) -> u64 {
+    let arguments: Vec<OsString> =
+        vec!["--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()];
+    let output = run_under("valgrind", &arguments, test, work);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let collected = told.lines().find_map(|line| line.split("Collected :").nth(1));
+    collected.unwrap().trim().parse().unwrap()
+}
+
 /// Instructions of one resume: what more of them cost, so that the start of the process does not count.
 fn instructions(path: &Path, session: SessionId, prompt: &str) -> u64 {
     let count = |times: u64| -> u64 {
-        let arguments: Vec<OsString> =
-            vec!["--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()];
         let (id, times) = (session.to_string(), times.to_string());
-        let work = [path.to_str().unwrap(), &id, &times, prompt];
-        let output = run_under("valgrind", &arguments, "sessions_are_resumed", &work);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let collected = told.lines().find_map(|line| line.split("Collected :").nth(1));
-        collected.unwrap().trim().parse().unwrap()
+        counted("sessions_are_resumed", &[path.to_str().unwrap(), &id, &times, prompt])
     };
     (count(12) - count(2)) / 10
 }
+
+/// Brings into the index what it lacks.
+fn index(path: &Path) {
+    block_on(async {
+        let store = open(&StoreUrl::Sqlite(path.to_owned())).await.unwrap();
+        while store.index(u32::MAX).await.unwrap() > 0 {}
+    });
+}
+
+#[test]
+fn messages_are_indexed() {
+    match work().as_deref() {
+        Some([path]) => index(Path::new(path)),
+        _ => block_on(async {
+            let store = TestStore::sqlite().await;
+            let id = store.begin().await;
+            store.add(id, vec![user("the total is wrong")]).await.unwrap();
+            assert_eq!(store.index(u32::MAX).await.unwrap(), 0);
+        }),
+    }
+}
+
+/// Words, passages with what they are about and what they cost, and the checksums of it.
+#[test]
+fn a_message_is_indexed_with_few_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let [less, more] = [500, 1_500].map(|length| {
+        let path = folder.path().join(format!("{length}.db"));
+        block_on(async {
+            let store = open(&StoreUrl::Sqlite(path.clone())).await.unwrap();
+            let id = SessionId::generate();
+            store.start(id, beginning(), at(0)).await.unwrap();
+            let mut texts = Texts::new(1);
+            let messages =
+                (0..length).map(|n| user(&format!("{} total item{n}", texts.text(400)))).collect();
+            store.append(Append::new(id, messages)).await.unwrap();
+        });
+        counted("messages_are_indexed", &[path.to_str().unwrap()])
+    });
+    let each = (more - less) / 1_000;
+    assert!(each <= INDEXED, "{each} instructions for a message, more than {INDEXED}");
+    assert!(each * 2 >= INDEXED, "{each} instructions for a message: set the bound lower");
+}
+
+/// Looks for words, so many times.
+fn search(path: &Path, words: &str, times: usize) {
+    block_on(async {
+        let store = open(&StoreUrl::Sqlite(path.to_owned())).await.unwrap();
+        for _ in 0..times {
+            store.search(&Search::new(words, Filter::default(), 20)).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn words_are_searched() {
+    match work().as_deref() {
+        Some([path, words, times]) => search(Path::new(path), words, times.parse().unwrap()),
+        _ => search(&tempfile::tempdir().unwrap().path().join("store.db"), "total", 1),
+    }
+}
+
+/// A word is found by halving blocks: to learn that nobody said it costs little, and not much more in a longer session.
+#[test]
+fn a_word_is_looked_up_with_few_instructions_however_much_was_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let [less, more] = [2_000, 20_000].map(|length| {
+        let (path, _) = filled(folder.path(), length);
+        let count = |times: &str| {
+            counted("words_are_searched", &[path.to_str().unwrap(), "unheardof", times])
+        };
+        (count("12") - count("2")) / 10
+    });
+    assert!(more <= SEARCHED, "{more} instructions, more than {SEARCHED}");
+    assert!(more * 2 >= SEARCHED, "{more} instructions: set the bound lower");
+    assert!(more * 100 <= less * 300, "{less} instructions, {more} in a session ten times as long");
+}
+
+/// What the tests are built as takes more than a release does.
+const INDEXED: u64 = 600_000;
+const SEARCHED: u64 = 2_900_000;
 
 /// A store with one session of this length, indexed and closed.
 fn filled(folder: &Path, length: usize) -> (PathBuf, SessionId) {

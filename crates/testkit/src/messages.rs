@@ -14,19 +14,7 @@ pub fn at(minute: i64) -> Timestamp {
 
 /// A session of Anna's in `/shop`.
 pub fn beginning() -> Beginning {
-    Beginning {
-        user: "anna".into(),
-        project: "/shop".into(),
-        kind: "chat".into(),
-        title: None,
-        agent: None,
-        model: None,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
-    }
+    Beginning::new("anna", "/shop")
 }
 
 pub fn user(text: &str) -> NewMessage {

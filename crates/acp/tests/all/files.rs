@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rethread_domain::turn::Update;
 
-use crate::world::{TestDesk, World, answer, say, text};
+use crate::world::{TestPermissions, World, answer, say, text};
 
 #[tokio::test]
 async fn files_of_the_project_are_read_and_written() {
@@ -78,8 +78,9 @@ async fn nothing_outside_of_the_project_is_touched() {
 async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
     for (choose, is_yes) in [("reject_once", false), ("allow_once", true)] {
         let mut world = World::new(&[]);
-        let desk = TestDesk { choose: Some(choose), may_act: true, ..TestDesk::default() };
-        world.desk = Arc::new(desk);
+        let permissions =
+            TestPermissions { choose: Some(choose), may_act: true, ..TestPermissions::default() };
+        world.permissions = Arc::new(permissions);
         world.launcher.protected = vec![world.path("store.db")];
         fs::create_dir_all(world.path(".git/hooks")).unwrap();
         fs::create_dir(world.path("sub")).unwrap();
@@ -104,7 +105,7 @@ async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
             assert_eq!(told == "written", is_yes, "{name}: {told}");
             let text = fs::read_to_string(world.path(name)).unwrap_or_default();
             assert_eq!(text == "new", is_yes, "{name}");
-            let asked = world.desk.asked.lock().unwrap().pop().expect(name);
+            let asked = world.permissions.asked.lock().unwrap().pop().expect(name);
             assert!(asked.intent.details().iter().any(|detail| detail.label == "note"), "{name}");
         }
         let read = answer(&mut *agent, &format!("read: {}", path("store.db.token"))).await;
@@ -125,8 +126,12 @@ async fn what_git_runs_and_what_is_ours_needs_an_answer_of_its_own() {
 #[tokio::test]
 async fn the_folder_of_the_repository_needs_an_answer_of_its_own_under_any_name() {
     let mut world = World::new(&[]);
-    let desk = TestDesk { choose: Some("reject_once"), may_act: true, ..TestDesk::default() };
-    world.desk = Arc::new(desk);
+    let permissions = TestPermissions {
+        choose: Some("reject_once"),
+        may_act: true,
+        ..TestPermissions::default()
+    };
+    world.permissions = Arc::new(permissions);
     fs::create_dir_all(world.path("meta/hooks")).unwrap();
     fs::write(world.path(".git"), "gitdir: meta\n").unwrap();
     let mut agent = world.open().await;
@@ -135,7 +140,7 @@ async fn the_folder_of_the_repository_needs_an_answer_of_its_own_under_any_name(
         let told = answer(&mut *agent, &format!("write: {path}=new")).await;
         assert!(told.starts_with("error "), "{name}: {told}");
         assert!(!world.path(name).exists(), "{name}");
-        assert!(world.desk.asked.lock().unwrap().pop().is_some(), "{name}");
+        assert!(world.permissions.asked.lock().unwrap().pop().is_some(), "{name}");
     }
 }
 
@@ -181,7 +186,7 @@ async fn what_is_no_file_does_not_block() {
 #[tokio::test]
 async fn nothing_is_changed_where_the_desk_forbids_it() {
     let mut world = World::new(&[]);
-    world.desk = Arc::new(TestDesk::default());
+    world.permissions = Arc::new(TestPermissions::default());
     fs::write(world.path("a"), "a").unwrap();
     let mut agent = world.open().await;
     let path = world.path("a").display().to_string();

@@ -6,6 +6,7 @@ mod faults;
 mod files;
 mod malformed;
 mod orphans;
+mod proxy;
 mod shell;
 mod turns;
 mod world;

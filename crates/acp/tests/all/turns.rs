@@ -8,7 +8,7 @@ use rethread_engine::agents::{Block, OpenRequest, Settings};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{TestDesk, WATCHDOG, World, answer, say, say_all, say_until, text};
+use crate::world::{TestPermissions, WATCHDOG, World, answer, say, say_all, say_until, text};
 
 #[tokio::test]
 async fn a_turn_is_passed_on_in_order() {
@@ -146,12 +146,12 @@ async fn a_question_goes_to_the_desk_and_the_answer_is_written_down() {
         ("none", "cancelled", "cancelled"),
     ] {
         let mut world = World::new(&[]);
-        let desk = TestDesk { choose: Some(choose), ..TestDesk::default() };
-        world.desk = std::sync::Arc::new(desk);
+        let permissions = TestPermissions { choose: Some(choose), ..TestPermissions::default() };
+        world.permissions = std::sync::Arc::new(permissions);
         let mut agent = world.open().await;
         let (_, updates) = say(&mut *agent, "ask: remove it").await;
         assert!(text(&updates).contains(said), "{updates:?}");
-        let asked = world.desk.asked.lock().unwrap().clone();
+        let asked = world.permissions.asked.lock().unwrap().clone();
         assert_eq!((asked.len(), asked[0].intent.headline().as_str()), (1, "remove it"));
         let answers: Vec<&Permission> = updates
             .iter()
@@ -199,11 +199,11 @@ async fn a_cancel_before_the_prompt_ends_the_turn() {
 #[tokio::test]
 async fn a_cancel_answers_what_the_agent_asks() {
     let mut world = World::new(&[]);
-    world.desk = std::sync::Arc::new(TestDesk::default());
+    world.permissions = std::sync::Arc::new(TestPermissions::default());
     let mut agent = world.open().await;
     let cancel = CancellationToken::new();
     let stop = async {
-        world.desk.bell.notified().await;
+        world.permissions.bell.notified().await;
         cancel.cancel();
     };
     let asked = say_until(&mut *agent, "ask: may I", &cancel);

@@ -1,4 +1,4 @@
-//! What the tests share: where the programs are, a desk, and a way to start an agent and to speak to it.
+//! What the tests share: where the programs are, permissions, and a way to start an agent and to speak to it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub(crate) fn reference() -> PathBuf {
 
 /// Answers every question in the same way, and remembers it.
 #[derive(Debug, Default)]
-pub(crate) struct TestDesk {
+pub(crate) struct TestPermissions {
     /// The kind of option to choose; nobody answers where there is none.
     pub(crate) choose: Option<&'static str>,
     pub(crate) may_act: bool,
@@ -67,7 +67,7 @@ pub(crate) struct TestDesk {
 }
 
 #[async_trait]
-impl PermissionHandler for TestDesk {
+impl PermissionHandler for TestPermissions {
     async fn permit(&self, question: &Question) -> Option<Choice> {
         self.asked.lock().unwrap().push(question.clone());
         self.bell.notify_one();
@@ -81,11 +81,11 @@ impl PermissionHandler for TestDesk {
     }
 }
 
-/// A folder, a desk and an agent to be started.
+/// A folder, permissions and an agent to be started.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) launcher: AcpLauncher,
-    pub(crate) desk: Arc<TestDesk>,
+    pub(crate) permissions: Arc<TestPermissions>,
 }
 
 impl World {
@@ -108,8 +108,12 @@ impl World {
             withheld: Vec::new(),
             limits: Limits::default(),
         };
-        let desk = TestDesk { choose: Some("allow_once"), may_act: true, ..TestDesk::default() };
-        Self { folder: TempDir::new().unwrap(), launcher, desk: Arc::new(desk) }
+        let permissions = TestPermissions {
+            choose: Some("allow_once"),
+            may_act: true,
+            ..TestPermissions::default()
+        };
+        Self { folder: TempDir::new().unwrap(), launcher, permissions: Arc::new(permissions) }
     }
 
     /// An agent that says what the files of `script` say, by the name of the method.
@@ -132,8 +136,8 @@ impl World {
     }
 
     pub(crate) async fn try_start(&self) -> Result<Box<dyn Agent>, AgentError> {
-        let desk: Arc<dyn PermissionHandler> = Arc::clone(&self.desk) as _;
-        let launch = self.launcher.launch(self.folder.path(), desk);
+        let permissions: Arc<dyn PermissionHandler> = Arc::clone(&self.permissions) as _;
+        let launch = self.launcher.launch(self.folder.path(), permissions);
         tokio::time::timeout(WATCHDOG, launch).await.expect("the start hangs")
     }
 

@@ -3,6 +3,7 @@
 mod ask;
 mod lines;
 mod once;
+mod rest;
 mod slash;
 mod stops;
 mod view;
@@ -11,6 +12,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rethread_domain::SessionId;
 use rethread_domain::opening::{Opening, Settings};
 use rethread_domain::session::Move;
 use rethread_engine::agents::{AgentError, Answer, OpenOptions, ProcessRequest, Progress, Talk};
@@ -24,6 +26,7 @@ pub(crate) use once::once;
 pub(crate) use view::View;
 
 use self::lines::Lines;
+use self::rest::Rest;
 use self::stops::{Stop, Stops};
 use crate::cli::App;
 use crate::commands;
@@ -51,25 +54,63 @@ pub(crate) enum Left {
 }
 
 /// Talks until the person leaves. Saves and pauses the session at the end.
-pub(crate) async fn talk(app: &App, options: OpenOptions, person: &Person) -> anyhow::Result<Left> {
-    let (session, agent) = (options.session, options.agent.clone());
+///
+/// At a terminal a session that was idle is paused in place: the prompt stays, and the next line takes it up again.
+pub(crate) async fn talk(
+    app: &App,
+    mut options: OpenOptions,
+    person: &Person,
+) -> anyhow::Result<Left> {
     let mut lines = Lines::open(slash::COMPLETED, app.json)?;
+    let mut line = None;
+    let outcome = loop {
+        let outcome = sit(app, options.clone(), person, &mut lines, line.take()).await;
+        if !matches!(outcome, Ok(Left::Idle)) || !lines.handle.is_drawn() {
+            break outcome;
+        }
+        // The agent has been told of it.
+        options.changed_prompt = None;
+        match rest::rest(app, &options, &mut lines).await {
+            Ok(Rest::Line(typed)) => line = Some(typed),
+            Ok(Rest::Over(left)) => break Ok(left),
+            Err(error) => break Err(error),
+        }
+    };
+    // Whatever ended it, the editor may be waiting for a key that will not come.
+    lines.handle.give_back();
+    outcome
+}
+
+/// Talks until the person leaves or is idle. A `line` that was typed already takes the session up again.
+async fn sit(
+    app: &App,
+    options: OpenOptions,
+    person: &Person,
+    lines: &mut Lines,
+    line: Option<String>,
+) -> anyhow::Result<Left> {
+    let (session, agent) = (options.session, options.agent.clone());
     let talk = open(&app.engine, options).await?;
     let mut chat = Chat { app, talk, person, view: View::new(app.json), agent };
-    if std::io::stdin().is_terminal() && !app.json {
+    let is_new_to_person = std::io::stdin().is_terminal() && line.is_none();
+    if is_new_to_person && !app.json {
         commands::resume::show_end(app, session).await?;
     }
     chat.tell_opening(None);
-    if std::io::stdin().is_terminal() {
+    if is_new_to_person {
         let help = "/help shows what can be typed beside messages";
         output::note(format_args!("{}", output::dim(help)));
     }
-    let outcome = chat.converse(&mut lines).await;
-    // Whatever ended it, the editor may be waiting for a key that will not come.
-    lines.handle.give_back();
+    let outcome = chat.converse(lines, line).await;
     let ended = chat.talk.end().await;
     let left = outcome?;
     ended?;
+    settle(app, session, left).await?;
+    Ok(left)
+}
+
+/// Gives the session the status that it was left with.
+async fn settle(app: &App, session: SessionId, left: Left) -> anyhow::Result<()> {
     let asked = if left == Left::Completed { Move::Complete } else { Move::Pause };
     if left != Left::Ended {
         match app.engine.settle_as(session, asked).await {
@@ -78,7 +119,7 @@ pub(crate) async fn talk(app: &App, options: OpenOptions, person: &Person) -> an
             outcome => drop(outcome?),
         }
     }
-    Ok(left)
+    Ok(())
 }
 
 /// Opens, unless the person cancels it meanwhile.
@@ -126,7 +167,12 @@ struct Said {
 }
 
 impl Chat<'_> {
-    async fn converse(&mut self, lines: &mut Lines) -> anyhow::Result<Left> {
+    async fn converse(&mut self, lines: &mut Lines, first: Option<String>) -> anyhow::Result<Left> {
+        if let Some(line) = first
+            && let Some(left) = self.typed(&line).await?
+        {
+            return Ok(left);
+        }
         let quiet = Duration::try_from(self.app.config.idle()).unwrap_or(Duration::MAX);
         let mut until = Instant::now() + quiet;
         let mut changes = self.app.engine.changes();
@@ -190,11 +236,11 @@ impl Chat<'_> {
             }
         };
         let (command, rest) = slash::split(&line);
+        if let Some(left) = slash::leaves(command) {
+            return Ok(Some(left));
+        }
         match command {
             "/help" => output::note(format_args!("{}", slash::HELP)),
-            "/stop" | "/quit" | "/exit" => return Ok(Some(Left::Stopped)),
-            "/complete" => return Ok(Some(Left::Completed)),
-            "/resume" => return Ok(Some(Left::Resume)),
             "/model" | "/mode" if rest.is_empty() => self.view.note(&format!("{command} what?")),
             "/model" => {
                 let model = Some(rest.to_owned());

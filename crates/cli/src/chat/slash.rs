@@ -2,6 +2,8 @@
 
 use rethread_domain::near::is_slip;
 
+use super::Left;
+
 /// What Tab completes.
 pub(super) const COMPLETED: &[&str] =
     &["/help", "/stop", "/quit", "/complete", "/resume", "/model", "/mode"];
@@ -24,6 +26,16 @@ pub(super) fn split(line: &str) -> (&str, &str) {
     let line = line.trim_end();
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     (command, rest.trim())
+}
+
+/// How a command leaves the conversation, if it does.
+pub(super) fn leaves(command: &str) -> Option<Left> {
+    match command {
+        "/stop" | "/quit" | "/exit" => Some(Left::Stopped),
+        "/complete" => Some(Left::Completed),
+        "/resume" => Some(Left::Resume),
+        _ => None,
+    }
 }
 
 /// The command of ours that was meant, where one was mistyped: agents have commands of their own.

@@ -55,7 +55,7 @@ impl View {
                 self.is_elsewhere = true;
                 self.note("another process has it open and sends it");
             }
-            Progress::Waiting => (),
+            Progress::Waiting | Progress::Recorded(_) => (),
             Progress::Update(update) => self.update(update),
         }
     }

@@ -1,6 +1,7 @@
 //! Configuration files of other programs: changed as a whole or not at all, with everything in them kept.
 
 pub(crate) mod edit;
+pub(crate) mod plan;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -88,6 +89,11 @@ pub(crate) fn mode(file: &Path) -> u32 {
 
 /// As a whole: a crash leaves the old file or the new one.
 pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    replace_as(file, text, mode(file))
+}
+
+/// The same, with who may do what with the file afterwards.
+pub(crate) fn replace_as(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -95,7 +101,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(format!("{PART}{}{PART_END}", std::process::id()));
     let half = PathBuf::from(name);
-    let written = write(&half, text, mode(file))
+    let written = write(&half, text, mode)
         .and_then(|()| std::fs::rename(&half, file).map_err(anyhow::Error::from));
     if written.is_err() {
         drop(std::fs::remove_file(&half)); // It may not be there.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use rethread_domain::id::SessionRef;
 use rethread_domain::opening;
+use rethread_domain::quote::one_line;
 use rethread_domain::wording::counted;
 use rethread_engine::Checked;
 use rethread_engine::Logged as _;
@@ -17,6 +18,10 @@ use serde_json::json;
 use super::native;
 use crate::cli::App;
 use crate::output::{self, table};
+use crate::workspace;
+
+/// As much of a path as is shown: all of it, on most systems.
+const PATH_CHARS: usize = 4096;
 
 /// Check the store, and mend what can be mended
 ///
@@ -77,10 +82,11 @@ impl Args {
             output::note(format_args!("The store is damaged: folders are left as they are."));
         }
         let repair = self.repair && checked.health.damage.is_empty();
-        let folders = match checked.health.damage.as_slice() {
+        let mut folders = match checked.health.damage.as_slice() {
             [] => app.engine.check_folders(&app.config.user(None)?, repair).await?,
             _ => Vec::new(),
         };
+        folders.extend(workspace::unusable());
         let is_well = checked.health.damage.is_empty()
             && checked.health.records.is_empty()
             && checked.health.drift.is_empty()
@@ -219,19 +225,23 @@ fn housed(folders: &[FolderHealth]) -> String {
     }
     for folder in &ill {
         for trouble in &folder.troubles {
-            line("Folder", trouble);
+            // Whose trouble it is, where that does not say so itself.
+            let path = one_line(&folder.path, PATH_CHARS);
+            let is_named = trouble.contains(&folder.path) || trouble.contains(&path);
+            let named = format!("{path}: {trouble}");
+            line("Folder", if is_named { trouble } else { &named });
         }
         for aside in &folder.aside {
-            line("Kept", &aside.display().to_string());
+            line("Kept", &one_line(&aside.display().to_string(), PATH_CHARS));
         }
         if folder.is_repaired {
-            line("Repaired", &folder.path);
+            line("Repaired", &one_line(&folder.path, PATH_CHARS));
         }
     }
     for folder in folders.iter().filter(|one| one.is_deleted_here) {
         let told = format!(
             "{}: its session was deleted here, so it is left alone; `git rm -r` removes it",
-            folder.path
+            one_line(&folder.path, PATH_CHARS)
         );
         line("Folder", &told);
     }

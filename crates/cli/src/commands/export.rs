@@ -19,7 +19,8 @@ use crate::output;
 
 /// Write sessions out, without loss
 ///
-/// As JSON lines (a session, then its facts and messages) or as JSON. `rethread import` reads both.
+/// As JSON lines (a session, then its facts and messages) or as JSON: `rethread import` reads both. Markdown is for
+/// people, and is not read back.
 /// What looks like a key, a token or a password is masked, and a note says so.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").args(["session", "all"]).required(true))]
@@ -45,6 +46,7 @@ pub(crate) struct Args {
 enum Kind {
     Jsonl,
     Json,
+    Markdown,
 }
 
 impl Args {
@@ -83,6 +85,7 @@ impl Args {
         let format = match self.format {
             Kind::Jsonl => Format::Jsonl,
             Kind::Json => Format::Json,
+            Kind::Markdown => Format::Markdown,
         };
         // Several sessions are an array, so that the file is JSON as a whole.
         let (open, comma, close) = match (self.all, format) {

@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, its help, and what it does.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod backup;
 pub(crate) mod choice;
@@ -42,6 +43,7 @@ use rethread_domain::quote::one_line;
 use rethread_domain::{Session, SessionId};
 use rethread_engine::program::{may_record, real_folder};
 use rethread_engine::views::SessionView;
+use rethread_store::ListFilter;
 
 use crate::chat::Left;
 use crate::cli::App;
@@ -85,6 +87,31 @@ pub(crate) fn project(given: Option<&Path>) -> anyhow::Result<PathBuf> {
         ),
     };
     Ok(real_folder(folder).map_err(|why| unusable(&why))?)
+}
+
+/// The newest sessions of the current folder, or of the nearest folder above it in the same repository or workspace that has some.
+pub(crate) async fn newest_here(app: &App, limit: u32) -> anyhow::Result<Vec<Session>> {
+    let folder = project(None)?;
+    let workspace = app.engine.workspace().map(|workspace| workspace.root().to_owned());
+    let is_root = |folder: &Path| {
+        workspace.as_deref() == Some(folder)
+            || std::fs::symlink_metadata(folder.join(".git")).is_ok()
+    };
+    let user = app.config.user(None)?;
+    let root = folder.ancestors().find(|folder| is_root(folder)).unwrap_or(&folder);
+    for place in folder.ancestors().take_while(|place| place.starts_with(root)) {
+        let filter = ListFilter {
+            user: Some(user.clone()),
+            project: Some(place.to_string_lossy().into_owned()),
+            limit,
+            ..ListFilter::default()
+        };
+        let found = app.engine.list(&filter).await?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// The folder that sessions are looked for by. It may be gone while its sessions are not.

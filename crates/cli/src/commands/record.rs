@@ -185,17 +185,13 @@ impl Args {
         let folder = project(self.project.as_deref())?;
         refuse_excluded(app, &folder)?;
         let beginning = Beginning {
-            user: app.config.user(self.user.as_deref())?,
-            project: folder.to_string_lossy().into_owned(),
             kind: self.kind.clone().unwrap_or_else(|| "chat".to_owned()),
             title: self.title.clone(),
             agent: self.agent.clone(),
-            model: None,
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
-            parent: None,
+            ..Beginning::new(
+                app.config.user(self.user.as_deref())?,
+                folder.to_string_lossy().into_owned(),
+            )
         };
         Ok(app.engine.start(beginning).await?)
     }

@@ -1,6 +1,6 @@
 //! `rethread resume`, `rethread continue` and `rethread send`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rethread_store::{ListFilter, Span};
 
 use super::choice::{self, Only};
 use super::native::NativeStart;
-use super::{leave, project, refuse_excluded};
+use super::{leave, newest_here, project, refuse_excluded};
 use crate::agents::How;
 use crate::chat::{self, Left, Person};
 use crate::cli::App;
@@ -60,6 +60,8 @@ pub(crate) struct Args {
 }
 
 /// Go on with the most recent session of this folder
+///
+/// In a repository or a workspace a folder without sessions stands for the nearest one above it that has some.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Continue {
     /// What to ask; without it, a conversation
@@ -122,13 +124,19 @@ impl Continue {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
         let folder = project(self.project.as_deref())?;
         let user = app.config.user(None)?;
-        let filter = ListFilter {
-            user: Some(user.clone()),
-            project: Some(folder.to_string_lossy().into_owned()),
-            limit: 1,
-            ..ListFilter::default()
+        let newest = match self.project {
+            None => newest_here(app, 1).await?,
+            Some(_) => {
+                let filter = ListFilter {
+                    user: Some(user.clone()),
+                    project: Some(folder.to_string_lossy().into_owned()),
+                    limit: 1,
+                    ..ListFilter::default()
+                };
+                app.engine.list(&filter).await?
+            }
         };
-        let Some(session) = app.engine.list(&filter).await?.into_iter().next() else {
+        let Some(session) = newest.into_iter().next() else {
             return Err(Refused {
                 code: "session_not_found",
                 message: format!("there is no session of {user} in {}", folder.display()),
@@ -138,6 +146,10 @@ impl Continue {
             }
             .into());
         };
+        if folder != Path::new(&session.project) {
+            let (named, project) = (super::named(&session), one_line(&session.project, 200));
+            output::note(format_args!("Going on with {named} in {project}."));
+        }
         let Self { prompt, with, yes, how, .. } = self;
         Box::pin(Going { prompt, with, yes, how, native: None }.on(app, session)).await
     }
@@ -187,7 +199,7 @@ fn refuse_foreign(app: &App, session: &Session) -> anyhow::Result<()> {
         }
         .into());
     }
-    refuse_excluded(app, std::path::Path::new(&session.project))
+    refuse_excluded(app, Path::new(&session.project))
 }
 
 /// Going on with a session.

@@ -84,8 +84,6 @@ impl Args {
             _ => None,
         };
         let beginning = Beginning {
-            user: app.config.user(self.user.as_deref())?,
-            project: folder.to_string_lossy().into_owned(),
             kind: self.kind.clone().unwrap_or_else(|| "chat".to_owned()),
             title: self.title.clone().or_else(|| self.topic.clone()),
             agent: Some(self.agent.clone()),
@@ -93,8 +91,10 @@ impl Args {
             command: kind.as_ref().map(|kind| kind.command.clone()),
             prompt_hash: kind.map(|kind| kind.hash),
             tools: app.config.tools().keys().cloned().collect(),
-            forked_from: None,
-            parent: None,
+            ..Beginning::new(
+                app.config.user(self.user.as_deref())?,
+                folder.to_string_lossy().into_owned(),
+            )
         };
         let title = beginning.title.clone();
         let session = app.engine.start(beginning).await?;

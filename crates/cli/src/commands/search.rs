@@ -8,6 +8,7 @@ use rethread_domain::SessionId;
 use rethread_domain::id::SessionRef;
 use rethread_domain::quote::one_line;
 use rethread_domain::search::{Cursor, Filter, Found, Hit, Place};
+use rethread_domain::wording::counted;
 use rethread_domain::{Role, Status};
 use rethread_engine::views::FoundView;
 use rethread_engine::{Engine, Search};
@@ -123,6 +124,12 @@ fn show(app: &App, found: &Found, origins: &Origins, is_paged: bool) {
     } else {
         let lines: String = found.hits.iter().map(|hit| render(hit, origins)).collect();
         output::data(&lines);
+    }
+    if found.damaged > 0 {
+        let damaged = counted(found.damaged, "damaged message");
+        output::note(format_args!(
+            "Not searched: {damaged}, which `rethread doctor` names; `rethread doctor --repair` mends what it can."
+        ));
     }
     if found.is_partial {
         output::note(format_args!(

@@ -8,19 +8,22 @@ use rethread_domain::session::{Move, Refusal};
 use rethread_domain::{Session, Status};
 use rethread_engine::views::SessionView;
 use rethread_engine::{Engine, Error};
-use rethread_store::{ListFilter, Span};
+use rethread_store::Span;
 
-use super::{named, project};
+use super::{named, newest_here, project};
 use crate::cli::App;
 use crate::error::Refused;
 use crate::output;
+
+/// So many sessions of a folder are looked through for one that is active.
+const LOOKED_AT: u32 = 100;
 
 /// Save a session and pause it
 ///
 /// A process that has it open ends its turn, saves and leaves. Says how to resume it and where it stopped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The session [default: the active one of this folder]
+    /// The session [default: the last one of this folder, if it is active]
     #[arg(value_name = "ID")]
     session: Option<SessionRef>,
     /// Mark it as completed
@@ -57,23 +60,29 @@ impl Args {
     }
 }
 
+/// The session of this folder that was last active, if it still is. To stop twice does not stop another one.
 async fn active(app: &App) -> anyhow::Result<Session> {
-    let folder = project(None)?;
-    let filter = ListFilter {
-        user: Some(app.config.user(None)?),
-        project: Some(folder.to_string_lossy().into_owned()),
-        status: Some(Status::Active),
-        limit: 1,
-        ..ListFilter::default()
-    };
-    app.engine.list(&filter).await?.into_iter().next().ok_or_else(|| {
-        Refused {
+    let here = newest_here(app, LOOKED_AT).await?;
+    let mut active = here.iter().filter(|session| session.status() == Status::Active);
+    let refused = match (here.first(), active.next()) {
+        (Some(newest), Some(first)) if newest.id == first.id => return Ok(first.clone()),
+        (Some(newest), Some(first)) => Refused {
+            code: "ambiguous",
+            message: format!(
+                "{}, the last session here, is {} already; {} is active",
+                named(newest),
+                newest.status(),
+                named(first)
+            ),
+            hint: Some(format!("`rethread stop {}` stops that one", first.id.short())),
+        },
+        _ => Refused {
             code: "session_not_found",
-            message: format!("no session of {} is active", folder.display()),
+            message: format!("no session of {} is active", project(None)?.display()),
             hint: Some("`rethread list` shows the others".into()),
-        }
-        .into()
-    })
+        },
+    };
+    Err(refused.into())
 }
 
 /// What is said of a session that was left: its title, how to resume it, and where it stopped.

@@ -1,7 +1,7 @@
 //! The folders of this user: for settings, for data, and where other programs keep theirs.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use rethread_engine::imports::{AgentFolders, ImportOptions};
@@ -48,6 +48,24 @@ impl ClientFolders {
 
     pub(crate) fn has_program(&self, name: &str) -> bool {
         self.path.iter().any(|folder| folder.join(name).is_file())
+    }
+
+    pub(crate) fn zed_settings(&self) -> PathBuf {
+        self.config.join("zed/settings.json")
+    }
+
+    /// What Neovim reads, under another name if it is called by one.
+    pub(crate) fn neovim(&self) -> PathBuf {
+        let name = variable("NVIM_APPNAME").map(PathBuf::from);
+        let is_plain =
+            |name: &PathBuf| name.components().all(|part| matches!(part, Component::Normal(_)));
+        self.config.join(name.filter(is_plain).unwrap_or_else(|| PathBuf::from("nvim")))
+    }
+
+    /// The folder that Emacs takes for its user's: the old one, unless there is only the new one.
+    pub(crate) fn emacs(&self) -> PathBuf {
+        let (old, new) = (self.home.join(".emacs.d"), self.config.join("emacs"));
+        if !old.is_dir() && new.is_dir() { new } else { old }
     }
 
     /// Where Codex notes, among other things, which hooks its user trusts.

@@ -6,6 +6,7 @@ use super::variable;
 
 const PARENT: &str = "RETHREAD_PARENT_SESSION";
 const DEPTH: &str = "RETHREAD_DEPTH";
+const DRIVEN: &str = "RETHREAD_DRIVEN";
 const USER: &str = "RETHREAD_USER";
 
 /// The session whose agent started this program, if one did.
@@ -15,7 +16,13 @@ pub(crate) fn parent() -> Option<SessionId> {
 
 /// Whether an agent that Rethread itself drives started this program.
 pub(crate) fn is_driven() -> bool {
-    variable(PARENT).is_some()
+    variable(PARENT).is_some() || variable(DRIVEN).is_some()
+}
+
+/// What an agent is told that serves many sessions of an editor.
+pub(crate) fn driven() -> [(String, String); 2] {
+    let depth = depth().saturating_add(1).to_string();
+    [(DRIVEN.to_owned(), "1".to_owned()), (DEPTH.to_owned(), depth)]
 }
 
 /// How many agents have started each other down to here.

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub(crate) use folders::{ClientFolders, agent_folders, client_folders, data_folder, folder, path};
-pub(crate) use lineage::{depth, is_driven, lineage_of, parent};
+pub(crate) use lineage::{depth, driven, is_driven, lineage_of, parent};
 pub(crate) use set::{set, unset};
 
 use crate::error::BadInput;
@@ -50,6 +50,7 @@ pub(crate) struct Config {
     pub(crate) talk: Talk,
     pub(crate) redact: Redact,
     pub(crate) hooks: Hooks,
+    pub(crate) editors: Editors,
     pub(crate) workflow: workflow::Workflow,
     notify: BTreeMap<String, workflow::Hook>,
     tools: BTreeMap<String, Tool>,
@@ -121,6 +122,13 @@ pub(crate) struct Talk {
 pub(crate) struct Redact {
     pub(crate) at_rest: bool,
     variables: Vec<String>,
+}
+
+/// Editors that start agents through `rethread acp`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Editors {
+    pub(crate) show_opening: bool,
 }
 
 /// What agents are told when their hooks call.

@@ -68,6 +68,44 @@ fn a_list_shows_what_can_be_resumed() {
 }
 
 #[test]
+fn continue_and_stop_work_below_the_folder_of_the_session() {
+    let env = world();
+    let project = env.path("project");
+    let below = project.join("src/deep");
+    std::fs::create_dir_all(&below).unwrap();
+    let script = ["sh", "-c", "cd src/deep && exec \"$@\"", "sh"];
+    let there = |args: &[&str]| env.finish(env.command_by(&script, args), b"");
+    run(&env, "first", "Remember PASSKEY-a");
+    // Without a repository, nothing says that the folder above belongs to it.
+    let output = there(&["continue", "what was the passkey"]);
+    assert!(output.to_string().contains("there is no session"), "{output}");
+    std::fs::create_dir(project.join(".git")).unwrap();
+    let output = there(&["continue", "what was the passkey"]).succeeded();
+    assert!(output.to_string().contains("The passkey is PASSKEY-a"), "{output}");
+    assert!(output.to_string().contains("Going on with "), "{output}");
+    let output = there(&["stop"]).succeeded();
+    assert!(output.to_string().contains("Paused "), "{output}");
+}
+
+#[test]
+fn to_stop_twice_does_not_stop_another_session() {
+    let env = world();
+    let older = run(&env, "older", "Remember PASSKEY-a");
+    let newer = run(&env, "newer", "Remember PASSKEY-b");
+    for id in [&older, &newer] {
+        // It may be active already.
+        env.run(["activate", id]);
+        assert_eq!(env.json(["show", id])["status"], "active");
+    }
+    env.run(["stop"]).succeeded();
+    env.fails(&["stop"], "ambiguous");
+    assert_eq!(env.json(["show", &newer])["status"], "paused");
+    assert_eq!(env.json(["show", &older])["status"], "active");
+    env.run(["stop", &older]).succeeded();
+    env.fails(&["stop"], "session_not_found");
+}
+
+#[test]
 fn continue_takes_the_most_recent_session_of_the_folder() {
     let env = world();
     env.fails(&["continue", "hello"], "session_not_found");

@@ -42,16 +42,59 @@ fn a_stop_from_elsewhere_gives_the_terminal_back() {
 }
 
 #[test]
-fn an_idle_conversation_gives_the_terminal_back() {
+fn an_idle_conversation_is_paused_in_place_and_the_next_line_takes_it_up_again() {
     let env = world(&[]);
     env.set("talk", "idle_seconds = 1");
     let mut terminal = Terminal::start_and_tell_modes(&env, &["run", "ref"]);
     terminal.type_line("say: hello");
     terminal.wait_for("\nhello");
-    terminal.wait_for("> ");
+    for (line, answer) in [("say: again", "\nagain"), ("say: once more", "\nonce more")] {
+        terminal.wait_for("saved and paused; the next line takes it up again");
+        assert_eq!(env.json(["show", &env.only()])["status"], "paused");
+        env.assert_nothing_runs();
+        terminal.press(&format!("{line}\r"));
+        terminal.wait_for("ref: resumed in its own session");
+        terminal.wait_for(answer);
+    }
+    assert_eq!(said(&env), ["say: hello", "say: again", "say: once more"]);
+    terminal.wait_for("saved and paused");
+    terminal.press("\r");
+    terminal.press("/complete\r");
+    let (rest, code) = terminal.end();
+    assert_eq!(code, 0, "{rest}");
+    assert!(rest.contains("\nCompleted "), "{rest}");
+    assert_eq!(env.json(["show", &env.only()])["status"], "completed");
+}
+
+#[test]
+fn a_conversation_that_was_paused_in_place_gives_the_terminal_back() {
+    let env = world(&[]);
+    env.set("talk", "idle_seconds = 1");
+    let mut terminal = Terminal::start_and_tell_modes(&env, &["run", "ref"]);
+    terminal.type_line("say: hello");
+    terminal.wait_for("saved and paused");
+    terminal.press(Terminal::CTRL_D);
     let (rest, code) = terminal.end();
     assert_eq!(code, 0, "{rest}");
     assert_given_back(&rest);
+}
+
+#[test]
+fn who_says_nothing_at_all_finds_the_agent_again_and_leaves_no_session() {
+    let env = world(&[]);
+    env.set("talk", "idle_seconds = 1");
+    let mut terminal = Terminal::start(&env, &["run", "ref"]);
+    terminal.wait_for("ref was ended; the next line starts it again");
+    terminal.press("say: hello\r");
+    terminal.wait_for("\nhello");
+    terminal.wait_for("saved and paused");
+    terminal.press(Terminal::CTRL_D);
+    assert_eq!(terminal.end().1, 0);
+    let mut terminal = Terminal::start(&env, &["run", "ref"]);
+    terminal.wait_for("ref was ended; the next line starts it again");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(env.json(["list"]).as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -66,9 +109,10 @@ fn who_types_is_not_idle() {
     until("more than the time passes", || (begun.elapsed() > Duration::from_secs(2)).then_some(()));
     terminal.press("lf\r");
     terminal.wait_for("\nhalf");
+    terminal.wait_for("nothing was said for 1 second");
+    terminal.press(Terminal::CTRL_D);
     let (rest, code) = terminal.end();
     assert_eq!(code, 0, "{rest}");
-    assert!(rest.contains("Nothing was said for 1 second."), "{rest}");
 }
 
 #[test]

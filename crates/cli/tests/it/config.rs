@@ -53,6 +53,9 @@ fn the_settings_in_force_are_shown() {
     inject = true
     tokens = 2000
 
+    [editors]
+    show_opening = true
+
     [workflow]
     agent = ""
     jobs = 1

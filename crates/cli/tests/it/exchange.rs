@@ -122,6 +122,56 @@ fn an_export_is_one_json_object_a_line() {
 }
 
 #[test]
+fn markdown_is_for_people_and_has_no_secrets() {
+    let env = TestEnv::new();
+    let id = env.record(
+        ["--agent", "claude"],
+        &[
+            json!({"role": "user", "content": "Set PASSWORD=correcthorse42battery\n# and go on", "timestamp": "2023-05-01T10:00:00Z"}),
+            json!({"role": "tool", "content": "```\nok", "timestamp": "2023-05-01T10:01:00Z"}),
+        ],
+    );
+    assert_output!(env.run(["export", &id, "--format", "markdown"]), @"
+    exit: 0
+    --- stdout
+    # Set PASSWORD=[redacted: password]
+
+    - Session: [ID1]
+    - Project: [ROOT]/project
+    - Agent: claude
+    - Status: active
+    - Time: 2023-05-01 10:00 UTC to 2023-05-01 10:01 UTC
+    - Length: 2 messages, 15 tokens
+    - To go on: rethread resume [SHORT1]
+
+    ## 1. User · 2023-05-01 10:00 UTC
+
+    > Set PASSWORD=[redacted: password]
+    > # and go on
+
+    ## 2. Tool · 2023-05-01 10:01 UTC
+
+    ````text
+    ```
+    ok
+    ````
+
+    --- stderr
+    note: masked: 1 × password; --no-redact writes them unmasked
+    ");
+    let file = env.path("out.md");
+    let file = file.to_str().unwrap();
+    env.run(["export", &id, "--format", "markdown", "-o", file]).succeeded();
+    assert_output!(TestEnv::new().run(["import", file]), @"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: line 1: not valid JSON: expected value at line 1 column 1
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
+    ");
+}
+
+#[test]
 fn an_export_goes_into_a_new_file_and_never_over_another() {
     let env = TestEnv::new();
     let id = env.basket();
@@ -182,35 +232,35 @@ fn what_is_no_export_is_refused_with_its_line_and_nothing_of_the_session_is_take
     --- stdout
     --- stderr
     error: line 1: not an export of a session: it has no version
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_output!(other.feed(["import", "-"], format!("{}\n{}\nnot json\n", lines[0], lines[1])), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 3: not valid JSON: expected ident at line 1 column 2
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_output!(other.feed(["import", "-"], format!("{}\n{{\"type\":\"boat\"}}\n", lines[0])), @r#"
     exit: 2
     --- stdout
     --- stderr
     error: line 2: unknown type "boat"
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     "#);
     assert_output!(other.feed(["import", "-"], lines[..6].join("\n")), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 6: the session is incomplete: it ends after 3 messages
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_output!(other.feed(["import", "-"], lines[0]), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: the session does not begin with its start
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_eq!(other.json(["list", "--all"]), json!([]));
     other.assert_sound();
@@ -227,21 +277,21 @@ fn what_is_newer_or_torn_or_no_text_is_refused() {
     --- stdout
     --- stderr
     error: line 1: version 2 is newer than this program
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_output!(other.feed(["import", "-"], b"\xff\xfe\x00\n"), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 1: stream did not contain valid UTF-8
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_output!(other.feed(["import", "-"], &good.as_bytes()[..good.len() - 20]), @"
     exit: 2
     --- stdout
     --- stderr
     error: line 8: not valid JSON: EOF while parsing a value at line 1 column 207
-    hint: `rethread import` reads what `rethread export` writes; nothing of the session was imported
+    hint: `rethread import` reads what `rethread export` writes as jsonl or json; nothing of the session was imported
     ");
     assert_eq!(other.json(["list", "--all"]), json!([]));
     other.assert_sound();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use rethread_testkit::until;
 use serde_json::{Value, json};
 
 use crate::env::{Output, TestEnv, user};
@@ -407,4 +408,30 @@ fn what_was_streamed_makes_way_for_the_agents_own_record() {
     assert_eq!(said, ["Count.", "One, two, three."]);
     assert_eq!(env.json(["import"])["agents"]["pi"]["messages"], 0);
     env.assert_sound();
+}
+
+/// Copilot CLI writes its last answer down after its last hook.
+#[test]
+fn what_is_written_down_after_the_last_hook_comes_in_by_itself() {
+    let env = TestEnv::new();
+    let file = env.path(&format!("home/.copilot/session-state/{NATIVE}/events.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let project = env.path("project").canonicalize().unwrap();
+    let event = |id: &str, kind: &str, data: Value| {
+        json!({"type": kind, "data": data, "id": id, "timestamp": "2026-11-17T20:00:00Z"})
+            .to_string()
+            + "\n"
+    };
+    let mut written =
+        event("e1", "session.start", json!({"sessionId": NATIVE, "context": {"cwd": project}}))
+            + &event("e2", "user.message", json!({"content": "Why is the till slow?"}));
+    fs::write(&file, &written).unwrap();
+    let input = json!({"sessionId": NATIVE, "cwd": project, "transcriptPath": file});
+    let output = env.feed(["hook", "run", "copilot", "agentStop"], input.to_string().into_bytes());
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output}");
+    written += &event("e3", "assistant.message", json!({"content": "A lock."}));
+    fs::write(&file, &written).unwrap();
+    let session = env.json(["list"])[0]["session_id"].as_str().unwrap().to_owned();
+    until("the answer", || (env.messages(&session).len() == 2).then_some(()));
+    assert_eq!(env.messages(&session)[1]["content"], "A lock.");
 }

@@ -4,11 +4,15 @@
 #[macro_use]
 mod env;
 mod chat;
+mod editor;
 mod live;
 mod mcp_client;
 mod reference;
 mod workflow;
 
+mod acp;
+mod acp_install;
+mod acp_kills;
 mod agents_asked;
 mod agents_bad;
 mod agents_find;

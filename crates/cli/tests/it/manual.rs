@@ -23,6 +23,7 @@ fn the_help_tells_every_command() {
       send         Send a message to a session, running or not
       stop         Save a session and pause it
       agents       Show the agents: which are installed, and what they can do
+      acp          Be an agent for an editor: an agent with a memory
       workflow     Long work by agents that survives its sessions: plans, tasks, pause and resume
       mcp          Let agents remember, and invoke each other, over the Model Context Protocol
       serve        Serve an API and a dashboard: sessions and workflows in a browser, and for programs

@@ -141,6 +141,29 @@ fn whatever_stands_in_the_place_of_a_file_or_folder_nothing_outside_is_touched()
 }
 
 /// Writes a folder that nobody here knows.
+#[test]
+fn doctor_tells_of_a_workspace_that_cannot_be_used_and_names_whatever_it_tells_of() {
+    let (env, _) = small();
+    let linked = env.path("project/.rethread/kinds/odd.md");
+    symlink("/dev/zero", &linked).unwrap();
+    let told = run(&env, &["doctor"]);
+    assert_eq!(told.code, Some(1), "{told}");
+    assert!(told.text().contains("odd.md: "), "{told}");
+    fs::remove_file(linked).unwrap();
+    run(&env, &["doctor"]).succeeded();
+
+    let settings = env.path("project/.rethread/workspace.toml");
+    fs::remove_file(&settings).unwrap();
+    fs::create_dir(&settings).unwrap();
+    let told = run(&env, &["doctor", "--json"]);
+    let view: Value = serde_json::from_str(told.text()).unwrap();
+    assert_eq!((told.code, &view["ok"]), (Some(1), &json!(false)), "{told}");
+    assert!(
+        view["folders"][0]["troubles"][0].as_str().unwrap().contains("cannot be used"),
+        "{view:#}"
+    );
+}
+
 fn arrive(env: &TestEnv, name: &str, card: &Value, log: &str) -> PathBuf {
     let folder = env.path("project/conversations/2023-05-01").join(name);
     fs::create_dir_all(folder.join(".session")).unwrap();

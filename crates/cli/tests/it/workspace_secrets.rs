@@ -52,6 +52,17 @@ pub(crate) fn assert_nowhere(env: &TestEnv, what: &str) {
 }
 
 #[test]
+fn an_id_that_looks_like_a_secret_is_in_no_folder_and_still_counts_once() {
+    let env = workspace();
+    let said = json!({"role": "user", "content": "once", "id": format!("id-{TOKEN}")});
+    let told = env.feed(["record"], jsonl(&[said.clone(), user("then")])).succeeded();
+    let id = told.text().trim().to_owned();
+    env.feed(["record", "--session", id.as_str()], jsonl(&[said])).succeeded();
+    assert_eq!(with(&env.path("project"), TOKEN), [] as [String; 0]);
+    assert_eq!(env.messages(&id).len(), 2);
+}
+
+#[test]
 fn a_value_that_we_know_is_nowhere_on_the_disk() {
     let env = workspace();
     env.agent("ref", &["--chunk-delay-ms", "1"]);

@@ -68,6 +68,36 @@ fn what_is_repeated_with_its_key_is_done_once() {
 }
 
 #[test]
+fn names_that_look_like_secrets_are_masked_on_every_page() {
+    let site = Site::new();
+    // In pieces, so that this line itself is not taken for a leak.
+    let secret = ["AKIA", "QYLPMN5HHHFPZAM2"].concat();
+    let made = site.post("/api/v1/sessions", &json!({"title": "Names"})).is(201).json();
+    let id = made["session_id"].as_str().unwrap();
+    let named = format!("on-{secret}");
+    let said = json!({"messages": [
+        {"role": "assistant", "content": "Hello.", "agent": named, "model": named, "conversation": named},
+    ]});
+    site.post(&format!("/api/v1/sessions/{id}/messages"), &said).is(201);
+    for path in [
+        "/usage".to_owned(),
+        "/api/v1/usage".to_owned(),
+        "/agents".to_owned(),
+        "/api/v1/agents/openings".to_owned(),
+        format!("/sessions/{id}"),
+        format!("/api/v1/sessions/{id}"),
+        format!("/api/v1/sessions/{id}/messages"),
+        format!("/api/v1/sessions/{id}/context"),
+        format!("/api/v1/sessions/{id}/export"),
+        "/".to_owned(),
+        "/api/v1/sessions".to_owned(),
+    ] {
+        let told = site.get(&path).is(200).text();
+        assert!(!told.contains(&secret), "{path}: {told}");
+    }
+}
+
+#[test]
 fn lists_go_on_where_they_ended() {
     let site = Site::new();
     let mut made: Vec<String> = (0..7).map(|n| site.record(&format!("s{n}"), &["hello"])).collect();

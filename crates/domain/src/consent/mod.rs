@@ -36,6 +36,8 @@ pub struct Intent {
     pub url: Option<String>,
     /// Every other argument.
     pub rest: Map<String, Value>,
+    /// Texts among these arguments that may name a file or a folder too: what forbids looks at them, nothing is allowed by them.
+    pub mentioned: Vec<String>,
     /// What will change in files, as text.
     pub changes: Vec<String>,
     /// What guards the project or this program, where a file of it is touched: that needs an answer of its own.
@@ -272,7 +274,9 @@ impl Intent {
             rest.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !rest.is_empty() {
             let text = Value::Object(rest).to_string();
-            put("with", if self.command.is_some() { text } else { cut(&text) });
+            // Where neither files nor an address say what is done, nothing is left out.
+            let is_whole = self.command.is_some() || !is_pinned;
+            put("with", if is_whole { text } else { cut(&text) });
         }
         for change in &self.changes {
             put("change", change.clone());
@@ -296,7 +300,8 @@ impl Intent {
             let env = self.rest.get("env").map(Value::to_string).unwrap_or_default();
             return vec![format!("execute\0{folder}\0{env}\0{command}")];
         }
-        let kind = if self.is_edit() { "edit" } else { self.kind.as_str() };
+        // Who may remove or move a file has not been shown what else might be written to it.
+        let kind = self.kind.as_str();
         if !matches!(kind, "edit" | "read") {
             return Vec::new();
         }

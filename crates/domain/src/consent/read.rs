@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{CONTENT, Intent};
+use super::{CONTENT, Intent, is_harmless};
 use crate::shell;
 
 /// The kinds of tools that the Agent Client Protocol knows.
@@ -43,6 +43,9 @@ const PATHS: &[&str] = &[
     "new_path",
     "old_path",
     "uri",
+    "directory",
+    "dir",
+    "folder",
 ];
 /// What is moved, and where to, with some tools.
 const MOVED: &[&str] = &["from", "to", "src", "dst", "dest", "target"];
@@ -50,6 +53,7 @@ const URLS: &[&str] = &["url", "uri"];
 /// What an editor may be told to do with a file. Any other command beside a path is one for a shell.
 const EDITOR_COMMANDS: &[&str] = &[
     "append",
+    "apply_diff",
     "copy",
     "create",
     "delete",
@@ -57,7 +61,9 @@ const EDITOR_COMMANDS: &[&str] = &[
     "insert",
     "list",
     "move",
+    "multi_edit",
     "open",
+    "overwrite",
     "read",
     "rename",
     "replace",
@@ -65,6 +71,7 @@ const EDITOR_COMMANDS: &[&str] = &[
     "search",
     "str_replace",
     "undo_edit",
+    "update",
     "view",
     "write",
 ];
@@ -74,6 +81,8 @@ const ARGUMENTS: &[&str] = &["args", "arguments"];
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 /// Where they lie. A program of the same name elsewhere may do anything.
 const SHELL_FOLDERS: &[&str] = &["", "/bin/", "/usr/bin/"];
+/// A longer text names no place.
+const LONGEST_PATH: usize = 4096;
 
 /// What an agent sent when it asked.
 #[derive(Debug, Clone, Copy)]
@@ -101,9 +110,8 @@ pub fn read(request: &Request<'_>) -> Intent {
     };
     let names_path = rest.keys().any(|name| is_path(name));
     let has_content = CONTENT.iter().any(|name| rest.contains_key(*name));
-    // A tool of another kind that names a path and a command may run the one whatever the other says.
-    let may_run = || !names_path || names_command(&rest);
-    let is_shell = kind == "execute" || (kind == "other" && may_run());
+    // A tool that is given a command may run it, whatever else it is given and whatever kind it is said to be: `cat` is read by some.
+    let is_shell = kind == "execute" || names_command(&rest) || (kind == "other" && !names_path);
     let is_edit = kind == "other" && !is_shell && names_path && has_content;
     let kind = if is_edit { "edit" } else { kind };
     if is_shell {
@@ -118,8 +126,10 @@ pub fn read(request: &Request<'_>) -> Intent {
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let command = if is_shell { take(COMMANDS, command) } else { None };
+    // Rules about running things are about every command.
+    let kind = if command.is_some() { "execute" } else { kind };
     let folder = if command.is_some() { take(FOLDERS, text) } else { None };
-    let url = if kind == "fetch" { take(URLS, text) } else { None };
+    let url = if kind == "fetch" { take(URLS, web_address) } else { None };
     let folder = folder.map(|folder| place(&folder, request.roots)).filter(|folder| folder != ".");
     let command = command.map(|line| match folder {
         None => in_place(&line, request.roots),
@@ -128,7 +138,7 @@ pub fn read(request: &Request<'_>) -> Intent {
     // Files that an unknown command may touch do not say what it does.
     let is_about_files = command.is_none() && kind != "execute";
     let paths = if is_about_files { touched(&mut rest, request) } else { Vec::new() };
-    Intent {
+    let mut intent = Intent {
         kind: kind.to_owned(),
         title: request.title.to_owned(),
         command,
@@ -138,7 +148,11 @@ pub fn read(request: &Request<'_>) -> Intent {
         rest,
         changes: request.changes.to_vec(),
         ..Intent::default()
+    };
+    if intent.command.is_none() {
+        intent.mentioned = mentioned(&intent, request.roots);
     }
+    intent
 }
 
 /// The files that a request is about: those that its arguments name, and those that the agent names beside them.
@@ -174,6 +188,64 @@ fn touched(rest: &mut Map<String, Value>, request: &Request<'_>) -> Vec<String> 
         }
     }
     paths
+}
+
+/// Texts in the arguments that may name a place, whatever the argument is called.
+fn mentioned(intent: &Intent, roots: &[&str]) -> Vec<String> {
+    let is_text = |name: &str, value: &Value| {
+        is_harmless(name, value) || (intent.is_edit() && CONTENT.contains(&name))
+    };
+    let mut texts = Vec::new();
+    for (_, value) in intent.rest.iter().filter(|(name, value)| !is_text(name, value)) {
+        collect_texts(value, &mut texts);
+    }
+    texts.retain(|text| text.len() <= LONGEST_PATH && !text.contains('\n'));
+    for text in &mut texts {
+        *text = place(text, roots);
+    }
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+/// An address that is not that of a file on this machine.
+fn web_address(value: &Value) -> Option<String> {
+    value.as_str().filter(|url| file_path(url).is_none()).map(str::to_owned)
+}
+
+/// The path that an address of a file stands for.
+fn file_path(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("file") || !rest.starts_with('/') {
+        return None;
+    }
+    // After two slashes stands the machine, mostly none.
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => &rest[rest.find('/')?..],
+        None => rest,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    Some(percent_decoded(path))
+}
+
+/// What stands as `%` and two digits, as it is.
+fn percent_decoded(text: &str) -> String {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let (mut decoded, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.extend(u8::try_from(high * 16 + low));
+                at += 3;
+            }
+            _ => {
+                decoded.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 fn one(name: &str, value: Value) -> Map<String, Value> {
@@ -265,7 +337,8 @@ pub fn is_line(command: &str) -> bool {
 /// A path from the folder of the project on; absolute where it is elsewhere. `..` stays: only the disk knows where it
 /// leads.
 fn place(path: &str, roots: &[&str]) -> String {
-    let path = path.strip_prefix("file://").unwrap_or(path);
+    let decoded = file_path(path);
+    let path = decoded.as_deref().unwrap_or(path);
     let inside = roots.iter().find_map(|root| {
         let rest = path.strip_prefix(root.trim_end_matches('/'))?;
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)
@@ -276,6 +349,8 @@ fn place(path: &str, roots: &[&str]) -> String {
     match (is_absolute, names.is_empty()) {
         (true, _) => format!("/{names}"),
         (false, true) => ".".to_owned(),
+        // A name in the project, and not the home of the user.
+        (false, false) if inside.is_some() && names.starts_with('~') => format!("./{names}"),
         (false, false) => names,
     }
 }

@@ -93,7 +93,7 @@ fn a_command_is_one_whatever_the_tool_is_called() {
     // goose says `other`, kimi names no kind.
     for kind in ["other", "", "shell"] {
         let found = intent(kind, "developer: shell", &json!({"command": "ls -l"}), &[]);
-        check(&found, "ls -l", Ok(json!({"kind": "other", "command": "ls -l"})));
+        check(&found, "ls -l", Ok(json!({"kind": "execute", "command": "ls -l"})));
     }
 }
 
@@ -236,7 +236,7 @@ fn what_was_decided_counts_for_just_that() {
     assert_ne!(run(json!({"command": "ls"})), with(json!({"LD_PRELOAD": "x"})));
     assert_eq!(run(json!({"argument": "ls"})), Vec::<String>::new());
     let edit = |kind: &str, path: &str| intent(kind, "x", &json!({"path": path}), &[]).keys();
-    assert_eq!(edit("edit", "/private/project/a"), edit("delete", "a"));
+    assert_eq!(edit("edit", "/private/project/a"), edit("edit", "a"));
     assert_ne!(edit("edit", "a"), edit("read", "a"));
     assert_ne!(edit("edit", "a"), edit("edit", "b"));
 }
@@ -303,7 +303,7 @@ fn a_command_beside_a_path_is_a_command() {
     check(
         &shell,
         "rm -rf things",
-        Ok(json!({"kind": "other", "command": "rm -rf things", "with": {"path": "src/x"}})),
+        Ok(json!({"kind": "execute", "command": "rm -rf things", "with": {"path": "src/x"}})),
     );
     assert!(shell.has_other_arguments());
     // To an editor it is what to do with the file.
@@ -332,4 +332,77 @@ fn every_path_in_the_arguments_is_seen() {
     // What is no text stays to be shown.
     let odd = intent("edit", "x", &json!({"paths": ["a", 3]}), &[]);
     assert!(odd.rest.contains_key("paths"));
+}
+
+#[test]
+fn what_is_given_a_command_runs_it_whatever_kind_it_is_said_to_be() {
+    for kind in ["read", "search", "edit", "fetch", "think", "other", "execute", ""] {
+        for input in [
+            json!({"command": "cat a; rm b", "path": "src/a"}),
+            json!({"cmd": ["bash", "-lc", "cat a; rm b"], "parsed_cmd": [{"type": "read"}]}),
+        ] {
+            let found = intent(kind, "read a", &input, &["src/a"]);
+            assert_eq!(found.kind, "execute", "{kind} {input}");
+            assert_eq!(found.command.as_deref(), Some("cat a; rm b"), "{kind} {input}");
+        }
+    }
+    // To an editor it is what to do with a file.
+    let found = intent("read", "x", &json!({"command": "view", "path": "src/a"}), &[]);
+    assert_eq!((found.kind.as_str(), found.command), ("read", None));
+}
+
+#[test]
+fn an_address_of_a_file_is_a_file() {
+    for address in [
+        "file:///home/anna/project/.git/config",
+        "FILE:///home/anna/project/%2egit/config",
+        "file://localhost/home/anna/project/.git/config#top",
+        "file:/home/anna/project/./.git/config?x",
+    ] {
+        for (kind, name) in [("edit", "uri"), ("read", "path"), ("fetch", "uri")] {
+            let found = intent(kind, "x", &json!({ name: address }), &[]);
+            assert_eq!(found.paths, [".git/config"], "{kind} {address}");
+            assert_eq!(found.url, None);
+        }
+        let found = intent("fetch", "x", &json!({ "url": address }), &[]);
+        assert_eq!((found.url.as_deref(), found.mentioned), (None, vec![".git/config".to_owned()]));
+    }
+    let found = intent("fetch", "x", &json!({"url": "https://example.test/a%20b"}), &[]);
+    assert_eq!(found.url.as_deref(), Some("https://example.test/a%20b"));
+}
+
+#[test]
+fn whatever_an_argument_is_called_the_place_that_it_names_is_seen() {
+    let input = json!({
+        "location": "/home/anna/project/secrets/key",
+        "options": {"onto": ["~/x", "/home/anna/project/~/y"]},
+        "reason": "a/b",
+        "new_string": "/etc/passwd",
+    });
+    let found = intent("edit", "x", &input, &[]);
+    assert_eq!(found.mentioned, ["./~/y", "secrets/key", "~/x"]);
+    assert!(found.paths.is_empty());
+    let found = intent("other", "x", &json!("/home/anna/project/a"), &[]);
+    assert_eq!(found.mentioned, ["a"]);
+}
+
+#[test]
+fn where_nothing_else_says_what_is_done_all_arguments_are_shown() {
+    let code = "x".repeat(MOST_SHOWN * 2) + "the end";
+    let shown = |kind: &str, input: &Value| {
+        intent(kind, "tool", input, &[]).details().iter().any(|one| one.text.contains("the end"))
+    };
+    assert!(shown("other", &json!({ "code": code })));
+    assert!(shown("execute", &json!({ "code": code })));
+    assert!(!shown("fetch", &json!({ "url": "https://example.test", "code": code })));
+}
+
+#[test]
+fn to_remove_or_move_a_file_is_not_to_write_it() {
+    let keys = |kind: &str| intent(kind, "x", &json!({"path": "src/a"}), &[]).keys();
+    assert_eq!(keys("edit"), ["edit\0src/a"]);
+    assert_eq!(keys("read"), ["read\0src/a"]);
+    for kind in ["delete", "move", "fetch", "other"] {
+        assert_eq!(keys(kind), [] as [String; 0], "{kind}");
+    }
 }

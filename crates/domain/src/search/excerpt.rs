@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Query;
-use crate::{mask, terms};
+use crate::mask;
+use crate::terms::{self, Firsts};
 
 /// About `width` characters around the densest finds, on one line, each find between `**`. The words of a mask were not
 /// said by anybody: they are shown where nothing else was found, but never marked.
@@ -48,8 +49,17 @@ pub fn excerpt(query: &Query, text: &str, width: usize) -> String {
 
 /// The places of what is asked for, as far as they are `wanted` by where they begin.
 fn finds(query: &Query, text: &str, wanted: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+    finds_among(query, text, &query.firsts(), wanted)
+}
+
+fn finds_among(
+    query: &Query,
+    text: &str,
+    firsts: &Firsts,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<Range<usize>> {
     let mut finds: Vec<Range<usize>> = Vec::new();
-    terms::each(text, |term, place| {
+    terms::each_among(text, firsts, |term, place| {
         if wanted(place.start) && query.wants(term, &text[place.clone()]) {
             // A name comes after its parts, and takes all of them in.
             let mut find = place;
@@ -84,5 +94,24 @@ fn push_flat(out: &mut String, text: &str) {
             out.push(' ');
         }
         out.push_str(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_passed_over_was_not_asked_for(
+            typed in prop::collection::vec("(run|ran|went|getUserName|handler_12|handler|C\\+\\+|src/main\\.rs|数据库|the|ha\\*)", 1..4),
+            said in prop::collection::vec("(running|ran|go|eat|get_user|getUserName|Handler_12|12|C\\+\\+|main\\.rs|库|The|x|[a-z]{1,5})", 0..30),
+        ) {
+            let (query, text) = (Query::parse(&typed.join(" ")), said.join(" "));
+            let all = finds_among(&query, &text, &[true; 256], |_| true);
+            prop_assert_eq!(finds(&query, &text, |_| true), all, "{:?} in {:?}", typed, text);
+        }
     }
 }

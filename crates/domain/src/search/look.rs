@@ -18,8 +18,7 @@ pub struct Look<'a> {
     ranking: &'a Query,
     before: &'a [Query],
     terms: Vec<Wanted<'a>>,
-    /// Bytes that words with a wanted term begin with: most are passed over by the first one. All are wanted where the
-    /// beginning of a word is enough, which its term may not show.
+    /// Bytes that words with a wanted term begin with: most are passed over by the first one.
     firsts: Firsts,
 }
 
@@ -46,10 +45,7 @@ impl<'a> Look<'a> {
     }
 
     fn want(&mut self, need: Need<'a>, by: u32, is_ranked: bool) {
-        match need.term.bytes().next() {
-            Some(first) if !need.prefix => terms::add_firsts(&mut self.firsts, first),
-            _ => self.firsts = [true; 256],
-        }
+        need.add_firsts(&mut self.firsts);
         match self.terms.iter_mut().find(|wanted| wanted.need == need) {
             Some(wanted) => {
                 wanted.by |= by;

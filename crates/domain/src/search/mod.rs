@@ -54,6 +54,8 @@ pub struct Found {
     /// The work that one search may do was not enough: what was not looked at may have more. `next`, where there is one,
     /// goes on with it.
     pub is_partial: bool,
+    /// Messages that were to be looked at and are damaged: what is looked for may be in them.
+    pub damaged: u32,
     /// How much work it was, in the steps that are bounded.
     pub work: u64,
 }

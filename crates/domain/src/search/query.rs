@@ -1,7 +1,7 @@
 //! What a person typed, understood.
 
 use super::phrase;
-use crate::terms;
+use crate::terms::{self, Firsts};
 
 /// More than this is not a question but a file.
 const LONGEST_QUERY: usize = 8 * 1024;
@@ -118,6 +118,13 @@ impl Query {
         self.phrases.is_empty() || phrase::are_in(&self.phrases, text)
     }
 
+    /// Bytes that words with a needed term begin with.
+    pub(super) fn firsts(&self) -> Firsts {
+        let mut firsts = [false; 256];
+        self.needs().for_each(|need| need.add_firsts(&mut firsts));
+        firsts
+    }
+
     /// Whether a term is asked for that was made of `word`.
     pub(super) fn wants(&self, term: &str, word: &str) -> bool {
         self.needs().any(|need| need.is_met_by(term, word))
@@ -125,6 +132,15 @@ impl Query {
 }
 
 impl Need<'_> {
+    /// Adds the bytes that words with this term begin with: all where the beginning of a word is enough, which its term may not
+    /// show.
+    pub(super) fn add_firsts(&self, firsts: &mut Firsts) {
+        match self.term.bytes().next() {
+            Some(first) if !self.prefix => terms::add_firsts(firsts, first),
+            _ => *firsts = [true; 256],
+        }
+    }
+
     /// Whether this is a term, made of `word`, that is needed.
     #[inline]
     pub(super) fn is_met_by(&self, term: &str, word: &str) -> bool {

@@ -3,19 +3,7 @@
 use super::*;
 
 fn session(status: Status) -> Session {
-    let beginning = Beginning {
-        user: "anna".into(),
-        project: "/shop".into(),
-        kind: "chat".into(),
-        title: None,
-        agent: None,
-        model: None,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
-    };
+    let beginning = Beginning::new("anna", "/shop");
     let mut session = Session::start(SessionId::generate(), beginning, Timestamp::UNIX_EPOCH);
     if status != Status::Active {
         session.apply(&Fact::Moved { to: status }, Timestamp::UNIX_EPOCH);

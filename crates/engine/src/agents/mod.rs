@@ -9,6 +9,7 @@ mod port;
 mod process_requests;
 mod replay;
 mod request_id;
+mod rest;
 mod rules;
 mod runner;
 mod selection;

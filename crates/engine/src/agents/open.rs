@@ -96,7 +96,7 @@ struct Opener<'a> {
     engine: &'a Engine,
     options: &'a OpenOptions,
     folder: PathBuf,
-    desk: Arc<dyn PermissionHandler>,
+    permissions: Arc<dyn PermissionHandler>,
     watermark: Option<Watermark>,
     /// The settings that the user made, in this native session or an earlier one.
     settings: Settings,
@@ -115,7 +115,8 @@ struct Opener<'a> {
 
 impl Opener<'_> {
     async fn launch(&self) -> Result<Box<dyn Agent>> {
-        let launched = self.options.launcher.launch(&self.folder, Arc::clone(&self.desk)).await;
+        let launched =
+            self.options.launcher.launch(&self.folder, Arc::clone(&self.permissions)).await;
         launched.map_err(|trouble| self.options.error(trouble))
     }
 
@@ -367,7 +368,7 @@ impl Engine {
             engine: self,
             options,
             folder: PathBuf::from(&session.project),
-            desk: Arc::new(Gate {
+            permissions: Arc::new(Gate {
                 engine: self.clone(),
                 user: session.user,
                 project: session.project,

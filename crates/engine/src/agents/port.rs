@@ -21,7 +21,7 @@ pub trait Launcher: Send + Sync {
     async fn launch(
         &self,
         folder: &Path,
-        desk: Arc<dyn PermissionHandler>,
+        permissions: Arc<dyn PermissionHandler>,
     ) -> Result<Box<dyn Agent>, AgentError>;
 }
 

@@ -122,7 +122,8 @@ impl Rules {
         if !intent.guarded.is_empty() {
             // Files that protect the project need a rule, or an answer, for just that file.
             let is_named = |path: &String| self.allowed.contains(path);
-            return intent.paths.iter().all(is_named).then_some(true);
+            let is_all_named = !intent.paths.is_empty() && intent.paths.iter().all(is_named);
+            return is_all_named.then_some(true);
         }
         if self.allow(intent) && !self.may_mean_another_name(intent) {
             return Some(true);
@@ -162,7 +163,8 @@ impl Rules {
 
     fn disallow(&self, intent: &Intent) -> bool {
         let commands = intent.command.iter().flat_map(|line| commands(line));
-        let others = intent.paths.iter().chain(&intent.url).chain([&intent.title]);
+        let places = intent.paths.iter().chain(&intent.mentioned);
+        let others = places.chain(&intent.url).chain([&intent.title]);
         let texts: Vec<String> = commands.chain(others.cloned()).collect();
         self.disallowed.iter().any(|tool| {
             is_kind(tool, &intent.kind)

@@ -93,6 +93,8 @@ pub enum Progress<'a> {
     /// Another process has the conversation open, and this one waits until it leaves.
     Waiting,
     Update(&'a Update),
+    /// So many of the updates that the agent's connection has handed over are durable.
+    Recorded(u64),
 }
 
 impl std::fmt::Debug for Progress<'_> {
@@ -102,6 +104,7 @@ impl std::fmt::Debug for Progress<'_> {
             Self::Elsewhere => "Elsewhere",
             Self::Waiting => "Waiting",
             Self::Update(_) => "Update",
+            Self::Recorded(_) => "Recorded",
         })
     }
 }

@@ -6,7 +6,7 @@ use rethread_domain::opening::{Opening, Settings, Underway, Watermark};
 use rethread_domain::price::Price;
 use rethread_domain::turn::{End, Speaker, Turn, Update};
 use rethread_domain::{Fact, Seq, id};
-use rethread_store::{Append, Drive};
+use rethread_store::{Append, Appended, Drive};
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Attached;
@@ -22,22 +22,27 @@ use crate::{Engine, Error, Result};
 /// The bound of the queue of updates; when it is full, the agent waits (backpressure). Each takes a few MiB at most.
 const WAITING: usize = 16;
 
-/// A conversation that is open with an agent. It is locked: no other process talks in it meanwhile.
+/// A conversation that is open with an agent. It is locked: no other process talks in it meanwhile, but for a [`Talk::rest`].
 pub struct Talk {
-    engine: Engine,
-    options: OpenOptions,
-    _drive: Drive,
-    attached: Option<Attached>,
+    pub(super) engine: Engine,
+    pub(super) options: OpenOptions,
+    /// The lock, but for a rest.
+    pub(super) drive: Option<Drive>,
+    /// What was known of the agent's native session before a rest.
+    pub(super) left: Option<Watermark>,
+    pub(super) attached: Option<Attached>,
     /// Facts that are still to be recorded.
-    facts: Vec<Fact>,
+    pub(super) facts: Vec<Fact>,
     /// Requests of other processes that came during a turn.
-    asked: Option<ProcessRequest>,
+    pub(super) asked: Option<ProcessRequest>,
     /// Requests up to this number are void.
-    last_asked: u64,
-    version: u64,
-    messages: u64,
+    pub(super) last_asked: u64,
+    pub(super) version: u64,
+    pub(super) messages: u64,
     /// Whether the prompt of its command was sent.
     tells_prompt: bool,
+    /// Whether the conversation is another's, who decides what follows: see [`Talk::looking_on`].
+    pub(super) looks_on: bool,
 }
 
 impl std::fmt::Debug for Talk {
@@ -75,7 +80,8 @@ impl Talk {
         let mut talk = Self {
             engine: engine.clone(),
             options,
-            _drive: drive,
+            drive: Some(drive),
+            left: None,
             attached: None,
             facts: Vec::new(),
             asked: None,
@@ -83,6 +89,7 @@ impl Talk {
             version,
             messages: 0,
             tells_prompt: false,
+            looks_on: false,
         };
         if let Some((command, prompt_hash)) = talk.options.changed_prompt.clone() {
             talk.facts.push(Fact::Commanded { command, prompt_hash });
@@ -172,6 +179,7 @@ impl Talk {
         view: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Answer> {
         let before = self.opening().cloned();
+        self.take_up().await?;
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(self.options.error(AgentError::Cancelled)),
@@ -199,11 +207,11 @@ impl Talk {
     }
 
     /// Ends a turn that was left under way.
-    async fn settle(&mut self) -> Result<bool> {
+    pub(super) async fn settle(&mut self) -> Result<bool> {
         self.engine.settle(self.options.session, &self.options.conversation).await
     }
 
-    async fn leave(&mut self) {
+    pub(super) async fn leave(&mut self) {
         if let Some(attached) = self.attached.take() {
             attached.agent.end().await;
         }
@@ -288,11 +296,12 @@ impl Talk {
             left_for: None,
             last: Vec::new(),
             held: None,
+            taken: 0,
+            outlives_store: self.looks_on,
         };
         let cancel = cancel.child_token();
-        let mut show = |update: &Update| view(Progress::Update(update));
         let watched = async {
-            let pumped = pump.run(receiver, &mut show, &cancel).await;
+            let pumped = pump.run(receiver, view, &cancel).await;
             if pumped.is_err() {
                 // A setting that cannot be stored is not made.
                 cancel.cancel();
@@ -412,53 +421,37 @@ impl Talk {
         self.messages += u64::from(count);
         let newest = written.last().map_or(request, |written| written.seq);
         answer.upto = newest;
-        if matches!(end, End::Stopped(_)) {
-            // Others may have said something meanwhile, in this conversation or in another one.
-            let is_alone = written.first().is_none_or(|first| first.seq == request + 1);
-            let own = if is_alone { None } else { self.engine.conversation(&self.options).await? };
-            attached.held.answered(&written, own.map(|own| own.messages));
+        let stays = self.stays_after(&ended);
+        if stays {
+            self.answered(request, &written).await?;
         }
         for (_, update) in &last {
             view(Progress::Update(update));
         }
+        if !stays {
+            self.leave().await;
+        }
         match ended {
             Ok(_) => Ok(answer),
-            Err(trouble) => self.leave_after(trouble, answer).await,
+            Err(trouble) => self.failed(trouble, answer),
         }
     }
 
-    /// After a failed turn it is unknown what the native session has of it: it is opened again before the next request.
-    async fn leave_after(&mut self, trouble: AgentError, answer: Answer) -> Result<Answer> {
-        self.leave().await;
+    /// The native session holds its own answer. Others may have said something meanwhile, in this conversation or in another one.
+    async fn answered(&mut self, request: Seq, written: &[Appended]) -> Result<()> {
+        let is_alone = written.first().is_none_or(|first| first.seq == request + 1);
+        let own = if is_alone { None } else { self.engine.conversation(&self.options).await? };
+        if let Some(attached) = &mut self.attached {
+            attached.held.answered(written, own.map(|own| own.messages));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, trouble: AgentError, answer: Answer) -> Result<Answer> {
         match trouble {
             AgentError::LimitReached { .. } | AgentError::ModelFailed(_) => Ok(answer),
             trouble => Err(self.options.error(trouble)),
         }
-    }
-
-    /// Requests of other processes between turns: prompts to send, or to stop.
-    pub async fn asked(&mut self) -> Result<Option<ProcessRequest>> {
-        if let Some(asked) = self.asked.take() {
-            return Ok(Some(asked));
-        }
-        let version = self.engine.store.version().await?;
-        if version == self.version {
-            return Ok(None);
-        }
-        let (session, conversation) = (self.options.session, &self.options.conversation);
-        if let Some((no, prompt)) = self.engine.store.take_prompt(session, conversation).await? {
-            return Ok(Some(ProcessRequest::Prompt { no, prompt }));
-        }
-        self.version = version;
-        let asked = self.engine.store.asked_since(session, self.last_asked).await?;
-        let Some((no, command)) = asked.last() else { return Ok(None) };
-        self.last_asked = *no;
-        Ok(Some(ProcessRequest::from(*command)))
-    }
-
-    /// Whether another process has archived or deleted the session meanwhile.
-    pub async fn is_over(&self) -> Result<bool> {
-        Ok(self.engine.store.session(self.options.session).await?.accepts_messages().is_err())
     }
 
     /// Ends the agent, and updates index, summaries and the state of the repository.

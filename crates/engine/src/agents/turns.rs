@@ -14,13 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::port::{AgentError, Ended};
 use super::rules::Holds;
+use super::send::Progress;
 use super::watermark::cost;
 use crate::{Clock, Engine};
 
 /// How often a streaming answer is recorded, and then shown.
 const PACE: Duration = Duration::from_millis(50);
 /// The largest batch that is recorded at once.
-const LARGEST_BATCH: usize = 1_000;
+const LARGEST_BATCH: u64 = 1_000;
 const LARGEST_BATCH_BYTES: usize = 1024 * 1024;
 
 /// Updates with their times; adjacent pieces are joined.
@@ -42,19 +43,24 @@ pub(super) struct Pump<'a> {
     pub(super) last: Batch,
     /// What may be the beginning of a secret that continues in the next piece.
     pub(super) held: Option<(Timestamp, Update)>,
+    /// How many updates were taken.
+    pub(super) taken: u64,
+    /// Whether the turn goes on where the store fails: it is recorded as a whole at its end.
+    pub(super) outlives_store: bool,
 }
 
 impl Pump<'_> {
     pub(super) async fn run(
         &mut self,
         mut updates: mpsc::Receiver<Update>,
-        view: &mut (dyn FnMut(&Update) + Send),
+        view: &mut (dyn FnMut(Progress<'_>) + Send),
         cancel: &CancellationToken,
     ) -> crate::Result<()> {
         let mut next = Instant::now() + PACE;
         while let Some(first) = updates.next().await {
             let mut batch = vec![(self.engine.clock.now(), first)];
-            let goes_on = gather(&mut updates, &mut batch, next, self.engine.clock).await;
+            let (goes_on, more) = gather(&mut updates, &mut batch, next, self.engine.clock).await;
+            self.taken += 1 + more;
             let batch = self.clean(batch, goes_on);
             self.take(&batch);
             if !goes_on {
@@ -62,11 +68,19 @@ impl Pump<'_> {
                 return Ok(());
             }
             let written = batch.clone();
-            self.engine.store.stream(self.session, self.conversation, written).await?;
+            let streamed = self.engine.store.stream(self.session, self.conversation, written).await;
+            match streamed {
+                Err(error) if self.outlives_store => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "a part of a turn is not durable yet");
+                }
+                streamed => streamed?,
+            }
             next = Instant::now() + PACE;
             for (_, update) in &batch {
-                view(update);
+                view(Progress::Update(update));
             }
+            view(Progress::Recorded(self.taken));
             self.is_over = self.turn.bytes() as u64 > self.most;
             if self.is_over || self.left_for.is_some() {
                 cancel.cancel();
@@ -137,26 +151,24 @@ impl Pump<'_> {
     }
 }
 
-/// Adds what comes until `until`; returns whether more may follow.
+/// Adds what comes until `until`; returns whether more may follow, and how many came.
 async fn gather(
     updates: &mut mpsc::Receiver<Update>,
     batch: &mut Batch,
     until: Instant,
     clock: Clock,
-) -> bool {
+) -> (bool, u64) {
     let mut at = clock.now();
     let mut bytes: usize = batch.iter().map(|(_, update)| update.bytes()).sum();
-    for _ in 1..LARGEST_BATCH {
-        if bytes >= LARGEST_BATCH_BYTES {
-            break;
-        }
+    let mut more = 0;
+    while more + 1 < LARGEST_BATCH && bytes < LARGEST_BATCH_BYTES {
         let update = match updates.try_recv() {
             Ok(update) => update,
-            Err(mpsc::TryRecvError::Closed) => return false,
+            Err(mpsc::TryRecvError::Closed) => return (false, more),
             Err(mpsc::TryRecvError::Empty) => {
                 match tokio::time::timeout_at(until, updates.next()).await {
-                    Err(_) => return true,
-                    Ok(None) => return false,
+                    Err(_) => return (true, more),
+                    Ok(None) => return (false, more),
                     Ok(Some(update)) => {
                         at = clock.now();
                         update
@@ -164,13 +176,14 @@ async fn gather(
                 }
             }
         };
+        more += 1;
         bytes += update.bytes();
         let is_joined = batch.last_mut().is_some_and(|(_, last)| last.join(&update));
         if !is_joined {
             batch.push((at, update));
         }
     }
-    true
+    (true, more)
 }
 
 impl Engine {

@@ -1,9 +1,10 @@
 //! Export and import of sessions, without loss.
 //!
 //! JSON lines: a `session` line, then its facts and messages; several sessions may follow each other. JSON: a session as an object,
-//! several as an array of them. Derived data is included for readers and made again on import.
+//! several as an array of them. Derived data is included for readers and made again on import. Markdown is for people: it does not come back in.
 
 mod import;
+mod markdown;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,6 +12,8 @@ use std::io::Write;
 use rethread_domain::session::FactRecord;
 use rethread_domain::{Session, SessionId};
 use rethread_store::{Order, Span};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::views::{MessageView, SessionView};
@@ -25,6 +28,7 @@ const PAGE: u32 = 500;
 pub enum Format {
     Jsonl,
     Json,
+    Markdown,
 }
 
 /// What to do with secrets in an export.
@@ -45,21 +49,27 @@ impl Engine {
     ) -> Result<BTreeMap<String, u32>> {
         let (session, facts) = self.log_of(id).await?;
         let mut mask = Mask { engine: self, secrets, masked: BTreeMap::new() };
-        let view =
-            mask.clean(serde_json::to_value(SessionView::from(&session)).map_err(Error::internal)?);
+        let view: SessionView = mask.clean(&SessionView::from(&session))?;
+        let has_conversations = view.conversation_count > 1;
         let mut told = Vec::with_capacity(facts.len());
         for fact in &facts {
-            told.push(mask.clean(serde_json::to_value(fact).map_err(Error::internal)?));
+            told.push(mask.clean::<Value>(fact)?);
         }
-        if format == Format::Jsonl {
-            line(out, &json!({"type": "session", "version": VERSION, "id": id, "view": view}))?;
-            for fact in told {
-                line(out, &typed("fact", fact))?;
+        match format {
+            Format::Jsonl => {
+                line(out, &json!({"type": "session", "version": VERSION, "id": id, "view": view}))?;
+                for fact in told {
+                    line(out, &typed("fact", fact))?;
+                }
             }
-        } else {
-            let facts = Value::Array(told);
-            write!(out, "{{\"version\":{VERSION},\"id\":\"{id}\",\"view\":{view},\"facts\":{facts},\"messages\":[")
-                .map_err(unwritten)?;
+            Format::Json => {
+                let (view, facts) = (json!(view), Value::Array(told));
+                let head = format!(
+                    "\"version\":{VERSION},\"id\":\"{id}\",\"view\":{view},\"facts\":{facts}"
+                );
+                put(out, &format!("{{{head},\"messages\":["))?;
+            }
+            Format::Markdown => put(out, &markdown::head(&view))?,
         }
         let mut from = 1;
         loop {
@@ -68,20 +78,22 @@ impl Engine {
             let page = self.messages(id, span).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
             for message in &page {
-                let view =
-                    serde_json::to_value(MessageView::of(id, message)).map_err(Error::internal)?;
-                let view = mask.clean(view);
-                if format == Format::Jsonl {
-                    line(out, &typed("message", view))?;
-                } else {
-                    let comma = if message.seq > 1 { "," } else { "" };
-                    write!(out, "{comma}\n{view}").map_err(unwritten)?;
+                let view = MessageView::of(id, message);
+                match format {
+                    Format::Jsonl => line(out, &typed("message", mask.clean(&view)?))?,
+                    Format::Json => {
+                        let comma = if message.seq > 1 { "," } else { "" };
+                        put(out, &format!("{comma}\n{}", mask.clean::<Value>(&view)?))?;
+                    }
+                    Format::Markdown => {
+                        put(out, &markdown::message(&mask.clean(&view)?, has_conversations))?;
+                    }
                 }
             }
             from = last + 1;
         }
         if format == Format::Json {
-            out.write_all(b"]}\n").map_err(unwritten)?;
+            put(out, "]}\n")?;
         }
         out.flush().map_err(unwritten)?;
         Ok(mask.masked)
@@ -107,13 +119,15 @@ struct Mask<'a> {
 }
 
 impl Mask<'_> {
-    fn clean(&mut self, mut value: Value) -> Value {
+    /// The same without secrets, where they are to be masked.
+    fn clean<T: DeserializeOwned>(&mut self, of: &impl Serialize) -> Result<T> {
+        let mut value = serde_json::to_value(of).map_err(Error::internal)?;
         if self.secrets == Secrets::Masked {
             for what in self.engine.redactor.redact_json(&mut value) {
                 *self.masked.entry(what).or_default() += 1;
             }
         }
-        value
+        serde_json::from_value(value).map_err(Error::internal)
     }
 }
 
@@ -124,6 +138,10 @@ fn typed(kind: &str, value: Value) -> Value {
         out.extend(fields);
     }
     Value::Object(out)
+}
+
+fn put(out: &mut (dyn Write + Send), text: &str) -> Result<()> {
+    out.write_all(text.as_bytes()).map_err(unwritten)
 }
 
 fn line(out: &mut (dyn Write + Send), value: &Value) -> Result<()> {

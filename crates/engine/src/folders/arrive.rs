@@ -330,8 +330,6 @@ fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginnin
     };
     let short = |text: &Option<String>| text.clone().filter(|text| is_plain(text));
     Beginning {
-        user: user.to_owned(),
-        project: root.to_owned(),
         kind: kind.to_owned(),
         title: card.title.clone().filter(|title| id::check_title(title).is_ok()),
         agent: name("agent", &card.agent),
@@ -339,8 +337,7 @@ fn beginning(card: &Card, path: &FolderPath, user: &str, root: &str) -> Beginnin
         command: short(&card.command),
         prompt_hash: short(&card.prompt_hash),
         tools: card.tools.iter().filter(|tool| is_plain(tool)).take(200).cloned().collect(),
-        forked_from: None,
-        parent: None,
+        ..Beginning::new(user, root)
     }
 }
 

@@ -19,21 +19,19 @@ impl Engine {
         head: &Head,
     ) -> Result<SessionId> {
         let own = session_id(agent, &head.native, &head.instance);
-        let parent = head.parent.as_ref().map(|parent| session_id(agent, parent, ""));
+        let parent = head.parent.as_ref();
+        let parent = parent.map(|parent| session_id(agent, parent, &head.parent_instance));
         let is_name = |name: &String| id::check_agent("model", name).is_ok();
         let home = options.roots.home.display().to_string();
         let beginning = Beginning {
-            user: options.user.clone(),
-            project: head.folder.clone().filter(|folder| folder.starts_with('/')).unwrap_or(home),
             kind: KIND.to_owned(),
-            title: None,
             agent: Some(agent.to_owned()),
             model: head.model.clone().filter(is_name),
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
             parent,
+            ..Beginning::new(
+                options.user.clone(),
+                head.folder.clone().filter(|folder| folder.starts_with('/')).unwrap_or(home),
+            )
         };
         id::check_user(&beginning.user)?;
         match self.store.start(own, beginning, self.clock.now()).await {

@@ -266,6 +266,9 @@ pub struct FoundView {
     pub next: Option<String>,
     /// The search was cut short because it took too much work: there may be more matches.
     pub partial: bool,
+    /// How many damaged messages were left out, in which there may be matches; absent if there are none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<u32>,
 }
 
 impl From<&Found> for FoundView {
@@ -274,6 +277,7 @@ impl From<&Found> for FoundView {
             items: found.hits.iter().map(HitView::from).collect(),
             next: found.next.map(|next| next.to_string()),
             partial: found.is_partial,
+            damaged: Some(found.damaged).filter(|damaged| *damaged > 0),
         }
     }
 }

@@ -49,17 +49,11 @@ impl Planning {
     async fn open(&self) -> Result<(SessionId, Talk)> {
         let charter = &self.workflow.charter;
         let beginning = Beginning {
-            user: charter.user.clone(),
-            project: charter.worktree.clone(),
             kind: "plan".to_owned(),
             title: Some(rethread_domain::quote::one_line(&format!("Plan: {}", charter.title), 120)),
             agent: Some(charter.agent.clone()),
-            model: None,
-            command: None,
-            prompt_hash: None,
             tools: self.crew.tools(),
-            forked_from: None,
-            parent: None,
+            ..Beginning::new(charter.user.clone(), charter.worktree.clone())
         };
         let session = self.engine.start_titled(beginning).await?;
         let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use rethread_domain::Session;
-use rethread_domain::session::Move;
+use rethread_domain::session::{Beginning, Move};
 use rethread_workflow::{
     BriefLimits, Ended, Event, Expect, Feedback, Measure, OnFull, Outcome, Phase, Snapshot, Task,
     TestState, Trigger, Verify, Workflow, brief, verdict,
@@ -383,19 +383,13 @@ pub(super) fn beginning_of(
     task: &Task,
     agent: &str,
     tools: Vec<String>,
-) -> rethread_domain::session::Beginning {
-    rethread_domain::session::Beginning {
-        user: workflow.charter.user.clone(),
-        project: workflow.charter.worktree.clone(),
+) -> Beginning {
+    Beginning {
         kind: "task".to_owned(),
         title: Some(title_of(task)),
         agent: Some(agent.to_owned()),
-        model: None,
-        command: None,
-        prompt_hash: None,
         tools,
-        forked_from: None,
-        parent: None,
+        ..Beginning::new(workflow.charter.user.clone(), workflow.charter.worktree.clone())
     }
 }
 

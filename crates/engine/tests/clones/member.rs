@@ -71,17 +71,8 @@ impl Member {
 
     pub(crate) fn start(&self, title: &str, words: &[&str]) -> SessionId {
         let beginning = Beginning {
-            user: "anna".into(),
-            project: self.root.display().to_string(),
-            kind: "chat".into(),
             title: Some(title.into()),
-            agent: None,
-            model: None,
-            command: None,
-            prompt_hash: None,
-            tools: Vec::new(),
-            forked_from: None,
-            parent: None,
+            ..Beginning::new("anna", self.root.display().to_string())
         };
         let id = block_on(self.engine.start(beginning)).unwrap().id;
         self.say(id, words);

@@ -214,30 +214,75 @@ fn no_damage_to_a_folder_is_too_much() {
     expect_bounded(before);
 }
 
+/// A text of one row is damaged, in a database that is sound.
+fn damage_row(database: &Connection, (table, column): (&str, &str), dice: &mut Dice) {
+    let sql = format!("select rowid, {column} from {table}");
+    let mut statement = database.prepare(&sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows: Vec<(i64, rusqlite::types::Value)> = rows.map(Result::unwrap).collect();
+    let (row, value) = &rows[dice.below(rows.len())];
+    let mut bytes = match value {
+        rusqlite::types::Value::Text(text) => text.clone().into_bytes(),
+        rusqlite::types::Value::Blob(bytes) => bytes.clone(),
+        _ => b"null".to_vec(),
+    };
+    damage(&mut bytes, dice);
+    let kind = if matches!(value, rusqlite::types::Value::Blob(_)) { "blob" } else { "text" };
+    let sql = format!("update {table} set {column} = cast(?1 as {kind}) where rowid = ?2");
+    database.execute(&sql, (bytes, row)).unwrap();
+}
+
 #[test]
 fn no_damage_to_a_database_is_too_much() {
     let mut dice = Dice(seed());
     let folder = tempfile::tempdir().unwrap();
-    for (agent, sql) in [
-        ("opencode", include_str!("../fixtures/opencode.sql")),
-        ("goose", include_str!("../fixtures/goose.sql")),
-        ("cursor", include_str!("../fixtures/cursor.sql")),
+    let before = peak();
+    let opencode = include_str!("../fixtures/opencode.sql");
+    for (agent, sql, columns) in [
+        ("opencode", opencode, &[("part", "data"), ("message", "data"), ("session", "revert")][..]),
+        ("kilo", opencode, &[("part", "data"), ("message", "data"), ("session", "directory")]),
+        (
+            "goose",
+            include_str!("../fixtures/goose.sql"),
+            &[
+                ("messages", "content_json"),
+                ("messages", "metadata_json"),
+                ("sessions", "created_at"),
+            ],
+        ),
+        ("cursor", include_str!("../fixtures/cursor.sql"), &[("blobs", "data"), ("meta", "value")]),
     ]
     .into_iter()
-    .filter(|(agent, _)| is_wanted(agent))
+    .filter(|(agent, ..)| is_wanted(agent))
     {
         let path = folder.path().join(format!("{agent}.db"));
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let whole = fs::read(&path).unwrap();
-        for _ in 0..times(DATABASE_TIMES) {
-            let mut bytes = whole.clone();
-            damage(&mut bytes, &mut dice);
-            fs::write(&path, &bytes).unwrap();
+        let read_rows = |is_sound: bool| {
             for one in look_at(&path).0 {
-                drop(read(&one, None));
+                let read = read(&one, None);
+                assert!(!is_sound || one.agent == agent, "{agent} is taken for {}", one.agent);
+                drop(read);
             }
+        };
+        for time in 0..times(DATABASE_TIMES) {
+            // In turn the file itself, and what a row of it says.
+            let is_sound = time.is_multiple_of(2);
+            let mut bytes = whole.clone();
+            if is_sound {
+                fs::write(&path, &bytes).unwrap();
+                let database = Connection::open(&path).unwrap();
+                database.pragma_update(None, "journal_mode", "memory").unwrap();
+                database.pragma_update(None, "synchronous", "off").unwrap();
+                damage_row(&database, columns[dice.below(columns.len())], &mut dice);
+            } else {
+                damage(&mut bytes, &mut dice);
+                fs::write(&path, &bytes).unwrap();
+            }
+            read_rows(is_sound);
         }
     }
+    expect_bounded(before);
 }
 
 #[test]

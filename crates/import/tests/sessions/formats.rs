@@ -177,6 +177,17 @@ fn gemini_is_a_log_of_changes() {
         ]
     );
     assert_eq!(other(&compressed, "<state_snapshot>", "compacted").unwrap(), true);
+    // What it tells the model first comes before the summary, which need not look like one.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session-2026-03-01T10-00-22222222.jsonl");
+    let context =
+        r#"{"id":"c0","type":"user","content":[{"text":"<session_context>x</session_context>"}]}"#;
+    let written = fs::read_to_string(fixture("gemini-compressed.jsonl")).unwrap();
+    let written = written.replace(r#""messages":["#, &format!(r#""messages":[{context},"#));
+    fs::write(&path, written.replace("state_snapshot", "note")).unwrap();
+    let compressed = read_file("gemini", &path);
+    assert_eq!(main_of(&compressed)[2], "system: <note>The till prints.</note>");
+    assert_eq!(other(&compressed, "<note>", "compacted").unwrap(), true);
 }
 
 #[test]

@@ -6,4 +6,5 @@ mod common;
 mod damaged;
 mod folders;
 mod formats;
+mod sub_agents;
 mod written;

@@ -63,9 +63,9 @@ pub(crate) struct OpeningCount {
 pub(crate) async fn counted(app: &App, caller: &Caller) -> Result<Vec<OpeningCount>, Problem> {
     let counts = app.engine.openings(caller.scope().as_deref()).await?.into_iter();
     let views = counts.map(|one| OpeningCount {
-        agent: one.agent,
+        agent: app.clean(&one.agent),
         how: one.how.as_str().to_owned(),
-        why: one.why,
+        why: app.clean_some(one.why.as_deref()),
         count: one.count,
         median_ms: one.median_ms,
         most_ms: one.most_ms,
@@ -148,8 +148,8 @@ pub(crate) async fn used(
     };
     let days = app.engine.usage_by_day(&filter).await?.into_iter().map(|day| UsageDay {
         day: day.day.to_string(),
-        project: day.project,
-        agent: day.agent,
+        project: app.clean(&day.project),
+        agent: app.clean(&day.agent),
         sessions: day.sessions,
         messages: day.messages,
         tokens: day.tokens,

@@ -103,10 +103,7 @@ pub(crate) async fn begin(
     let (mut options, _) = app.engine.open_options(program, &session, &choice, asker).await?;
     check_installed(app.program.as_ref(), &options.agent)?;
     let turn = match key {
-        Some(key) => {
-            let scoped = format!("prompt {} {key}", caller.user());
-            app.engine.reserve(&scoped, &request).await?.id
-        }
+        Some(key) => app.engine.reserve("prompt", caller.user(), &key, &request).await?.id,
         None => Uuid::now_v7(),
     };
     let known_as = RequestId::new(turn);

@@ -152,17 +152,11 @@ async fn create(
 ) -> Result<Response, Problem> {
     let folder = app.folder(begun.project.as_deref())?;
     let beginning = Beginning {
-        user: caller.user().to_owned(),
-        project: folder.to_string_lossy().into_owned(),
         kind: begun.kind.unwrap_or_else(|| "chat".to_owned()),
         title: begun.title,
         agent: begun.agent,
         model: begun.model,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
+        ..Beginning::new(caller.user(), folder.to_string_lossy().into_owned())
     };
     let id = match key {
         Some(key) => {
@@ -185,8 +179,7 @@ pub(super) async fn reserved(
     key: &str,
     request: &[u8],
 ) -> Result<SessionId, Problem> {
-    let scoped = format!("{what} {} {key}", caller.user());
-    let reserved = app.engine.reserve(&scoped, request).await?;
+    let reserved = app.engine.reserve(what, caller.user(), key, request).await?;
     Ok(reserved.id.to_string().parse()?)
 }
 
@@ -214,7 +207,7 @@ async fn read(
             session: app.session_view(&session)?,
             conversations: app.engine.masked(&conversations)?,
             child_session_ids,
-            openings,
+            openings: app.engine.masked(&openings)?,
             running_turns: running.iter().map(|turn| turn.id.to_string()).collect(),
         })
     })
@@ -382,7 +375,7 @@ async fn context(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportParams {
-    /// `jsonl` or `json`
+    /// `jsonl`, `json`, or `markdown` for people
     #[param(inline)]
     format: Option<FormatParam>,
 }
@@ -392,11 +385,12 @@ pub(crate) struct ExportParams {
 pub(crate) enum FormatParam {
     Jsonl,
     Json,
+    Markdown,
 }
 
-/// Exports the whole log of a session, with secrets masked; `POST /import` imports it
+/// Exports the whole log of a session, with secrets masked; `POST /import` imports it, unless it is markdown
 #[utoipa::path(get, path = "/sessions/{id}/export", tag = TAG, params(("id" = String, Path), ExportParams),
-    responses((status = 200, content((String = "application/x-ndjson"), (Object = "application/json")))))]
+    responses((status = 200, content((String = "application/x-ndjson"), (Object = "application/json"), (String = "text/markdown")))))]
 async fn export(
     State(app): State<App>,
     caller: Caller,
@@ -406,6 +400,7 @@ async fn export(
     let session = app.session(&caller, &id).await?;
     let (format, kind, suffix) = match exported.format {
         Some(FormatParam::Json) => (Format::Json, "application/json", "json"),
+        Some(FormatParam::Markdown) => (Format::Markdown, "text/markdown; charset=utf-8", "md"),
         _ => (Format::Jsonl, "application/x-ndjson", "jsonl"),
     };
     super::messages::written(&app, &caller, session.id, format, Secrets::Masked).await.map(|body| {

@@ -171,8 +171,7 @@ pub(crate) async fn begin(
     let mut order = ordered(app, caller, &started)?;
     if let Some(key) = key {
         let request = serde_json::to_vec(&started).unwrap_or_default();
-        let scoped = format!("workflow {} {key}", caller.user());
-        let reserved = app.engine.reserve(&scoped, &request).await?;
+        let reserved = app.engine.reserve("workflow", caller.user(), &key, &request).await?;
         let id = WorkflowId::from_uuid(reserved.id);
         order.id = Some(id);
         // One that is still pending may have been left by a server that crashed: it is started.

@@ -121,7 +121,7 @@ impl Turn {
                 self.steps.push(&json!({"is": "opened", "how": opening.how, "why": opening.why}));
             }
             Progress::Elsewhere => self.steps.push(&json!({"is": "elsewhere"})),
-            Progress::Waiting => (),
+            Progress::Waiting | Progress::Recorded(_) => (),
             Progress::Update(update) => {
                 for told in self.lines.take(request.engine.redactor(), update) {
                     self.steps.push(&told);

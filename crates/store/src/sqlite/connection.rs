@@ -23,6 +23,9 @@ const STEP: Duration = Duration::from_millis(10);
 const LOOKS_AT_CUT: u32 = 50;
 /// Statements that a connection keeps ready.
 const STATEMENTS: usize = 64;
+/// Pages that a connection keeps, at most, in KiB. A context for a prompt of rare words reads some 600 pages of a long
+/// session, which is more than SQLite keeps by itself.
+const PAGES_KEPT_KIB: i64 = 8 * 1024;
 
 /// What SQLite writes first, beside the store, and what it finds its way there by.
 const LOG: &str = "-wal";
@@ -122,6 +125,8 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     // A statement is planned once, whatever it is given: otherwise most are planned anew each time they are used.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A negative number is a size instead of a number of pages.
+    connection.pragma_update(None, "cache_size", -PAGES_KEPT_KIB)?;
     sums::register(connection)
 }
 

@@ -92,19 +92,7 @@ pub(super) fn lose_text(row: &mut MessageRow) {
 pub(super) fn unread_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let text = |index: usize| row.get::<_, String>(index).unwrap_or_default();
     let id = text(1).parse().unwrap_or_else(|_| SessionId::generate());
-    let beginning = Beginning {
-        user: String::new(),
-        project: String::new(),
-        kind: String::new(),
-        title: None,
-        agent: None,
-        model: None,
-        command: None,
-        prompt_hash: None,
-        tools: Vec::new(),
-        forked_from: None,
-        parent: None,
-    };
+    let beginning = Beginning { kind: String::new(), ..Beginning::new("", "") };
     Ok(SessionRow {
         no: row.get(0)?,
         session: Session::start(id, beginning, Timestamp::UNIX_EPOCH),

@@ -15,7 +15,7 @@ use super::passages;
 use super::postings;
 use super::read;
 use super::rows::{self, MessageRow, SessionRow};
-use super::scope::{Names, Scope, open_body};
+use super::scope::{self, Names, Scope, open_body};
 use crate::error::Result;
 use crate::types::{Order, RecallRequest, Recalled, Span, Within};
 
@@ -247,24 +247,25 @@ fn read_found(
 ) -> Result<Vec<Related>> {
     found.sort_unstable_by_key(|one| (one.seq, one.excerpt.index));
     let mut related: Vec<Related> = Vec::new();
+    let mut one = scope::one(connection)?;
     for of_message in found.chunk_by(|a, b| a.seq == b.seq) {
         let seq = of_message[0].seq;
-        let Some(message) = scope.message(connection, seq)? else { continue };
+        let Some(message) = scope.message_by(&mut one, seq)? else { continue };
         if message.damage.is_some() || message.message.purged_at.is_some() {
             continue;
         }
         let passages = of_message.iter().map(|one| one.excerpt.clone()).collect();
-        let mut one = Related { message: names.name(message)?.message, passages };
+        let mut told = Related { message: names.name(message)?.message, passages };
         let at = outlines.binary_search_by_key(&seq, |(seq, _)| *seq);
         if at.is_ok_and(|at| outlines[at].1.is_masked) {
             // Its passages are those of the masked text; whoever masks it moves them again.
-            match one.message.body.whole().map(str::to_owned) {
-                Some(text) => one.move_to(&text),
-                None if one.message.extras.secrets.is_empty() => continue,
+            match told.message.body.whole().map(str::to_owned) {
+                Some(text) => told.move_to(&text),
+                None if told.message.extras.secrets.is_empty() => continue,
                 None => (),
             }
         }
-        related.push(one);
+        related.push(told);
     }
     Ok(related)
 }

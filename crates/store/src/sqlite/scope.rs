@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rethread_domain::message::Body;
 use rethread_domain::{Conversation, Seq};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::rows::{self, MessageRow, SessionRow, key};
 use super::{blob, damage, sums};
@@ -126,8 +126,16 @@ impl Scope {
     }
 
     pub(super) fn message(&self, connection: &Connection, seq: Seq) -> Result<Option<MessageRow>> {
+        self.message_by(&mut one(connection)?, seq)
+    }
+
+    /// The same, for who reads many.
+    pub(super) fn message_by(
+        &self,
+        statement: &mut CachedStatement<'_>,
+        seq: Seq,
+    ) -> Result<Option<MessageRow>> {
         let Some(key) = self.key(seq) else { return Ok(None) };
-        let mut statement = connection.prepare_cached(&ONE)?;
         let found = statement.query_row([key], rows::message).optional()?;
         Ok(Some(found.unwrap_or_else(|| damage::missing_message(seq))))
     }
@@ -147,6 +155,11 @@ impl Scope {
         }
         Ok(None)
     }
+}
+
+/// The statement that reads one message.
+pub(super) fn one(connection: &Connection) -> Result<CachedStatement<'_>> {
+    Ok(connection.prepare_cached(&ONE)?)
 }
 
 /// What a fork shares. Where that is damaged it is had from the session that it was forked from.

@@ -2,8 +2,9 @@
 
 use rethread_domain::feed::Kind;
 use rethread_domain::message::{Extras, NewMessage, Usage};
+use rethread_domain::search::Filter;
 use rethread_domain::{Fact, SessionId};
-use rethread_store::{Import, Record, Repaired};
+use rethread_store::{Import, Record, Repaired, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, tool, user};
 
 use crate::upkeep::whole;
@@ -70,6 +71,30 @@ fn an_altered_message_is_named_marked_and_brought_back_from_a_backup() {
         assert_eq!((repaired.rebuilt, repaired.set_aside), (vec![], vec![]));
         assert_eq!(whole(store, id).await, before);
         store.expect_sound().await;
+    });
+}
+
+#[test]
+fn a_search_that_comes_upon_a_damaged_message_says_so() {
+    on_each(async |store| {
+        let id = filled(store).await;
+        // Not what the random text has too.
+        store.add(id, vec![assistant("A heliotrope"), user("A chrysalis")]).await.unwrap();
+        store.index_all().await;
+        let search = async |words: &str| {
+            let found = store.search(&Search::new(words, Filter::default(), 9)).await.unwrap();
+            (found.hits.len(), found.damaged)
+        };
+        assert_eq!(search("heliotrope").await, (1, 0));
+        rot(store, "message", "body = 'A hippogriff'", "id & 4294967295 = 6");
+        assert_eq!(search("heliotrope").await, (0, 1));
+        assert_eq!(search("hippogriff").await, (0, 0));
+        assert_eq!(search("chrysalis").await, (1, 0));
+        // What was set aside is no longer looked at.
+        store.repair(None, at(90)).await.unwrap();
+        store.index_all().await;
+        assert_eq!(search("heliotrope").await, (0, 0));
+        assert_eq!(store.texts(id).await.len(), 7);
     });
 }
 

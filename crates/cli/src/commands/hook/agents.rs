@@ -290,6 +290,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn agents_are_called_as_everywhere_else() {
+        let known = rethread_acp::entries(&toml::Table::new()).unwrap();
+        for agent in AGENTS {
+            assert_eq!(known[agent.name].title.as_deref(), Some(agent.title));
+        }
+    }
+
+    #[test]
     fn the_first_word_is_read_as_it_was_quoted() {
         for program in ["/usr/bin/rethread", "/a folder/rethread", "/it's/a 'b'/rethread", "/a\\b"]
         {

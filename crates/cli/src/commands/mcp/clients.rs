@@ -16,6 +16,13 @@ pub(super) enum Client {
     Zed,
     Vscode,
     Cursor,
+    Copilot,
+    Qwen,
+    Kimi,
+    Goose,
+    Vibe,
+    Cline,
+    Kilo,
 }
 
 /// How a configuration file is written.
@@ -23,7 +30,11 @@ pub(super) enum Client {
 pub(super) enum Syntax {
     /// With comments or without.
     Json,
+    /// Without: the client reads nothing else.
+    StrictJson,
     Toml,
+    /// A list of tables, each with its name.
+    TomlList,
 }
 
 /// How this program is started.
@@ -37,22 +48,29 @@ impl Client {
     pub(super) fn file(self, folders: &ClientFolders) -> PathBuf {
         let ClientFolders { home, config, .. } = folders;
         match self {
-            Self::Claude => home.join(".claude.json"),
-            Self::Codex => home.join(".codex/config.toml"),
-            Self::Gemini => home.join(".gemini/settings.json"),
-            Self::Opencode => {
-                let commented = config.join("opencode/opencode.jsonc");
-                if commented.exists() { commented } else { config.join("opencode/opencode.json") }
-            }
-            Self::Zed => config.join("zed/settings.json"),
+            Self::Claude => folders.set_or("CLAUDE_CONFIG_DIR", "").join(".claude.json"),
+            Self::Codex => folders.codex_settings(),
+            Self::Gemini => folders.set_or("GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
+            Self::Opencode => with_comments(&config.join("opencode"), "opencode"),
+            Self::Zed => folders.zed_settings(),
             Self::Vscode => code_folder(home, config).join("User/mcp.json"),
             Self::Cursor => home.join(".cursor/mcp.json"),
+            Self::Copilot => folders.set_or("COPILOT_HOME", ".copilot").join("mcp-config.json"),
+            Self::Qwen => folders.set_or("QWEN_HOME", ".qwen").join("settings.json"),
+            Self::Kimi => folders.set_or("KIMI_CODE_HOME", ".kimi-code").join("mcp.json"),
+            // Its own settings are YAML; the servers of a plugin are JSON.
+            Self::Goose => home.join(".agents/plugins/rethread/.mcp.json"),
+            Self::Vibe => folders.set_or("VIBE_HOME", ".vibe").join("config.toml"),
+            Self::Cline => cline_data(folders).join("settings/cline_mcp_settings.json"),
+            Self::Kilo => with_comments(&config.join("kilo"), "kilo"),
         }
     }
 
     pub(super) const fn syntax(self) -> Syntax {
         match self {
             Self::Codex => Syntax::Toml,
+            Self::Vibe => Syntax::TomlList,
+            Self::Kimi | Self::Goose | Self::Cline => Syntax::StrictJson,
             _ => Syntax::Json,
         }
     }
@@ -61,9 +79,16 @@ impl Client {
     pub(super) const fn path(self) -> [&'static str; 2] {
         let name = "rethread";
         match self {
-            Self::Claude | Self::Gemini | Self::Cursor => ["mcpServers", name],
-            Self::Codex => ["mcp_servers", name],
-            Self::Opencode => ["mcp", name],
+            Self::Claude
+            | Self::Gemini
+            | Self::Cursor
+            | Self::Copilot
+            | Self::Qwen
+            | Self::Kimi
+            | Self::Goose
+            | Self::Cline => ["mcpServers", name],
+            Self::Codex | Self::Vibe => ["mcp_servers", name],
+            Self::Opencode | Self::Kilo => ["mcp", name],
             Self::Zed => ["context_servers", name],
             Self::Vscode => ["servers", name],
         }
@@ -75,15 +100,42 @@ impl Client {
             Self::Claude | Self::Vscode => {
                 json!({"type": "stdio", "command": program, "args": args})
             }
-            Self::Codex | Self::Gemini | Self::Cursor | Self::Zed => {
+            Self::Codex
+            | Self::Gemini
+            | Self::Cursor
+            | Self::Zed
+            | Self::Qwen
+            | Self::Kimi
+            | Self::Goose => {
                 json!({"command": program, "args": args})
             }
-            Self::Opencode => {
+            Self::Copilot => {
+                json!({"type": "local", "command": program, "args": args, "tools": ["*"]})
+            }
+            Self::Vibe => {
+                let name = self.path()[1];
+                json!({"name": name, "transport": "stdio", "command": program, "args": args})
+            }
+            Self::Cline => {
+                json!({"transport": {"type": "stdio", "command": program, "args": args}})
+            }
+            Self::Opencode | Self::Kilo => {
                 let command: Vec<&String> = std::iter::once(program).chain(args).collect();
                 json!({"type": "local", "command": command, "enabled": true})
             }
         }
     }
+}
+
+/// The file that may have comments where it is there, and otherwise the plain one.
+fn with_comments(folder: &Path, name: &str) -> PathBuf {
+    let commented = folder.join(format!("{name}.jsonc"));
+    if commented.exists() { commented } else { folder.join(format!("{name}.json")) }
+}
+
+fn cline_data(folders: &ClientFolders) -> PathBuf {
+    let data = folders.set("CLINE_DATA_DIR");
+    data.unwrap_or_else(|| folders.set_or("CLINE_DIR", ".cline").join("data"))
 }
 
 fn code_folder(home: &Path, config: &Path) -> PathBuf {

@@ -36,7 +36,10 @@ impl Args {
         let (path, entry) = (self.client.path(), self.client.entry(&start));
         let changed = match self.client.syntax() {
             Syntax::Json => edit::set_json(&before, &path, &entry),
+            Syntax::StrictJson => edit::check_strict_json(&before)
+                .and_then(|()| edit::set_json(&before, &path, &entry)),
             Syntax::Toml => edit::set_toml(&before, &path, &entry),
+            Syntax::TomlList => edit::set_toml_in_list(&before, path[0], "name", &entry),
         };
         let after = changed.map_err(|problem| unusable(&file, &problem))?;
         if after == before {

@@ -299,3 +299,24 @@ fn a_file_with_several_names_needs_an_answer_of_its_own_where_a_rule_goes_by_its
     }
     assert!(linked("edit").subject().is_err());
 }
+
+#[test]
+fn what_forbids_a_place_sees_it_in_any_argument() {
+    let mentioned = vec!["secrets/key".to_owned()];
+    let intent = Intent { mentioned, ..file("edit", "src/x") };
+    for (allowed, disallowed, expected) in [
+        (&[][..], &["secrets"][..], Some(false)),
+        (&["edit"], &["secrets"], Some(false)),
+        (&["secrets/key"], &[], None),
+    ] {
+        let rules = rules(Consent::Ask, allowed, disallowed);
+        assert_eq!(rules.decide(&intent), expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn what_is_protected_and_has_no_name_is_asked_about() {
+    let guarded = vec!["why".to_owned()];
+    let intent = Intent { kind: "other".into(), guarded, ..Intent::default() };
+    assert_eq!(rules(Consent::Allow, &["other"], &[]).decide(&intent), None);
+}

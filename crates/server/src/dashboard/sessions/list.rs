@@ -89,7 +89,7 @@ impl Row {
             title: title(app, session),
             status: status(session),
             kind: session.kind.clone(),
-            agent: session.speaker().map(str::to_owned),
+            agent: app.clean_some(session.speaker()),
             user: session.user.clone(),
             project: session.project.clone(),
             project_name: humanize::last_part(&session.project).to_owned(),

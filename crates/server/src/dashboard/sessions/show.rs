@@ -153,9 +153,10 @@ impl Head {
             status: list::status(session),
             kind: session.kind.clone(),
             user: caller.is_admin().then(|| session.user.clone()),
-            agent: speakers.last.clone(),
-            begun_with: session.agent.clone().filter(|_| session.agent != speakers.last),
-            model: session.model.clone(),
+            agent: app.clean_some(speakers.last.as_deref()),
+            begun_with: app
+                .clean_some(session.agent.as_deref().filter(|_| session.agent != speakers.last)),
+            model: app.clean_some(session.model.as_deref()),
             project_name: humanize::last_part(project).to_owned(),
             project: project.clone(),
             branch: branch.and_then(|repository| repository.branch.clone()),
@@ -218,7 +219,7 @@ impl Talk {
         // An opening at the end belongs to the last message; one before the next message, to the next part.
         let until = if to >= last { u32::MAX } else { to };
         let opened = app.engine.attached(id, from - 1..until).await?;
-        let openings = transcript::openings(opened, now);
+        let openings = transcript::openings(app, opened, now);
         let is_whole = params.after.is_none();
         Ok(Self {
             id: id.to_string(),

@@ -110,14 +110,14 @@ fn label(conversation: &str) -> Option<String> {
 }
 
 /// The openings of a session's conversations.
-pub(super) fn openings(attached: Vec<(u32, FactRecord)>, now: Timestamp) -> Vec<Opened> {
+pub(super) fn openings(app: &App, attached: Vec<(u32, FactRecord)>, now: Timestamp) -> Vec<Opened> {
     let opened = attached.into_iter().filter_map(|(no, record)| match record.fact {
         Fact::Attached(opening) => Some(Opened {
             no,
             after: record.after,
             how: opening.how.as_str(),
-            words: opening.describe(),
-            conversation: label(&opening.conversation),
+            words: app.clean(&opening.describe()),
+            conversation: label(&app.clean(&opening.conversation)),
             at: Moment::of(record.at, now),
             ms: opening.ms,
         }),
@@ -166,10 +166,10 @@ impl MessageEntry {
             seq: message.seq,
             role: message.role.as_str(),
             label: message.role.label(),
-            agent: message.extras.agent.clone(),
-            model: message.extras.model.clone(),
+            agent: app.clean_some(message.extras.agent.as_deref()),
+            model: app.clean_some(message.extras.model.as_deref()),
             at: Moment::of(message.at, now),
-            conversation: label(&message.conversation),
+            conversation: label(&app.clean(&message.conversation)),
             html,
             text,
             whole: (!is_whole || message.body.whole().is_none())

@@ -27,7 +27,7 @@ pub(super) fn line(app: &App, session: &Session, task: &str, message: &Message) 
     let said = shown(app, text);
     let calls: Vec<String> = calls(message).iter().filter_map(|one| call(app, one)).collect();
     let agent = message.extras.agent.as_deref().or(session.agent.as_deref());
-    let agent = agent.unwrap_or("the agent");
+    let agent = app.clean(agent.unwrap_or("the agent"));
     let (by, text, tone) = match message.role {
         Role::User => (format!("{task}: to {agent}"), said, "speech told"),
         Role::Tool => {

@@ -145,6 +145,8 @@ struct Walk {
     /// The leaf, and where the next entry is in it.
     bytes: Vec<u8>,
     at: usize,
+    /// Where its entries end.
+    stop: usize,
     /// The entry.
     term: Vec<u8>,
     first: i64,
@@ -158,6 +160,7 @@ impl Walk {
             end: run.leaf + run.leaves,
             bytes: Vec::new(),
             at: 0,
+            stop: 0,
             term: Vec::new(),
             first: 0,
             places: 0..0,
@@ -166,7 +169,7 @@ impl Walk {
 
     /// Goes to the next entry; gives whether there is one.
     fn next(&mut self, one: &mut CachedStatement<'_>) -> Result<bool> {
-        if self.at == self.bytes.len() {
+        if self.at == self.stop {
             if self.next == self.end {
                 return Ok(false);
             }
@@ -175,15 +178,16 @@ impl Walk {
             self.bytes.clear();
             self.bytes.extend(row.get_ref(1)?.as_blob().map_err(|_| damaged())?);
             self.at = block::HEAD;
+            self.stop = block::end(&self.bytes).ok_or_else(damaged)?;
             self.term.clear();
             self.next += 1;
         }
-        let mut entries = Entries::from(&self.bytes, self.at).ok_or_else(damaged)?;
+        let mut entries = Entries::from(&self.bytes, self.at, true).ok_or_else(damaged)?;
         let entry = entries.next().ok_or_else(damaged)?;
         self.term.truncate(entry.shared);
         self.term.extend(entry.suffix);
         self.first = entry.first;
-        self.at = self.bytes.len() - entries.left();
+        self.at = self.stop - entries.left();
         self.places = self.at - entry.places.len()..self.at;
         Ok(true)
     }

@@ -225,9 +225,8 @@ impl<'c> Blocks<'c> {
         let mut no = run.root;
         for _ in 0..run.depth {
             let bytes = self.directory(no)?;
-            let entries = Entries::of(&bytes, false).ok_or_else(damaged)?;
-            let below = entries.number;
-            match block::last_upto(entries, term, key) {
+            let below = Entries::of(&bytes, false).ok_or_else(damaged)?.number;
+            match block::last_upto(&bytes, false, term, key) {
                 Some((_, at, _)) => no = below + i64::try_from(at).unwrap_or(0),
                 None => return Ok(None),
             }
@@ -246,8 +245,7 @@ impl<'c> Blocks<'c> {
     ) -> Result<bool> {
         let Some(no) = self.leaf(run, term, key)? else { return Ok(false) };
         self.look(no, |bytes| {
-            let found = block::last_upto(Entries::of(bytes, true)?, term, key);
-            Some(match found {
+            Some(match block::last_upto(bytes, true, term, key) {
                 Some((entry, _, true)) => {
                     block::keys(entry.first, entry.places, out);
                     true

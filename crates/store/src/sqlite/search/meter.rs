@@ -1,7 +1,8 @@
 //! How much work a search was, and where it has to end.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
@@ -32,6 +33,8 @@ struct Shared {
     all: u64,
     weight: AtomicU64,
     is_off: AtomicBool,
+    /// Messages that could not be read, each once however often it was looked at.
+    damaged: Mutex<BTreeSet<i64>>,
     stop: Stop,
 }
 
@@ -43,8 +46,20 @@ impl Meter {
             all: search.work,
             weight: AtomicU64::new(1),
             is_off: AtomicBool::new(false),
+            damaged: Mutex::default(),
             stop: search.stop.clone(),
         }))
+    }
+
+    /// Notes a message that is damaged.
+    pub(super) fn damaged(&self, key: i64) {
+        self.0.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+    }
+
+    /// How many messages were noted.
+    pub(super) fn damaged_count(&self) -> u32 {
+        let count = self.0.damaged.lock().unwrap_or_else(PoisonError::into_inner).len();
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// Counts what a connection does meanwhile.

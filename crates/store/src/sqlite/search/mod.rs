@@ -19,6 +19,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use self::meter::Meter;
 use self::owners::Told;
+use self::said::Reading;
 use self::walk::{Ranked, Walk, Wanted, Window};
 use super::damage::session_by_no;
 use crate::error::Result;
@@ -41,7 +42,8 @@ pub(super) fn search(connection: &mut Connection, search: &Search) -> Result<Fou
         meter.turn_off();
         let found = if meter.is_stopped() { Vec::new() } else { page.hits };
         let hits = Showing::new(connection, search)?.all(found)?;
-        Ok(Found { hits, next: page.next, is_partial: page.is_partial, work: meter.used() })
+        let (next, is_partial) = (page.next, page.is_partial);
+        Ok(Found { hits, next, is_partial, damaged: meter.damaged_count(), work: meter.used() })
     })
 }
 
@@ -201,9 +203,12 @@ impl<'a> Showing<'a> {
             let mut rows = self.one.query([rank.key])?;
             let said = match rows.next()? {
                 Some(row) => said::said(self.connection, row, self.search)?,
-                None => None,
+                None => Reading::Nothing,
             };
-            let text = said.map_or(Cow::Borrowed(""), |said| said.text);
+            let text = match said {
+                Reading::Said(said) => said.text,
+                Reading::Nothing | Reading::Damaged => Cow::Borrowed(""),
+            };
             excerpt(self.search, self.unfinished.as_ref(), answer, &text)
         } else {
             let session = session_by_no(self.connection, rank.key / 2)?.map(|row| row.session);

@@ -9,6 +9,7 @@ use rethread_domain::search::Filter;
 use rethread_redact::Redactor;
 use rusqlite::{Connection, Row};
 
+use super::super::damage::Damage;
 use super::super::plain::{Plain, plain};
 use super::super::scope::open_body;
 use super::super::{index, rows};
@@ -28,34 +29,47 @@ pub(super) struct Said<'r> {
     pub(super) bytes: usize,
 }
 
-/// What a row says that comes from [`rows::select_message`]; `None` where a filter does not ask for it, or where it cannot be
-/// read or was purged.
+/// What became of a message that was looked at.
+pub(super) enum Reading<'r> {
+    Said(Said<'r>),
+    /// A filter does not ask for it, or it was purged or set aside.
+    Nothing,
+    Damaged,
+}
+
+/// What a row says that comes from [`rows::select_message`].
 pub(super) fn said<'r>(
     connection: &Connection,
     row: &'r Row<'_>,
     search: &Search,
-) -> Result<Option<Said<'r>>> {
+) -> Result<Reading<'r>> {
     let (filter, redactor) = (&search.filter, &search.redactor);
     match plain(row) {
-        Plain::Damaged => Ok(None),
-        Plain::Whole { role, at, .. } if !is_wanted(filter, role, at) => Ok(None),
+        Plain::Damaged => Ok(Reading::Damaged),
+        Plain::Whole { role, at, .. } if !is_wanted(filter, role, at) => Ok(Reading::Nothing),
         Plain::Whole { role, at, text, rules, .. } => {
             let bytes = text.len();
             let text = without_known(index::unmarked(text, rules), redactor);
-            Ok(Some(Said { role, at, text, bytes }))
+            Ok(Reading::Said(Said { role, at, text, bytes }))
         }
         Plain::Other => {
             let mut row = rows::message(row)?;
             let (role, at) = (row.message.role, row.message.at);
+            if matches!(row.damage, Some(Damage::Unreadable | Damage::Missing)) {
+                return Ok(Reading::Damaged);
+            }
             let is_there = row.message.purged_at.is_none() && row.damage.is_none();
             if !is_there || !is_wanted(filter, role, at) {
-                return Ok(None);
+                return Ok(Reading::Nothing);
             }
             open_body(connection, &mut row)?;
+            if row.damage.is_some() {
+                return Ok(Reading::Damaged);
+            }
             let bytes = row.message.body.head().len();
             let text = without_known(index::searchable(&row.message), redactor);
             let text = Cow::Owned(text.into_owned());
-            Ok(Some(Said { role: row.message.role, at: row.message.at, text, bytes }))
+            Ok(Reading::Said(Said { role: row.message.role, at: row.message.at, text, bytes }))
         }
     }
 }

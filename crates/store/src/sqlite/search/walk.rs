@@ -16,7 +16,7 @@ use super::super::scope::Scope;
 use super::chosen::{all_of, few_sessions, fits, messages};
 use super::meter::{Meter, is_interrupted};
 use super::owners::{Owners, Told};
-use super::said::{NEWEST_FIRST, said};
+use super::said::{NEWEST_FIRST, Reading, said};
 use crate::error::Result;
 use crate::search::Search;
 
@@ -341,7 +341,14 @@ impl<'a> Walk<'a> {
             self.meter.read(text.len());
             return Ok(());
         }
-        let Some(said) = said(self.connection, row, self.search)? else { return Ok(()) };
+        let said = match said(self.connection, row, self.search)? {
+            Reading::Said(said) => said,
+            Reading::Nothing => return Ok(()),
+            Reading::Damaged => {
+                self.meter.damaged(key);
+                return Ok(());
+            }
+        };
         self.meter.read(said.bytes);
         let Some(score) = self.look.judge(&said.text, is_checked) else { return Ok(()) };
         let (seq, role, at) = (seq_of(key), said.role, said.at);

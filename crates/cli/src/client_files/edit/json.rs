@@ -1,21 +1,10 @@
-//! Changing some places in a file that others wrote: JSON, with comments or without, and TOML.
-//!
-//! Everything else stays as it is, comments, order and white space included.
+//! JSON, with comments or without.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-/// Why a file is left alone.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
-    #[error("{0}")]
-    Syntax(String),
-    #[error("{0:?} is not a table")]
-    NotATable(String),
-    #[error("{0:?} is not a list")]
-    NotAList(String),
-}
+use super::Problem;
 
 /// JSON with comments and commas at the end, and nothing else that some programs take.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -110,13 +99,6 @@ pub(crate) fn check_strict_json(text: &str) -> Result<(), Problem> {
     parsed.map(drop).map_err(|error| Problem::Syntax(error.to_string()))
 }
 
-/// What a file of TOML holds.
-pub(crate) fn toml_as_json(text: &str) -> Result<Value, Problem> {
-    let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| Problem::Syntax(error.to_string()))?;
-    serde_json::to_value(table).map_err(|error| Problem::Syntax(error.to_string()))
-}
-
 /// The mark at the beginning of some files, and what the text says.
 fn parse(text: &str) -> Result<(&'static str, CstRootNode), Problem> {
     const MARK: &str = "\u{feff}";
@@ -163,88 +145,32 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// The same for TOML: a table with its fields.
-pub(crate) fn set_toml(text: &str, path: &[&str], value: &Value) -> Result<String, Problem> {
-    let mut document = parse_toml(text)?;
-    let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
-    for (depth, key) in path.iter().enumerate() {
-        let is_last = depth + 1 == path.len();
-        let place = table.entry(key).or_insert_with(|| {
-            let mut new = toml_edit::Table::new();
-            new.set_implicit(!is_last);
-            toml_edit::Item::Table(new)
-        });
-        let problem = || Problem::NotATable((*key).to_owned());
-        table = place.as_table_like_mut().ok_or_else(problem)?;
-    }
-    for (name, value) in value.as_object().into_iter().flatten() {
-        let new = toml_value(value);
-        let same =
-            table.get(name).and_then(|old| old.as_value()).is_some_and(|old| is_same(old, &new));
-        if !same {
-            table.insert(name, toml_edit::Item::Value(new));
-        }
-    }
-    Ok(document.to_string())
-}
-
-/// The text with one more table in a list of tables (`[[name]]`).
-pub(crate) fn add_toml(text: &str, name: &str, item: &Value) -> Result<String, Problem> {
-    let mut document = parse_toml(text)?;
-    let place = document
-        .entry(name)
-        .or_insert_with(|| toml_edit::Item::ArrayOfTables(toml_edit::ArrayOfTables::new()));
-    let list = place.as_array_of_tables_mut().ok_or_else(|| Problem::NotAList(name.to_owned()))?;
-    let mut table = toml_edit::Table::new();
-    for (name, value) in item.as_object().into_iter().flatten() {
-        table.insert(name, toml_edit::Item::Value(toml_value(value)));
-    }
-    list.push(table);
-    Ok(document.to_string())
-}
-
-/// The text without the tables of a list of which `is_ours` holds, by one of their texts.
-pub(crate) fn remove_toml(
+/// The text without the entries of a table of which `is_ours` holds, by their name and value, and without the table if it is
+/// empty then.
+pub(crate) fn remove_json_entries(
     text: &str,
     name: &str,
-    field: &str,
-    is_ours: &dyn Fn(&str) -> bool,
+    is_ours: &dyn Fn(&str, &Value) -> bool,
 ) -> Result<String, Problem> {
-    let mut document = parse_toml(text)?;
-    let Some(list) = document.get_mut(name).and_then(|item| item.as_array_of_tables_mut()) else {
+    let (mark, root) = parse(text)?;
+    let table = root.object_value();
+    let Some(own) = table.as_ref().and_then(|table| last(table, name)) else {
         return Ok(text.to_owned());
     };
-    let before = list.len();
-    let value = |table: &toml_edit::Table| table.get(field)?.as_str().map(str::to_owned);
-    list.retain(|table| !value(table).is_some_and(|value| is_ours(&value)));
-    let after = list.len();
-    if after == before {
+    let Some(entries) = own.object_value() else { return Ok(text.to_owned()) };
+    let is_own = |entry: &CstObjectProp| {
+        let (name, value) = (entry.decoded_name(), entry.to_serde_value());
+        name.zip(value).is_some_and(|(name, value)| is_ours(&name, &value))
+    };
+    let ours: Vec<CstObjectProp> = entries.properties().into_iter().filter(is_own).collect();
+    if ours.is_empty() {
         return Ok(text.to_owned());
     }
-    if after == 0 {
-        document.remove(name);
+    ours.into_iter().for_each(CstObjectProp::remove);
+    if entries.properties().is_empty() {
+        own.remove();
     }
-    Ok(document.to_string())
-}
-
-fn parse_toml(text: &str) -> Result<toml_edit::DocumentMut, Problem> {
-    text.parse().map_err(|error: toml_edit::TomlError| Problem::Syntax(error.to_string()))
-}
-
-fn is_same(old: &toml_edit::Value, new: &toml_edit::Value) -> bool {
-    let plain =
-        |value: &toml_edit::Value| value.clone().decorated("", "").to_string().replace(' ', "");
-    plain(old) == plain(new)
-}
-
-fn toml_value(value: &Value) -> toml_edit::Value {
-    match value {
-        Value::Array(all) => all.iter().map(toml_value).collect::<toml_edit::Array>().into(),
-        Value::Bool(is_so) => (*is_so).into(),
-        Value::String(text) => text.into(),
-        Value::Number(number) if number.is_i64() => number.as_i64().unwrap_or(0).into(),
-        other => other.to_string().into(),
-    }
+    Ok(format!("{mark}{root}"))
 }
 
 #[cfg(test)]
@@ -321,20 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn toml_keeps_its_comments() {
-        let text = "# mine\nmodel = \"x\" # so\n\n[mcp_servers.other]\ncommand = \"o\"\n";
-        let value = json!({"command": "r", "args": ["mcp"]});
-        let changed = set_toml(text, &["mcp_servers", "rethread"], &value).unwrap();
-        assert_eq!(
-            changed,
-            format!("{text}\n[mcp_servers.rethread]\ncommand = \"r\"\nargs = [\"mcp\"]\n")
-        );
-        assert_eq!(set_toml(&changed, &["mcp_servers", "rethread"], &value).unwrap(), changed);
-        assert!(set_toml("a = ", &["x"], &value).is_err());
-        assert!(set_toml("mcp_servers = 1", &["mcp_servers", "rethread"], &value).is_err());
-    }
-
-    #[test]
     fn what_is_added_to_a_list_can_be_taken_out_again() {
         let ours = json!({"command": "rethread hook"});
         let is_ours = |item: &Value| *item == ours;
@@ -358,23 +270,22 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_added_to_a_list_and_taken_out_again() {
-        let text =
-            "# mine\nmodel = \"x\"\n\n[[hooks]] # first\nevent = \"Stop\"\ncommand = \"mine\"\n";
-        let ours = json!({"event": "Stop", "command": "rethread hook", "timeout": 10});
-        let added = add_toml(text, "hooks", &ours).unwrap();
-        assert_eq!(
-            added,
-            format!(
-                "{text}\n[[hooks]]\nevent = \"Stop\"\ncommand = \"rethread hook\"\ntimeout = 10\n"
-            )
-        );
-        let is_ours = |command: &str| command.starts_with("rethread");
-        assert_eq!(remove_toml(&added, "hooks", "command", &is_ours).unwrap(), text);
-        assert_eq!(remove_toml(text, "hooks", "command", &is_ours).unwrap(), text);
-        let alone = add_toml("a = 1\n", "hooks", &ours).unwrap();
-        assert_eq!(remove_toml(&alone, "hooks", "command", &is_ours).unwrap(), "a = 1\n");
-        assert!(add_toml("hooks = 1", "hooks", &ours).is_err());
-        assert!(add_toml("a = ", "hooks", &ours).is_err());
+    fn entries_of_a_table_are_taken_out_by_name_and_value() {
+        let is_ours = |name: &str, value: &Value| name.ends_with("(R)") && value["command"] == "r";
+        for (text, expected) in [
+            (
+                "{\n  // mine\n  \"servers\": {\n    \"A\": {}, // a\n    \"B (R)\": {\"command\": \"r\"}\n  }\n}\n",
+                "{\n  // mine\n  \"servers\": {\n    \"A\": {} // a\n  }\n}\n",
+            ),
+            ("{\"a\": 1, \"servers\": {\"B (R)\": {\"command\": \"r\"}}}", "{\"a\": 1}"),
+            (
+                "{\"servers\": {\"B (R)\": {\"command\": \"mine\"}}}",
+                "{\"servers\": {\"B (R)\": {\"command\": \"mine\"}}}",
+            ),
+            ("{\"servers\": []}", "{\"servers\": []}"),
+        ] {
+            assert_eq!(remove_json_entries(text, "servers", &is_ours).unwrap(), expected);
+        }
+        assert!(remove_json_entries("{", "servers", &is_ours).is_err());
     }
 }
