@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::classify::RpcError;
 use crate::frame::Frame;
 use crate::latch::Latch;
-use crate::lines::{LineError, LineReader, Noise};
+use crate::lines::{LineError, LineReader, Noise, write_lines};
 
 /// How many lines may wait to be written before writers have to wait.
 const QUEUED_LINES: usize = 64;
@@ -109,7 +109,8 @@ impl Peer {
             noise: Mutex::default(),
             calls: Arc::new(Semaphore::new(MOST_CALLS)),
         });
-        tokio::spawn(write(Arc::clone(&peer), lines, to));
+        let writer = Arc::clone(&peer);
+        tokio::spawn(async move { write_lines(lines, to, &writer.shut).await });
         peer
     }
 
@@ -222,25 +223,6 @@ impl Drop for Forget<'_> {
         if let Some(waiting) = lock(&self.peer.waiting).as_mut() {
             waiting.remove(&self.id);
         }
-    }
-}
-
-async fn write(
-    peer: Arc<Peer>,
-    mut lines: mpsc::Receiver<String>,
-    mut to: impl AsyncWrite + Send + Unpin,
-) {
-    let writing = async {
-        while let Some(mut line) = lines.recv().await {
-            line.push('\n');
-            if to.write_all(line.as_bytes()).await.is_err() || to.flush().await.is_err() {
-                break;
-            }
-        }
-    };
-    tokio::select! {
-        () = writing => (),
-        () = peer.shut.wait() => (),
     }
 }
 

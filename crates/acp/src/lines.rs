@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use rethread_domain::quote;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use crate::latch::Latch;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -99,6 +102,26 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.line.reserve_exact(room - self.line.len());
         }
         self.line.extend_from_slice(&self.chunk[from..to]);
+    }
+}
+
+/// Writes lines as they come, until nobody can read or send them any more, or the latch is set.
+pub(crate) async fn write_lines(
+    mut lines: mpsc::Receiver<String>,
+    mut to: impl AsyncWrite + Unpin,
+    shut: &Latch,
+) {
+    let writing = async {
+        while let Some(mut line) = lines.recv().await {
+            line.push('\n');
+            if to.write_all(line.as_bytes()).await.is_err() || to.flush().await.is_err() {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => (),
+        () = shut.wait() => (),
     }
 }
 

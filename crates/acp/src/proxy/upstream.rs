@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rethread_domain::quote;
 use rethread_engine::agents::{AgentError, Settings};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::ChildStdout;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -19,7 +19,7 @@ use super::raw;
 use crate::connection::lock;
 use crate::latch::Latch;
 use crate::launch::{AcpLauncher, Errors, LAST_WORDS, Spawned};
-use crate::lines::{LineReader, Noise};
+use crate::lines::{LineReader, Noise, write_lines};
 use crate::process::{self, Process};
 
 /// How many lines may wait for the agent before the editor has to wait.
@@ -90,7 +90,8 @@ impl Upstream {
             noise: Mutex::default(),
             hello: OnceLock::new(),
         });
-        tokio::spawn(write(Arc::clone(&upstream), lines, stdin));
+        let writer = Arc::clone(&upstream);
+        tokio::spawn(async move { write_lines(lines, stdin, &writer.shut).await });
         tokio::spawn(pass_errors(Arc::clone(&upstream.errors), stderr));
         tokio::spawn(bury(Arc::clone(&upstream)));
         Ok((upstream, LineReader::new(stdout, launcher.limits.line)))
@@ -193,25 +194,6 @@ impl Upstream {
             self.process.end().await;
         }
         self.closed.set();
-    }
-}
-
-async fn write(
-    upstream: Arc<Upstream>,
-    mut lines: mpsc::Receiver<String>,
-    mut to: impl AsyncWrite + Send + Unpin,
-) {
-    let writing = async {
-        while let Some(mut line) = lines.recv().await {
-            line.push('\n');
-            if to.write_all(line.as_bytes()).await.is_err() || to.flush().await.is_err() {
-                break;
-            }
-        }
-    };
-    tokio::select! {
-        () = writing => (),
-        () = upstream.shut.wait() => (),
     }
 }
 
