@@ -53,6 +53,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rustix", &["acp", "cli", "store", "workspace", "import"]),
     ("blake3", &["store", "workspace", "import"]),
     ("crc32fast", &["store"]),
+    ("tokio-postgres", &["store", "testkit", "bench"]),
+    ("bytes", &["store"]),
     ("tiktoken-rs", &["tokens"]),
     ("rust-stemmers", &["domain"]),
     ("aho-corasick", &["redact"]),

@@ -228,11 +228,12 @@ fn import(row: &Row<'_>) -> SqlResult<Import> {
 
 fn set(connection: &Connection, import: &Import) -> Result<()> {
     connection
+        .prepare_cached("delete from imported where source = ?1 and native = ?2")?
+        .execute((&import.source, &import.native))?;
+    connection
         .prepare_cached(summed!(
             "insert into imported (source, native, agent, session, stamp, cursor, seq, gone_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             on conflict (source, native) do update set agent = excluded.agent, session = excluded.session, stamp = excluded.stamp,
-                cursor = excluded.cursor, seq = excluded.seq, gone_at = excluded.gone_at, sum = null"
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
         ))?
         .execute((
             &import.source,

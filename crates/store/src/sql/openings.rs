@@ -33,19 +33,20 @@ pub(super) fn count(connection: &Connection, user: &str, fact: &Fact) -> Result<
 
 fn add(connection: &Connection, user: &str, opening: &Opening, times: i64) -> Result<()> {
     let why = opening.why.as_deref().unwrap_or_default();
-    connection
-        .prepare_cached(
-            summed!("insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)
-             on conflict (user, agent, how, why, ms) do update set times = opening_sum.times + excluded.times"),
-        )?
-        .execute((
-            user,
-            &opening.agent,
-            opening.how.as_str(),
-            why,
-            rounded(opening.ms),
-            times,
-        ))?;
+    let values = (user, &opening.agent, opening.how.as_str(), why, rounded(opening.ms), times);
+    let counted = connection
+        .prepare_cached(summed!(
+            "update opening_sum set times = times + ?6
+             where user = ?1 and agent = ?2 and how = ?3 and why = ?4 and ms = ?5"
+        ))?
+        .execute(values)?;
+    if counted == 0 {
+        connection
+            .prepare_cached(summed!(
+                "insert into opening_sum (user, agent, how, why, ms, times) values (?1, ?2, ?3, ?4, ?5, ?6)"
+            ))?
+            .execute(values)?;
+    }
     Ok(())
 }
 

@@ -230,7 +230,7 @@ pub(super) fn watermarks(connection: &Connection, session: i64) -> Result<Vec<Wa
     let mut all = Vec::new();
     while let Some(row) = found.next()? {
         let known = row.get_ref(0)?.as_str().ok().and_then(|what| from_json(what).ok());
-        match known.filter(|_| row.get(1) == Ok(true)) {
+        match known.filter(|_| row.get::<_, bool>(1).is_ok_and(|is_intact| is_intact)) {
             Some(watermark) => all.push(watermark),
             None => return damage::watermarks(connection, session),
         }
@@ -312,10 +312,13 @@ pub(super) fn grants(connection: &Connection) -> Result<Vec<Grant>> {
 pub(super) fn grant(connection: &Connection, grant: &Grant, at: Timestamp) -> Result<()> {
     let Grant { user, project, agent, what, allowed } = grant;
     connection
+        .prepare_cached(
+            "delete from permission where user = ?1 and project = ?2 and agent = ?3 and what = ?4",
+        )?
+        .execute((user, project, agent, what))?;
+    connection
         .prepare_cached(summed!(
-            "insert into permission (user, project, agent, what, allowed, at) values (?1, ?2, ?3, ?4, ?5, ?6)
-             on conflict (user, project, agent, what)
-             do update set allowed = excluded.allowed, at = excluded.at, sum = null"
+            "insert into permission (user, project, agent, what, allowed, at) values (?1, ?2, ?3, ?4, ?5, ?6)"
         ))?
         .execute((user, project, agent, what, allowed, rows::micros(at)))?;
     Ok(())

@@ -48,6 +48,8 @@ mod idempotency;
 mod imports;
 #[path = "../sql/index.rs"]
 mod index;
+#[path = "../sql/jobs.rs"]
+mod jobs;
 #[path = "../sql/openings.rs"]
 mod openings;
 #[path = "../sql/passages.rs"]
@@ -100,7 +102,7 @@ use self::writer::Writer;
 use crate::Upkeep;
 use crate::crash;
 use crate::error::{Error, Result};
-use crate::types::{Dump, Health, Record, Repaired, StoreUrl, Usage};
+use crate::types::{Dump, Health, Record, Repaired, Usage};
 
 /// Readers that are kept open.
 const READERS: usize = 8;
@@ -342,11 +344,9 @@ impl Upkeep for SqliteStore {
     }
 }
 
-/// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
-pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Restored> {
-    match url {
-        StoreUrl::Sqlite(to) => copies::restore(from, to, at),
-    }
+/// Puts a backup in place of the file of a store. Gives the file that keeps what was there: each time another.
+pub fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Restored> {
+    copies::restore(from, to, at)
 }
 
 pub use sums::{checked_columns, is_intact, register as register_checksums};

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::postings::*;
+use super::postings::run::Run;
+use super::postings::{self, *};
 use super::rows::key;
 use super::{schema, sums};
 
@@ -119,7 +120,7 @@ proptest! {
         }
         merge_all(&connection).unwrap();
         check(&connection, &model, (0, i64::MAX));
-        prop_assert!(run::Run::all(&connection).unwrap().len() <= 1);
+        prop_assert!(Run::all(&connection).unwrap().len() <= 1);
     }
 }
 
@@ -154,7 +155,7 @@ fn long_lists_and_many_terms_are_found() {
     assert!(all(Node::All(both.into()), &reader, i64::MAX).is_empty());
     assert_eq!(all(Reader::beginning("c", 0, i64::MAX), &reader, i64::MAX).len(), 18_000);
     assert!(!reader.is_too_much());
-    assert_eq!(run::Run::all(&connection).unwrap().len(), 3);
+    assert_eq!(Run::all(&connection).unwrap().len(), 3);
 }
 
 #[test]
@@ -170,5 +171,5 @@ fn a_block_that_was_changed_is_told() {
     assert!(matches!(found, Err(crate::Error::Damaged(_))), "{found:?}");
     drop(reader);
     harm("posting_run", "hi = hi + 1");
-    assert!(matches!(reader(&connection), Err(crate::Error::Damaged(_))));
+    assert!(matches!(postings::reader(&connection), Err(crate::Error::Damaged(_))));
 }

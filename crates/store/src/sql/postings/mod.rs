@@ -9,7 +9,7 @@ mod batch;
 mod block;
 mod cursor;
 mod merge;
-mod run;
+pub(super) mod run;
 
 pub(super) use self::batch::Batch;
 pub(super) use self::cursor::{Node, Reader};

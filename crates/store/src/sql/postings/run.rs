@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// A tree of blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub(in super::super) struct Run {
     pub(super) no: i64,
     pub(super) leaf: i64,
     pub(super) leaves: i64,
@@ -25,7 +25,7 @@ pub(super) struct Run {
 
 impl Run {
     /// All of them, in the order in which they were made.
-    pub(super) fn all(connection: &Connection) -> Result<Vec<Self>> {
+    pub(in super::super) fn all(connection: &Connection) -> Result<Vec<Self>> {
         let mut statement = connection.prepare_cached(
             "select no, leaf, leaves, root, depth, lo, hi, messages, sum from posting_run order by no",
         )?;
