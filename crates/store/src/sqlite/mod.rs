@@ -66,7 +66,7 @@ use crate::error::{Error, Result};
 use crate::search::Search;
 use crate::types::{
     Append, Appended, Begun, Dump, Grant, Health, ListFilter, OpeningCount, RecallRequest,
-    Recalled, Record, Repaired, Span, StoreUrl, Usage,
+    Recalled, Record, Repaired, Span, Usage,
 };
 use crate::{Finding, Sessions, Talks, Upkeep};
 
@@ -435,11 +435,9 @@ impl Upkeep for SqliteStore {
     }
 }
 
-/// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
-pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Restored> {
-    match url {
-        StoreUrl::Sqlite(to) => copies::restore(from, to, at),
-    }
+/// Puts a backup in place of the file of a store. Gives the file that keeps what was there: each time another.
+pub fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Restored> {
+    copies::restore(from, to, at)
 }
 
 pub use sums::{checked_columns, is_intact, register as register_checksums};
