@@ -13,7 +13,7 @@ use rusqlite::backup::{Backup, StepResult};
 use self::restoring::Restoring;
 use super::connection::{self, beside};
 use super::schema;
-use super::upkeep::integrity;
+use super::schema::integrity;
 use crate::crash;
 use crate::error::{Error, Result};
 

@@ -25,6 +25,9 @@ const LEFT_WAL: u64 = 1 << 20;
 /// A store whose tables are only in the log is smaller.
 const SMALLEST_STORE: u64 = 1 << 16;
 
+/// How long what can follow later waits for another process.
+const IMPATIENCE: std::time::Duration = std::time::Duration::from_millis(250);
+
 /// Something to write, and whoever waits for it.
 trait Job: Send {
     /// Writes; gives what went wrong.
@@ -287,6 +290,24 @@ pub(super) fn without_sync<T>(
         connection.execute_batch("rollback")?;
     }
     connection.pragma_update(None, "synchronous", "full")?;
+    done
+}
+
+/// Does work in a transaction of its own, without waiting long for another process: it can follow later.
+pub(super) fn without_patience<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    connection.busy_timeout(IMPATIENCE)?;
+    let done = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(Into::into)
+        .and_then(|transaction| {
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+    connection::be_patient(connection)?;
     done
 }
 
