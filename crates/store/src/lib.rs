@@ -11,6 +11,7 @@ mod purges;
 mod search;
 mod sqlite;
 mod types;
+mod url;
 mod workflows;
 
 use std::path::Path;
@@ -39,8 +40,9 @@ pub use sqlite::{
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
     Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Record, Repaired, Span,
-    StoreUrl, Usage, Within,
+    Usage, Within,
 };
+pub use url::{PostgresUrl, StoreUrl};
 pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 /// Durable home of sessions.
@@ -473,11 +475,16 @@ pub trait Tokens: Send + Sync + 'static {
 pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path)?)),
+        StoreUrl::Postgres(url) => {
+            Err(Error::CannotOpen(format!("{url}: this program has no store for PostgreSQL yet")))
+        }
     }
 }
 
 /// Opens it for a program that appends and ends: what it writes before that is durable when its messages are.
-pub fn open_briefly(url: &StoreUrl) -> Result<Arc<dyn Store>> {
-    let StoreUrl::Sqlite(path) = url;
-    Ok(Arc::new(sqlite::SqliteStore::open_briefly(path)?))
+pub async fn open_briefly(url: &StoreUrl) -> Result<Arc<dyn Store>> {
+    match url {
+        StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open_briefly(path)?)),
+        StoreUrl::Postgres(_) => open(url).await,
+    }
 }

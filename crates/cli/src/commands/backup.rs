@@ -1,6 +1,6 @@
 //! `rethread backup`, `restore`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rethread_domain::shell;
@@ -13,6 +13,8 @@ use crate::error::{BadInput, Refused};
 use crate::output;
 
 /// Copy the store to a file, while it is in use
+///
+/// For a store of SQLite. `pg_dump` copies one of PostgreSQL.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to make
@@ -26,7 +28,7 @@ pub(crate) struct Args {
 /// Put a backup in place of the store
 ///
 /// What was there is kept in a new file beside it, each time another, and the command that brings it back is shown. To
-/// move a store, back it up and restore it elsewhere with --store.
+/// move a store, back it up and restore it elsewhere with --store. For a store of SQLite.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     /// The backup
@@ -36,12 +38,12 @@ pub(crate) struct Restore {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        let store = file_of(&app.url, "`pg_dump` copies a database while it is in use")?;
         if self.to.exists() && !self.force {
             let message = format!("{} already exists", self.to.display());
             let hint = Some("give a new file, or --force to replace it".to_owned());
             return Err(Refused { code: "refused", message, hint }.into());
         }
-        let StoreUrl::Sqlite(store) = &app.url;
         if std::fs::canonicalize(&self.to)
             .ok()
             .is_some_and(|to| std::fs::canonicalize(store).ok() == Some(to))
@@ -61,9 +63,18 @@ impl Args {
     }
 }
 
+/// The file of the store; what is not one is copied by other means.
+fn file_of<'a>(url: &'a StoreUrl, instead: &str) -> anyhow::Result<&'a Path> {
+    url.file().ok_or_else(|| {
+        let message = format!("{url} is a database of a PostgreSQL server, not a file");
+        Refused { code: "refused", message, hint: Some(instead.to_owned()) }.into()
+    })
+}
+
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
-        let kept = rethread_store::restore(&self.from, url, Clock::Wall.now());
+        let to = file_of(url, "`psql` or `pg_restore` puts back what `pg_dump` made")?;
+        let kept = rethread_store::restore(&self.from, to, Clock::Wall.now());
         let Restored { kept, earlier } = kept.map_err(|error| self.refused(error.into()))?;
         if let Some(earlier) = earlier {
             output::note(format_args!("warning: {}", output::shown(&earlier, false)));

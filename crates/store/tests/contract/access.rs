@@ -244,9 +244,8 @@ fn one_process_can_race() {
 #[test]
 fn of_several_processes_one_wins() {
     let store = block_on(with_links());
-    let StoreUrl::Sqlite(path) = store.url();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["access::one_process_can_race", "--exact", "--quiet"]).env(RACE_IN, path);
+    command.args(["access::one_process_can_race", "--exact", "--quiet"]).env(RACE_IN, store.file());
     command.stdout(Stdio::null());
     let racers: Vec<_> = (0..RACERS).map(|_| command.spawn().unwrap()).collect();
     let mut told = Vec::new();

@@ -98,8 +98,7 @@ fn record(call: &NewMessage) -> usize {
 
 /// Bytes of the store without its search index.
 fn kept(store: &TestStore) -> i64 {
-    let StoreUrl::Sqlite(path) = store.url();
-    let connection = Connection::open(path).unwrap();
+    let connection = Connection::open(store.file()).unwrap();
     let sql = "select sum(pgsize) from dbstat where name not like 'posting%' and name not like 'title_index%'";
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }

@@ -43,8 +43,7 @@ const CHECKSUMS: &str = include_str!("../../migrations/sqlite/0008_checksums.sql
 
 /// The file of a store, to be changed behind its back. Rows keep right checksums.
 fn raw(store: &TestStore) -> rusqlite::Connection {
-    let rethread_store::StoreUrl::Sqlite(path) = store.url();
-    let raw = rusqlite::Connection::open(path).unwrap();
+    let raw = rusqlite::Connection::open(store.file()).unwrap();
     rethread_store::register_checksums(&raw).unwrap();
     for trigger in CHECKSUMS.split("\ncreate trigger ").skip(1) {
         let (trigger, _) = trigger.split_once("\nend;").unwrap();

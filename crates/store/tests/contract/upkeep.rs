@@ -210,14 +210,14 @@ fn a_copy_has_everything_and_can_be_put_back() {
         let opened = open(&StoreUrl::Sqlite(copy.clone())).await.unwrap();
         assert_eq!(opened.session(id).await.unwrap(), before.session);
         drop(opened);
-        let elsewhere = StoreUrl::Sqlite(store.beside("elsewhere.db"));
+        let elsewhere = store.beside("elsewhere.db");
         assert_eq!(restore(&copy, &elsewhere, at(1)).unwrap().kept, None);
         assert_eq!(open(&elsewhere).await.unwrap().session(id).await.unwrap(), before.session);
-        let kept = restore(&copy, store.url(), at(1)).unwrap().kept.unwrap();
+        let kept = restore(&copy, store.file(), at(1)).unwrap().kept.unwrap();
         assert_eq!(whole(store, id).await, before);
         store.expect_sound().await;
         // Each time what was there is kept, at the same moment too.
-        let again = restore(&copy, store.url(), at(1)).unwrap().kept.unwrap();
+        let again = restore(&copy, store.file(), at(1)).unwrap().kept.unwrap();
         assert_ne!(again, kept);
         for (kept, count) in [(kept, 6), (again, 5)] {
             let kept = open(&StoreUrl::Sqlite(kept)).await.unwrap();
@@ -250,7 +250,7 @@ fn what_is_acknowledged_while_a_copy_is_put_back_is_kept() {
                 until("the writer is at work", || {
                     (acknowledged.lock().unwrap().len() > 20).then_some(())
                 });
-                let kept = restore(&copy, store.url(), at(round)).unwrap().kept.unwrap();
+                let kept = restore(&copy, store.file(), at(round)).unwrap().kept.unwrap();
                 is_over.store(true, Ordering::SeqCst);
                 kept
             });
