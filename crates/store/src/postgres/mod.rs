@@ -2,6 +2,7 @@
 //!
 //! What it reads and writes is the same as in SQLite, by the same files (`sql/`); what differs has the same names here as there.
 
+mod address;
 mod connection;
 mod copies;
 mod dialect;
@@ -15,6 +16,7 @@ mod sql;
 mod summed;
 mod sums;
 mod titles;
+mod tls;
 mod values;
 mod writer;
 
@@ -116,7 +118,7 @@ pub(crate) struct PostgresStore {
 impl PostgresStore {
     pub(crate) fn open(url: &PostgresUrl) -> Result<Self> {
         let shown = url.to_string();
-        let server = Server::new(server::config(&url.target()?)?)?;
+        let server = Server::new(&url.target()?)?;
         let pool = Pool::new(Arc::clone(&server));
         pool.with(|connection| {
             schema::check_server(connection, &shown)?;

@@ -1,64 +1,28 @@
 //! The way to the server: who connects, and the thread on which connections live. It runs while nobody waits for an answer, so
 //! that a connection that was closed is noticed at once.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use tokio::runtime::{Builder, Handle};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::Connection;
 use super::failure::{lost, of};
+use super::{address, tls};
 use crate::error::{Error, Result};
-use crate::url::{Address, Password, SslMode, Target};
-
-/// How long the server lets things take, and what it does with a connection that nobody has any more.
-const SETTINGS: &str = "-c search_path=rethread -c statement_timeout=30000 -c lock_timeout=10000 \
-     -c idle_in_transaction_session_timeout=10000 -c client_connection_check_interval=2000 -c TimeZone=UTC -c jit=off \
-     -c client_min_messages=warning";
-
-/// What a connection is made with.
-pub(super) fn config(target: &Target) -> Result<Config> {
-    if !matches!(target.ssl, SslMode::Disable | SslMode::Prefer) {
-        return Err(Error::CannotOpen(
-            "this program cannot encrypt the way to PostgreSQL yet: connect by a socket or on this machine, or say \
-             sslmode=disable in the address if you trust the network"
-                .into(),
-        ));
-    }
-    let mut config = Config::new();
-    for (address, port) in &target.addresses {
-        match address {
-            Address::Socket(folder) => config.host_path(folder),
-            Address::Host(name, number) => {
-                if let Some(number) = number {
-                    config.hostaddr(*number);
-                }
-                config.host(name)
-            }
-        };
-        config.port(*port);
-    }
-    let password = target.password.as_ref().or_else(|| target.passwords.iter().flatten().next());
-    if let Some(Password(password)) = password {
-        config.password(password);
-    }
-    if let Some(options) = &target.options {
-        config.options(options);
-    }
-    config
-        .user(&target.user)
-        .dbname(&target.database)
-        .application_name(&target.application_name)
-        .connect_timeout(target.connect_timeout);
-    Ok(config)
-}
+use crate::url::Target;
 
 /// A server, as it is connected to.
 pub(super) struct Server {
-    config: Config,
+    ways: Vec<Config>,
+    tls: Option<MakeRustlsConnect>,
     wait: Duration,
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -66,14 +30,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(mut config: Config) -> Result<Arc<Self>> {
-        let own = config.get_options().map(|own| format!("{SETTINGS} {own}"));
-        config.options(own.unwrap_or_else(|| SETTINGS.to_owned()));
-        config
-            .keepalives_idle(Duration::from_secs(5))
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3)
-            .tcp_user_timeout(Duration::from_secs(10));
+    pub(super) fn new(target: &Target) -> Result<Arc<Self>> {
+        let (ways, tls) = (address::ways(target), tls::connector(target)?);
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel();
         let handle = runtime.handle().clone();
@@ -81,29 +39,51 @@ impl Server {
             .name("store-postgres".into())
             // It ends when it is told to, or when nobody is left who could tell it.
             .spawn(move || drop(runtime.block_on(stopped)))?;
-        let wait = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(5));
-        Ok(Arc::new(Self { config, wait, handle, stop: Some(stop), thread: Some(thread) }))
+        let wait = target.connect_timeout;
+        Ok(Arc::new(Self { ways, tls, wait, handle, stop: Some(stop), thread: Some(thread) }))
     }
 
-    /// A new connection.
+    /// A new connection, to the first server that takes it.
     pub(super) fn connect(&self) -> Result<Connection> {
-        let (give, given) = mpsc::sync_channel(1);
-        let (config, wait) = (self.config.clone(), self.wait * 2);
-        self.handle.spawn(async move {
-            match tokio::time::timeout(wait, config.connect(NoTls)).await {
-                Ok(Ok((client, connection))) => {
-                    if give.send(Ok(client)).is_ok() {
-                        // Whoever uses it is told how it ended.
-                        drop(connection.await);
-                    }
-                }
-                // Nobody waits any more.
-                Ok(Err(error)) => drop(give.send(Err(refused(&error)))),
-                Err(_) => drop(give.send(Err(lost("nobody answered in time")))),
+        let mut refused = lost("it names no server");
+        for way in &self.ways {
+            match self.connect_to(way) {
+                Err(error) => refused = error,
+                connected => return connected,
             }
-        });
+        }
+        Err(refused)
+    }
+
+    fn connect_to(&self, way: &Config) -> Result<Connection> {
+        let (give, given) = mpsc::sync_channel(1);
+        let (way, wait) = (way.clone(), self.wait * 2);
+        match &self.tls {
+            Some(tls) if way.get_ssl_mode() != SslMode::Disable => {
+                self.handle.spawn(live(way, tls.clone(), wait, give));
+            }
+            _ => drop(self.handle.spawn(live(way, NoTls, wait, give))),
+        }
         let given = given.recv_timeout(wait + Duration::from_secs(5));
         given.map_err(|_| lost("nobody answered in time"))?.map(Connection::new)
+    }
+}
+
+/// Connects, gives what asks, and does what it asks for until the connection ends.
+async fn live<T>(way: Config, tls: T, wait: Duration, give: SyncSender<Result<Client>>)
+where
+    T: MakeTlsConnect<Socket>,
+{
+    match tokio::time::timeout(wait, way.connect(tls)).await {
+        Ok(Ok((client, connection))) => {
+            if give.send(Ok(client)).is_ok() {
+                // Whoever uses it is told how it ended.
+                drop(connection.await);
+            }
+        }
+        // Nobody waits any more.
+        Ok(Err(error)) => drop(give.send(Err(refused(&error)))),
+        Err(_) => drop(give.send(Err(lost("nobody answered in time")))),
     }
 }
 
