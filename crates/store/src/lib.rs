@@ -7,6 +7,7 @@ mod access;
 mod crash;
 mod error;
 mod imports;
+mod postgres;
 mod purges;
 mod search;
 mod sqlite;
@@ -475,9 +476,7 @@ pub trait Tokens: Send + Sync + 'static {
 pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path)?)),
-        StoreUrl::Postgres(url) => {
-            Err(Error::CannotOpen(format!("{url}: this program has no store for PostgreSQL yet")))
-        }
+        StoreUrl::Postgres(url) => Ok(Arc::new(postgres::PostgresStore::open(url)?)),
     }
 }
 

@@ -98,8 +98,8 @@ impl Server {
                     }
                 }
                 // Nobody waits any more.
-                Ok(Err(error)) => drop(give.send(Err(refused(&error)))),
-                Err(_) => drop(give.send(Err(lost("nobody answered in time")))),
+                Ok(Err(error)) => let _is_gone = (give.send(Err(refused(&error)))),
+                Err(_) => let _is_gone = (give.send(Err(lost("nobody answered in time")))),
             }
         });
         let given = given.recv_timeout(wait + Duration::from_secs(5));
