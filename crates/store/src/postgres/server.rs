@@ -80,7 +80,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("store-postgres".into())
             // It ends when it is told to, or when nobody is left who could tell it.
-            .spawn(move || drop(runtime.block_on(stopped)))?;
+            .spawn(move || runtime.block_on(stopped).unwrap_or(()))?;
         let wait = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(5));
         Ok(Arc::new(Self { config, wait, handle, stop: Some(stop), thread: Some(thread) }))
     }
@@ -98,8 +98,8 @@ impl Server {
                     }
                 }
                 // Nobody waits any more.
-                Ok(Err(error)) => let _is_gone = (give.send(Err(refused(&error)))),
-                Err(_) => let _is_gone = (give.send(Err(lost("nobody answered in time")))),
+                Ok(Err(error)) => drop(give.send(Err(refused(&error)))),
+                Err(_) => drop(give.send(Err(lost("nobody answered in time")))),
             }
         });
         let given = given.recv_timeout(wait + Duration::from_secs(5));
@@ -123,7 +123,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
             // Whether it has ended already does not matter.
-            drop(stop.send(()));
+            stop.send(()).unwrap_or(());
         }
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
