@@ -46,9 +46,18 @@ pub struct TestStore {
 }
 
 impl TestStore {
-    /// A new store of every kind there is.
+    /// A new store of every kind there is; `TEST_STORE=sqlite` or `postgres` is only that one.
     pub async fn each() -> Vec<Self> {
-        vec![Self::sqlite().await]
+        #[expect(clippy::disallowed_methods, reason = "a switch for tests, not a setting")]
+        let only = std::env::var("TEST_STORE").unwrap_or_default();
+        let mut stores = Vec::new();
+        if only != "postgres" {
+            stores.push(Self::sqlite().await);
+        }
+        if only != "sqlite" {
+            stores.push(Self::postgres().await);
+        }
+        stores
     }
 
     pub async fn sqlite() -> Self {

@@ -38,7 +38,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("store-postgres".into())
             // It ends when it is told to, or when nobody is left who could tell it.
-            .spawn(move || drop(runtime.block_on(stopped)))?;
+            .spawn(move || runtime.block_on(stopped).unwrap_or(()))?;
         let wait = target.connect_timeout;
         Ok(Arc::new(Self { ways, tls, wait, handle, stop: Some(stop), thread: Some(thread) }))
     }
@@ -103,7 +103,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
             // Whether it has ended already does not matter.
-            drop(stop.send(()));
+            stop.send(()).unwrap_or(());
         }
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
