@@ -212,7 +212,7 @@ fn a_copy_has_everything_and_can_be_put_back() {
         drop(opened);
         let elsewhere = store.beside("elsewhere.db");
         assert_eq!(restore(&copy, &elsewhere, at(1)).unwrap().kept, None);
-        assert_eq!(open(&elsewhere).await.unwrap().session(id).await.unwrap(), before.session);
+        assert_eq!(open(&StoreUrl::Sqlite(elsewhere.clone())).await.unwrap().session(id).await.unwrap(), before.session);
         let kept = restore(&copy, store.file(), at(1)).unwrap().kept.unwrap();
         assert_eq!(whole(store, id).await, before);
         store.expect_sound().await;
