@@ -324,6 +324,10 @@ impl Row<'_> {
         Ok(Self { values: values.collect::<SqlResult<_>>()?, statement: std::marker::PhantomData })
     }
 
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
     pub(super) fn get_ref(&self, index: usize) -> SqlResult<ValueRef<'_>> {
         let value = self.values.get(index).map(Value::as_ref);
         value.ok_or_else(|| unreadable(index, "there is no such column".into()))

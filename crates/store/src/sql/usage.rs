@@ -216,18 +216,6 @@ pub(super) fn rewrite(connection: &Connection, session: i64, agent: Option<&str>
     Ok(())
 }
 
-/// Writes the rows of all sessions, once there are such rows.
-pub(super) fn fill(connection: &Connection) -> Result<()> {
-    let sessions: Vec<(i64, Option<String>)> = connection
-        .prepare("select no, agent from session order by no")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<SqlResult<_>>()?;
-    for (session, agent) in sessions {
-        rewrite(connection, session, agent.as_deref())?;
-    }
-    Ok(())
-}
-
 fn number_of(day: Date) -> i64 {
     day.duration_since(EPOCH).as_hours() / HOURS
 }

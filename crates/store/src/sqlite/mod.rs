@@ -97,6 +97,7 @@ use rusqlite::Connection;
 
 use self::SqliteStore as ThisStore;
 pub use self::copies::Restored;
+pub(crate) use self::copies::fill;
 use self::locks::{Lock, Locks};
 use self::writer::Writer;
 use crate::Upkeep;

@@ -87,7 +87,7 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     }
     if !had_usage && has_table(&transaction, "usage_day")? {
         // Not in SQL: what comes with a message is not always JSON as it is kept.
-        usage::fill(&transaction)?;
+        fill_usage(&transaction)?;
     }
     if !had_openings && has_table(&transaction, "opening_sum")? {
         openings::rebuild(&transaction)?;
@@ -100,6 +100,18 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(0))?;
     transaction.commit()?;
     connection::sync_folder(path);
+    Ok(())
+}
+
+/// Writes the rows of all sessions, once there are such rows.
+fn fill_usage(connection: &Connection) -> Result<()> {
+    let sessions: Vec<(i64, Option<String>)> = connection
+        .prepare("select no, agent from session order by no")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (session, agent) in sessions {
+        usage::rewrite(connection, session, agent.as_deref())?;
+    }
     Ok(())
 }
 
