@@ -250,7 +250,7 @@ fn of_several_processes_one_wins() {
     let racers: Vec<_> = (0..RACERS).map(|_| command.spawn().unwrap()).collect();
     let mut told = Vec::new();
     for mut racer in racers {
-        let file = format!("{}.{}.told", path.display(), racer.id());
+        let file = format!("{}.{}.told", store.file().display(), racer.id());
         assert!(racer.wait().unwrap().success());
         told.push(std::fs::read_to_string(file).unwrap());
     }

@@ -2,7 +2,7 @@
 
 use rethread_domain::SessionId;
 use rethread_domain::message::{Extras, NewMessage};
-use rethread_store::{Span, StoreUrl};
+use rethread_store::Span;
 use rethread_testkit::{TestStore, Texts, at, tool};
 use rethread_workflow::{
     Budgets, Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
