@@ -1,6 +1,6 @@
 //! `rethread backup`, `restore`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rethread_domain::shell;
@@ -14,7 +14,7 @@ use crate::output;
 
 /// Copy the store to a file, while it is in use
 ///
-/// For a store of SQLite. `pg_dump` copies one of PostgreSQL.
+/// The copy is a store of SQLite, also where the store is on a PostgreSQL server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to make
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 /// Put a backup in place of the store
 ///
 /// What was there is kept in a new file beside it, each time another, and the command that brings it back is shown. To
-/// move a store, back it up and restore it elsewhere with --store. For a store of SQLite.
+/// move a store, back it up and restore it elsewhere with --store. Only a store of SQLite can be put back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     /// The backup
@@ -38,7 +38,6 @@ pub(crate) struct Restore {
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
-        let store = file_of(&app.url, "`pg_dump` copies a database while it is in use")?;
         if self.to.exists() && !self.force {
             let message = format!("{} already exists", self.to.display());
             let hint = Some("give a new file, or --force to replace it".to_owned());
@@ -63,17 +62,13 @@ impl Args {
     }
 }
 
-/// The file of the store; what is not one is copied by other means.
-fn file_of<'a>(url: &'a StoreUrl, instead: &str) -> anyhow::Result<&'a Path> {
-    url.file().ok_or_else(|| {
-        let message = format!("{url} is a database of a PostgreSQL server, not a file");
-        Refused { code: "refused", message, hint: Some(instead.to_owned()) }.into()
-    })
-}
-
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
-        let to = file_of(url, "`psql` or `pg_restore` puts back what `pg_dump` made")?;
+        let to = url.file().ok_or_else(|| {
+            let message = format!("{url} is a database of a PostgreSQL server, not a file");
+            let hint = "use the backup where it is, with `--store sqlite:FILE`; what `pg_dump` made is put back by `pg_restore`";
+            Refused { code: "refused", message, hint: Some(hint.to_owned()) }
+        })?;
         let kept = rethread_store::restore(&self.from, to, Clock::Wall.now());
         let Restored { kept, earlier } = kept.map_err(|error| self.refused(error.into()))?;
         if let Some(earlier) = earlier {

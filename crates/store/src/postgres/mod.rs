@@ -120,9 +120,13 @@ impl PostgresStore {
         let shown = url.to_string();
         let server = Server::new(&url.target()?)?;
         let pool = Pool::new(Arc::clone(&server));
-        pool.with(|connection| {
+        let prepared = pool.with(|connection| {
             schema::check_server(connection, &shown)?;
             schema::migrate(connection, &shown)
+        });
+        prepared.map_err(|error| match error {
+            Error::CannotOpen(why) => Error::CannotOpen(format!("{shown}: {why}")),
+            error => error,
         })?;
         let orders = Orders::default();
         let locks = Locks::new(Arc::clone(&server), orders.clone());

@@ -10,7 +10,7 @@ use rethread_workflow::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::on_each;
+use crate::on_sqlite;
 use crate::workflows::charter;
 
 const TASKS: usize = 40;
@@ -105,7 +105,7 @@ fn kept(store: &TestStore) -> i64 {
 
 #[test]
 fn long_work_takes_no_more_than_twice_its_bytes() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let (id, said) = work(store).await;
         let events = store.workflow_events(id, 0).await.unwrap();
         let happened: usize =

@@ -3,7 +3,7 @@
 use rethread_store::{Error, StoreUrl, open};
 use rethread_testkit::{TestStore, user};
 
-use crate::on_each;
+use crate::on_sqlite;
 
 fn log(store: &TestStore) -> std::path::PathBuf {
     let mut name = store.file().as_os_str().to_owned();
@@ -14,7 +14,7 @@ fn log(store: &TestStore) -> std::path::PathBuf {
 /// Whatever was acknowledged before or after the log went is there when the store is opened again.
 #[test]
 fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         let again = store.open_again().await;
         for n in 0..3 {
@@ -44,7 +44,7 @@ fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
 
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_overwritten() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.compact().await.unwrap();
         store.add(id, vec![user("lost with the log")]).await.unwrap();
@@ -65,7 +65,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_over
 
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_overwritten() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.compact().await.unwrap();
         for n in 0..10 {
@@ -89,7 +89,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_ov
 
 #[test]
 fn a_log_that_is_replaced_is_noticed() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.add(id, vec![user("before")]).await.unwrap();
         let aside = store.beside("aside");

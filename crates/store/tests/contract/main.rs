@@ -52,6 +52,19 @@ fn raw(store: &TestStore) -> rusqlite::Connection {
     raw
 }
 
+/// Changes rows of a store behind its back, with right checksums where it has them.
+fn alter(store: &TestStore, statement: &str) {
+    match store.database() {
+        Some(database) => drop(database.ask(&format!("set search_path = rethread; {statement}"))),
+        None => drop(raw(store).execute(statement, []).unwrap()),
+    }
+}
+
+/// Runs a test of what is in SQLite's files: those of PostgreSQL are the server's own.
+fn on_sqlite(test: impl AsyncFn(&TestStore)) {
+    block_on(async { test(&TestStore::sqlite().await).await });
+}
+
 /// Runs a test on a new store of every kind.
 fn on_each(test: impl AsyncFn(&TestStore)) {
     block_on(async {
