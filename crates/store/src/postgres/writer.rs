@@ -164,10 +164,11 @@ fn commit(server: &Server, connection: &mut Option<Connection>, mut jobs: Vec<Bo
     let committed = begin(server, connection).and_then(|number| {
         crash::point("batch.begun");
         let written = connected_still(connection).and_then(|connection| {
+            let is_alone = jobs.len() == 1;
             for job in &mut jobs {
-                run_whole(connection, job.as_mut())?;
+                run_whole(connection, job.as_mut(), is_alone)?;
             }
-            Ok(connection.settle()?)
+            Ok(())
         });
         if let Err(error) = written {
             // Closed, it takes everything back.
@@ -208,17 +209,19 @@ fn became(server: &Server, connection: &mut Option<Connection>, number: &str) ->
 }
 
 /// Runs a job so that it writes all or nothing: what it wrote before it failed is taken back, and the others of its
-/// batch go on. Fails where the store itself cannot be written to, or the whole transaction is gone.
-fn run_whole(connection: &Connection, job: &mut dyn Job) -> Result<()> {
+/// batch go on. Fails where the store itself cannot be written to, or the whole transaction is gone. What a job that is alone
+/// has sent is waited for with the commit.
+fn run_whole(connection: &Connection, job: &mut dyn Job, is_alone: bool) -> Result<()> {
     connection.send("savepoint job");
-    let failed = job.run(connection).cloned();
-    let Some(error) = failed else {
+    let Some(error) = job.run(connection).cloned() else {
         connection.send("release job");
-        return Ok(());
+        return if is_alone { Ok(()) } else { Ok(connection.settle()?) };
     };
     if error.is_for_now() || !connection.is_usable() {
         return Err(error);
     }
+    // What else it had sent failed or not, it is taken back.
+    drop(connection.settle());
     connection.send("rollback to job");
     connection.send("release job");
     Ok(())
