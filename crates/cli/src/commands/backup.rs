@@ -1,6 +1,6 @@
 //! `rethread backup`, `restore`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rethread_domain::shell;
@@ -43,10 +43,9 @@ impl Args {
             let hint = Some("give a new file, or --force to replace it".to_owned());
             return Err(Refused { code: "refused", message, hint }.into());
         }
-        if std::fs::canonicalize(&self.to)
-            .ok()
-            .is_some_and(|to| std::fs::canonicalize(store).ok() == Some(to))
-        {
+        let canonical = |path: &Path| std::fs::canonicalize(path).ok();
+        let own = app.url.file().and_then(canonical);
+        if own.is_some() && own == canonical(&self.to) {
             return Err(
                 BadInput::new("the store cannot be its own backup", "give another file").into()
             );
