@@ -26,8 +26,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(35);
 /// Messages that are read in one go, at first and at most.
 const FIRST_PAGE: i64 = 32;
 const LARGEST_PAGE: i64 = 1024;
-/// How often whoever counts work is asked for each statement, beside once for each row.
-const TICKS: usize = 8;
+/// Whoever counts work is asked once for each statement, and once more for so many rows.
+const ROWS_A_TICK: usize = 4;
 
 type PgResult<T> = std::result::Result<T, tokio_postgres::Error>;
 type Sent = Pin<Box<dyn Future<Output = PgResult<()>> + Send>>;
@@ -91,6 +91,7 @@ impl Connection {
     }
 
     /// Has every so much work told, until there is nobody to tell it to. Ends what is asked meanwhile when it gives `true`.
+    #[expect(clippy::unnecessary_wraps, reason = "SQLite may refuse")]
     pub(super) fn progress_handler<F>(&mut self, _: i32, ticked: Option<F>) -> SqlResult<()>
     where
         F: FnMut() -> bool + Send + 'static,
@@ -101,7 +102,7 @@ impl Connection {
 
     fn tick(&self, rows: usize) -> SqlResult<()> {
         if let Some(ticked) = self.ticked.borrow_mut().as_mut()
-            && (0..rows + TICKS).any(|_| ticked())
+            && (0..=rows / ROWS_A_TICK).any(|_| ticked())
         {
             return Err(SqlError::Store(Error::Interrupted));
         }
@@ -288,8 +289,8 @@ impl Statement<'_> {
 
     pub(super) fn query(&mut self, params: impl Params) -> SqlResult<Rows<'_>> {
         let Some(stretch) = self.stretch else {
-            let rows = self.all(params)?.into_iter();
-            return Ok(Rows { statement: self, rows, current: None, more: None });
+            let read = self.all(params)?.into_iter();
+            return Ok(Rows { statement: self, read, current: None, more: None });
         };
         let more = match params.values()[..] {
             [Value::Integer(lo), Value::Integer(hi)] => {
@@ -297,7 +298,7 @@ impl Statement<'_> {
             }
             _ => None,
         };
-        Ok(Rows { statement: self, rows: Vec::new().into_iter(), current: None, more })
+        Ok(Rows { statement: self, read: Vec::new().into_iter(), current: None, more })
     }
 
     pub(super) fn query_row<T>(
@@ -346,7 +347,7 @@ struct Page {
 /// Rows, one after the other.
 pub(super) struct Rows<'s> {
     statement: &'s Statement<'s>,
-    rows: std::vec::IntoIter<Row<'static>>,
+    read: std::vec::IntoIter<Row<'static>>,
     current: Option<Row<'s>>,
     more: Option<Page>,
 }
@@ -372,7 +373,7 @@ impl<'s> Rows<'s> {
                 Stretch::NewestFirst => Page { stretch, lo, hi: key - 1, size },
             });
         }
-        self.rows = rows.into_iter();
+        self.read = rows.into_iter();
         Ok(())
     }
 }
@@ -381,10 +382,10 @@ impl<'s> FallibleStreamingIterator for Rows<'s> {
     type Item = Row<'s>;
 
     fn advance(&mut self) -> SqlResult<()> {
-        self.current = self.rows.next();
+        self.current = self.read.next();
         if self.current.is_none() && self.more.is_some() {
             self.turn()?;
-            self.current = self.rows.next();
+            self.current = self.read.next();
         }
         Ok(())
     }

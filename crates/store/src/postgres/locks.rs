@@ -129,6 +129,7 @@ impl Locks {
     }
 
     /// Forgets what somebody held who has died.
+    #[expect(clippy::unused_self, reason = "the files of SQLite are somewhere")]
     pub(super) fn clear(&self, connection: &Connection, name: &str) -> Result<()> {
         let sql = format!("delete from held where name = ?1 and not {IS_ALIVE}");
         connection.prepare_cached(&sql)?.execute([name])?;
@@ -181,6 +182,7 @@ impl Locks {
     }
 
     /// A session that is gone needs no locks. One that stays does no harm.
+    #[expect(clippy::unused_self, reason = "the files of SQLite are somewhere")]
     pub(super) fn forget(&self, connection: &Connection, no: i64) {
         let (whole, from, to) = names_of(no);
         let sql = "delete from held where name = ?1 or name >= ?2 and name < ?3";
@@ -188,6 +190,7 @@ impl Locks {
     }
 
     /// Nor does a workflow that is gone.
+    #[expect(clippy::unused_self, reason = "the files of SQLite are somewhere")]
     pub(super) fn forget_workflow(&self, connection: &Connection, no: i64) {
         let (_, from, to) = names_of(no);
         let sql = "delete from held where name >= ?1 and name < ?2";

@@ -152,6 +152,16 @@ impl PostgresStore {
         self.pool.read(|connection| job(connection))
     }
 
+    /// The same, for work that takes long and need not hurry.
+    fn read_at_length<T>(&self, job: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.read(|connection| {
+            connection.send(
+                "set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0",
+            );
+            job(connection)
+        })
+    }
+
     fn read_metered<T>(&self, job: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.pool.read(job)
     }
@@ -260,11 +270,11 @@ impl Upkeep for PostgresStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
-        self.read(|connection| copies::copy(connection, to))
+        self.read_at_length(|connection| copies::copy(connection, to))
     }
 
     async fn check(&self) -> Result<Health> {
-        self.read(upkeep::check)
+        self.read_at_length(upkeep::check)
     }
 
     async fn warning(&self) -> Result<Option<String>> {
@@ -295,7 +305,7 @@ impl Upkeep for PostgresStore {
         self.writer()?
             .maintain(|connection| {
                 connection.execute_batch("set statement_timeout = 0")?;
-                connection.set_patience(std::time::Duration::from_secs(24 * 60 * 60));
+                connection.set_patience(std::time::Duration::from_hours(24));
                 let done = connection.execute_batch("vacuum");
                 connection.set_patience(connection::PATIENCE);
                 done.and(connection.execute_batch("reset statement_timeout"))

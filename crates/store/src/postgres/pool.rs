@@ -35,17 +35,14 @@ impl Pool {
     }
 
     fn take(&self) -> Result<Connection> {
-        let wanted = |state: &mut State| {
+        let is_full = |state: &mut State| {
+            let before = state.idle.len();
             state.idle.retain(Connection::is_usable);
+            state.open -= before - state.idle.len();
             state.idle.is_empty() && state.open >= MOST
         };
-        let waited = self.returned.wait_timeout_while(self.state(), PATIENCE, |state| {
-            let before = state.idle.len();
-            let is_to_wait = wanted(state);
-            state.open -= before - state.idle.len();
-            is_to_wait && state.open >= MOST
-        });
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let found = self.returned.wait_timeout_while(self.state(), PATIENCE, is_full);
+        let (mut state, _) = found.unwrap_or_else(PoisonError::into_inner);
         if let Some(idle) = state.idle.pop() {
             return Ok(idle);
         }

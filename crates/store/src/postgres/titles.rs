@@ -70,7 +70,7 @@ pub(super) fn search(
     }
     let all = parts.join(" intersect ");
     let sql = format!(
-        "select key from (select cast(? as bigint) as lo, cast(? as bigint) as hi) as bounds, ({all}) as found
+        "select distinct key from (select cast(? as bigint) as lo, cast(? as bigint) as hi) as bounds, ({all}) as found
          where key between lo and hi and key / 2 not in (select no from session where title_indexed = 0)
          order by key desc"
     );

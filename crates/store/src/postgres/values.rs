@@ -245,7 +245,7 @@ impl Params for [&(dyn ToSql + Send + Sync); 0] {
 
 impl Params for &[&dyn ToSql] {
     fn values(self) -> Vec<Value> {
-        self.iter().map(|one| one.value()).collect()
+        self.iter().map(ToSql::value).collect()
     }
 }
 

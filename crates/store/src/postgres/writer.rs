@@ -25,12 +25,17 @@ const BEGIN: &str = "update head set version = version + 1 returning cast(cast(p
 pub(super) enum Order {
     Write(Box<dyn Job>),
     /// Outside any transaction.
-    Maintain(Box<dyn FnOnce(Result<&Connection>) + Send>),
+    Maintain(Maintenance),
 }
+
+type Maintenance = Box<dyn FnOnce(Result<&Connection>) + Send>;
+
+/// The queue of jobs, and the thread that takes them out of it.
+type Queue = (mpsc::Sender<Order>, ThreadId);
 
 /// Where jobs are handed in, as long as somebody writes.
 #[derive(Clone, Default)]
-pub(super) struct Orders(Arc<Mutex<Option<(mpsc::Sender<Order>, ThreadId)>>>);
+pub(super) struct Orders(Arc<Mutex<Option<Queue>>>);
 
 impl std::fmt::Debug for Orders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,7 +168,7 @@ fn commit(server: &Server, connection: &mut Option<Connection>, mut jobs: Vec<Bo
     }
     let committed = begin(server, connection).and_then(|number| {
         crash::point("batch.begun");
-        let written = connected_still(connection).and_then(|connection| {
+        let written = still(connection.as_ref()).and_then(|connection| {
             let is_alone = jobs.len() == 1;
             for job in &mut jobs {
                 run_whole(connection, job.as_mut(), is_alone)?;
@@ -176,7 +181,7 @@ fn commit(server: &Server, connection: &mut Option<Connection>, mut jobs: Vec<Bo
             return Err(error);
         }
         crash::point("batch.applied");
-        let ended = connected_still(connection).and_then(|one| one.execute_batch("commit"));
+        let ended = still(connection.as_ref()).and_then(|one| one.execute_batch("commit"));
         match ended {
             Err(error) => {
                 *connection = None;
@@ -194,15 +199,15 @@ fn commit(server: &Server, connection: &mut Option<Connection>, mut jobs: Vec<Bo
     }
 }
 
-fn connected_still(connection: &Option<Connection>) -> Result<&Connection> {
-    connection.as_ref().ok_or_else(|| Error::CannotOpen("the connection was lost".into()))
+fn still(connection: Option<&Connection>) -> Result<&Connection> {
+    connection.ok_or_else(|| Error::CannotOpen("the connection was lost".into()))
 }
 
 /// Whether a transaction was committed whose end nobody heard of. Whoever did it held the row that is waited for here: so it is
 /// over.
 fn became(server: &Server, connection: &mut Option<Connection>, number: &str) -> Result<bool> {
     begin(server, connection)?;
-    let connection = connected_still(connection)?;
+    let connection = still(connection.as_ref())?;
     let told = connection.ask(&format!("select pg_xact_status('{number}'::xid8)"));
     connection.execute_batch("rollback")?;
     Ok(told?.as_deref() == Some("committed"))

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rows::key;
-use super::sql::{Connection, Row, SqlResult};
+use super::sql::{Connection, Row, SqlResult, ValueRef};
 use super::summed::summed;
 use super::{ThisStore, extras, rows, sums};
 use crate::Accounts;
@@ -198,7 +198,10 @@ pub(super) fn of_log(connection: &Connection, session: i64, agent: Option<&str>)
 }
 
 fn text<'a>(row: &'a Row<'_>, index: usize) -> SqlResult<Option<&'a str>> {
-    Ok(row.get_ref(index)?.as_str_or_null()?)
+    match row.get_ref(index)? {
+        ValueRef::Null => Ok(None),
+        value => Ok(Some(value.as_str()?)),
+    }
 }
 
 /// Reads what is kept with a message. What cannot be read counts for nothing: reading the message tells of it.
