@@ -1,5 +1,6 @@
 //! What it takes to open a conversation: an agent's entry, and what the user says on the command line.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -146,9 +147,12 @@ impl App {
         let added = entry.servers.iter().filter(|one| !self.config.tools().contains_key(&one.name));
         let servers = servers.chain(added.cloned()).collect();
         let entry = Entry { servers, ..entry };
-        let StoreUrl::Sqlite(store) = &self.url;
+        let mut protected = vec![config::data_folder()?, config::folder()?];
+        if let Some(store) = self.url.file() {
+            protected.push(std::path::absolute(store)?);
+        }
         Ok(AcpLauncher {
-            protected: vec![config::data_folder()?, config::folder()?, std::path::absolute(store)?],
+            protected,
             entry,
             guard: Some(vec![program.into_os_string(), OsString::from("guard")]),
             environment,
@@ -291,13 +295,19 @@ impl App {
     /// This very program on the same store. Not all agents hand on their environment: it is told where it belongs.
     fn server(&self, session: &Session) -> anyhow::Result<ToolServer> {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
-        let StoreUrl::Sqlite(path) = &self.url;
-        let store = StoreUrl::Sqlite(std::path::absolute(path)?).to_string();
-        let words = ["--store", &store, "mcp", "--project", &session.project].map(str::to_owned);
-        Ok(ToolServer {
-            name: SERVER.to_owned(),
-            command: [vec![program], words.to_vec()].concat(),
-            env: config::lineage_of(session).into_iter().collect(),
-        })
+        let mut command = vec![program];
+        let mut env: BTreeMap<String, String> = config::lineage_of(session).into_iter().collect();
+        match &self.url {
+            StoreUrl::Sqlite(path) => {
+                let store = StoreUrl::Sqlite(std::path::absolute(path)?).to_string();
+                command.extend(["--store".to_owned(), store]);
+            }
+            // Others can read command lines.
+            url @ StoreUrl::Postgres(_) => {
+                env.insert(config::STORE_VARIABLE.to_owned(), url.with_password());
+            }
+        }
+        command.extend(["mcp", "--project", &session.project].map(str::to_owned));
+        Ok(ToolServer { name: SERVER.to_owned(), command, env })
     }
 }

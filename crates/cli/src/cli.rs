@@ -1,5 +1,6 @@
 //! The command line: what can be said, and what every command shares.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub(crate) struct Cli {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of all commands")]
 pub(crate) struct Shared {
-    /// Where sessions are kept (`sqlite:PATH`)
+    /// Where sessions are kept (`sqlite:PATH` or `postgres://USER@HOST/DATABASE`)
     #[arg(long, global = true, env = "RETHREAD_STORE", value_name = "URL", hide_env_values = true)]
     store: Option<String>,
 
@@ -153,8 +154,8 @@ fn tell_purged(purged: &[(SessionId, Seq)]) {
 
 /// A store in a folder that is not there is a typo, unless it is to be written to or is the usual one.
 fn refuse_missing_folder(url: &StoreUrl, config: &Config) -> anyhow::Result<()> {
-    let StoreUrl::Sqlite(path) = url;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let path = url.file().and_then(Path::parent);
+    let folder = path.filter(|folder| !folder.as_os_str().is_empty());
     match folder.filter(|folder| !folder.exists()) {
         Some(folder) if config.store_url(None).ok().as_ref() != Some(url) => Err(Refused {
             code: "store_not_open",
@@ -330,7 +331,7 @@ impl Command {
 
     async fn open_store(&self, url: &StoreUrl) -> Result<Arc<dyn Store>, Error> {
         let opened = match self {
-            Self::Record(args) if !args.confirms() => rethread_store::open_briefly(url),
+            Self::Record(args) if !args.confirms() => rethread_store::open_briefly(url).await,
             _ => rethread_store::open(url).await,
         };
         opened.map_err(Error::from)

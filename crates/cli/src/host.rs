@@ -17,6 +17,7 @@ use rethread_workflow::{Command, WorkflowId};
 
 use crate::cli::App;
 use crate::commands::workflow;
+use crate::config;
 use crate::model::Model;
 use crate::notices::Hooks;
 use crate::{error, output};
@@ -35,8 +36,9 @@ impl Host {
     fn spawn(&self, words: &[String]) -> anyhow::Result<Child> {
         use std::os::unix::process::CommandExt as _;
         let mut command = std::process::Command::new(std::env::current_exe()?);
+        config::name_store(&mut command, &self.0.url);
         command
-            .args(["--store", &self.0.url.to_string(), "workflow"])
+            .arg("workflow")
             .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -57,7 +57,7 @@ impl Error {
 fn by_store(error: &store::Error) -> &'static str {
     use store::Error as E;
     match error {
-        E::BadUrl(_) => "bad_store_url",
+        E::BadUrl { .. } => "bad_store_url",
         E::NotAStore { .. } => "not_a_store",
         E::Newer { .. } => "store_newer",
         E::ReadOnly(_) => "store_read_only",

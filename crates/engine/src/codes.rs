@@ -55,7 +55,7 @@ pub const CODES: &[Code] = &[
     row("bad_cursor", 2, 422, "This cursor was not given by this server", Say("give `next` of the previous answer, unchanged")),
     row("bad_plan", 1, 422, "The plan cannot be used", Say("correct the file and try again; `rethread workflow start --help` shows a plan")),
     row("bad_settings", 2, 409, "The settings cannot be used", Say("`rethread config show` shows what is set")),
-    row("bad_store_url", 2, 503, "This is not the address of a store", Say("for instance `--store sqlite:/home/me/sessions.db`")),
+    row("bad_store_url", 2, 503, "This is not the address of a store", Say("for instance `--store sqlite:/home/me/sessions.db` or `--store postgres://me@db.example/sessions`")),
     row("limit_not_positive", 2, 422, "The limit is below 1", SAID_THERE),
     row("id_taken", 2, 409, "The message id is taken", Say("a new message needs an id of its own, or none")),
     row("key_reused", 1, 409, "The idempotency key stands for another request", Say("each request needs a key of its own")),

@@ -32,7 +32,8 @@ pub(crate) async fn why_not_ready(app: &App) -> Option<String> {
     {
         return found.clone();
     }
-    let store = app.settings.store.clone();
+    // How much room a database server has is not to be seen from here.
+    let store = app.settings.store.clone()?;
     let probed = tokio::task::spawn_blocking(move || probe(&store)).await;
     let found = match probed {
         Ok(Ok(())) => None,

@@ -21,8 +21,8 @@ pub struct Settings {
     pub port: u16,
     /// The default folder of new sessions.
     pub project: PathBuf,
-    /// The store's database file.
-    pub store: PathBuf,
+    /// The file of the store, where it is one.
+    pub store: Option<PathBuf>,
     pub version: &'static str,
     pub context: context::Limits,
     pub pruning: Pruning,

@@ -54,8 +54,8 @@ pub enum Error {
     NoToken(TokenId),
     #[error("the key was used for another request")]
     KeyReused,
-    #[error("not a store address: {0:?} (expected sqlite:PATH)")]
-    BadUrl(String),
+    #[error("not a store address: {url:?} ({why})")]
+    BadUrl { url: String, why: String },
     #[error("{path} is not a Rethread store: {why}")]
     NotAStore { path: String, why: String },
     #[error("the store {path} is of version {found}; this program knows versions up to {known}")]

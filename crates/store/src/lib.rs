@@ -3,14 +3,21 @@
 //! [`Store`] is the whole contract, in thirteen parts; `tests/contract` is its meaning. Every implementation has to
 //! pass the same tests, so callers never ask which one they have.
 
+#![expect(
+    clippy::duplicate_mod,
+    reason = "what both stores share (`sql/`) is compiled for each of them"
+)]
+
 mod access;
 mod crash;
 mod error;
 mod imports;
+mod postgres;
 mod purges;
 mod search;
 mod sqlite;
 mod types;
+mod url;
 mod workflows;
 
 use std::path::Path;
@@ -39,8 +46,9 @@ pub use sqlite::{
 pub use types::{
     Append, Appended, Asked, Begun, Claim, Command, Drive, Dump, Epoch, FeedPage, Grant, Health,
     Home, Housed, ListFilter, OpeningCount, Order, RecallRequest, Recalled, Record, Repaired, Span,
-    StoreUrl, Usage, Within,
+    Usage, Within,
 };
+pub use url::{PostgresUrl, StoreUrl};
 pub use workflows::{Owner, WorkflowClaim, WorkflowFilter, WorkflowRow};
 
 /// Durable home of sessions.
@@ -473,11 +481,14 @@ pub trait Tokens: Send + Sync + 'static {
 pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path)?)),
+        StoreUrl::Postgres(url) => Ok(Arc::new(postgres::PostgresStore::open(url)?)),
     }
 }
 
 /// Opens it for a program that appends and ends: what it writes before that is durable when its messages are.
-pub fn open_briefly(url: &StoreUrl) -> Result<Arc<dyn Store>> {
-    let StoreUrl::Sqlite(path) = url;
-    Ok(Arc::new(sqlite::SqliteStore::open_briefly(path)?))
+pub async fn open_briefly(url: &StoreUrl) -> Result<Arc<dyn Store>> {
+    match url {
+        StoreUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open_briefly(path)?)),
+        StoreUrl::Postgres(_) => open(url).await,
+    }
 }

@@ -1,8 +1,6 @@
 //! What goes into a store and comes out of it, beside the domain's own types.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 use rethread_domain::context::{AgentUse, Limits};
@@ -14,35 +12,6 @@ use rethread_domain::session::FactRecord;
 use rethread_domain::turn::Update;
 use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId, Status};
 use serde::Serialize;
-
-use crate::error::Error;
-
-/// Where a store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreUrl {
-    Sqlite(PathBuf),
-}
-
-impl FromStr for StoreUrl {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() && !path.contains('\0') => {
-                Ok(Self::Sqlite(PathBuf::from(path)))
-            }
-            _ => Err(Error::BadUrl(text.chars().take(200).collect())),
-        }
-    }
-}
-
-impl fmt::Display for StoreUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-        }
-    }
-}
 
 /// Counts who drove a session: every write of a driver says which count it was given.
 pub type Epoch = u32;

@@ -4,6 +4,7 @@
 
 pub mod http;
 mod messages;
+pub mod postgres;
 mod program;
 mod seed;
 mod store;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rethread_domain::message::NewMessage;
@@ -13,6 +13,7 @@ use rethread_store::{Append, Appended, Result, Span, Store, StoreUrl, open};
 use tempfile::TempDir;
 
 use crate::messages::{at, beginning};
+use crate::postgres::Database;
 
 /// The use cases on a store, at a time that stands still.
 fn engine(store: &Arc<dyn Store>) -> Engine {
@@ -36,30 +37,57 @@ pub async fn try_context(
     made.map(|made| made.context).map_err(|error| error.to_string())
 }
 
-/// An open store in a folder of its own.
+/// An open store of its own, with a folder beside it.
 pub struct TestStore {
     store: Arc<dyn Store>,
     url: StoreUrl,
     folder: TempDir,
+    database: Option<Database>,
 }
 
 impl TestStore {
-    /// A new store of every kind there is.
+    /// A new store of every kind there is; `TEST_STORE=sqlite` or `postgres` is only that one.
     pub async fn each() -> Vec<Self> {
-        vec![Self::sqlite().await]
+        #[expect(clippy::disallowed_methods, reason = "a switch for tests, not a setting")]
+        let only = std::env::var("TEST_STORE").unwrap_or_default();
+        let mut stores = Vec::new();
+        if only != "postgres" {
+            stores.push(Self::sqlite().await);
+        }
+        if only != "sqlite" {
+            stores.push(Self::postgres().await);
+        }
+        stores
     }
 
     pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = StoreUrl::Sqlite(folder.path().join("store.db"));
-        Self { store: open(&url).await.unwrap(), url, folder }
+        Self { store: open(&url).await.unwrap(), url, folder, database: None }
+    }
+
+    pub async fn postgres() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::with_store().await;
+        let url = database.url();
+        Self { store: open(&url).await.unwrap(), url, folder, database: Some(database) }
+    }
+
+    /// The database of a store of PostgreSQL.
+    pub fn database(&self) -> Option<&Database> {
+        self.database.as_ref()
+    }
+
+    /// The file of a store of SQLite, for tests of what is in the file.
+    pub fn file(&self) -> &Path {
+        self.url.file().expect("a test of files runs on SQLite alone")
     }
 
     pub fn url(&self) -> &StoreUrl {
         &self.url
     }
 
-    /// A place in the folder of the store.
+    /// A place in a folder of the store's own.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -79,8 +107,11 @@ impl TestStore {
         context(&self.store, session, prompt).await
     }
 
-    /// Whether a text stands anywhere in the files of the store, as it is.
+    /// Whether a text stands anywhere in the files of the store, as it is; with PostgreSQL, in its rows.
     pub fn holds(&self, text: &str) -> bool {
+        if let Some(database) = &self.database {
+            return database.holds(text);
+        }
         let files = std::fs::read_dir(self.folder.path()).unwrap();
         files.map(|file| file.unwrap().path()).filter(|path| path.is_file()).any(|path| {
             let bytes = std::fs::read(path).unwrap();

@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::config;
 use crate::error::BadInput;
 use crate::output;
 
@@ -24,6 +25,11 @@ pub(crate) fn own_command(store: Option<&str>) -> anyhow::Result<(String, Vec<St
         BadInput::new("this program has a name that is not valid UTF-8", "move it elsewhere")
     })?;
     let store = store.filter(|store| !store.is_empty());
+    if store.is_some_and(config::has_password) {
+        let hint = "leave it out: put it into ~/.pgpass, or the whole address into the settings with `rethread config set \
+                    store.url URL`, and name no store here";
+        return Err(BadInput::new("others would see the password of the store", hint).into());
+    }
     let args = store.map(|store| vec!["--store".to_owned(), store.to_owned()]);
     Ok((program.to_owned(), args.unwrap_or_default()))
 }

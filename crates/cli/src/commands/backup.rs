@@ -1,6 +1,6 @@
 //! `rethread backup`, `restore`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rethread_domain::shell;
@@ -13,6 +13,8 @@ use crate::error::{BadInput, Refused};
 use crate::output;
 
 /// Copy the store to a file, while it is in use
+///
+/// The copy is a store of SQLite, also where the store is on a PostgreSQL server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to make
@@ -26,7 +28,7 @@ pub(crate) struct Args {
 /// Put a backup in place of the store
 ///
 /// What was there is kept in a new file beside it, each time another, and the command that brings it back is shown. To
-/// move a store, back it up and restore it elsewhere with --store.
+/// move a store, back it up and restore it elsewhere with --store. Only a store of SQLite can be put back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     /// The backup
@@ -41,11 +43,9 @@ impl Args {
             let hint = Some("give a new file, or --force to replace it".to_owned());
             return Err(Refused { code: "refused", message, hint }.into());
         }
-        let StoreUrl::Sqlite(store) = &app.url;
-        if std::fs::canonicalize(&self.to)
-            .ok()
-            .is_some_and(|to| std::fs::canonicalize(store).ok() == Some(to))
-        {
+        let canonical = |path: &Path| std::fs::canonicalize(path).ok();
+        let own = app.url.file().and_then(canonical);
+        if own.is_some() && own == canonical(&self.to) {
             return Err(
                 BadInput::new("the store cannot be its own backup", "give another file").into()
             );
@@ -63,7 +63,12 @@ impl Args {
 
 impl Restore {
     pub(crate) fn run(self, url: &StoreUrl, json: bool) -> anyhow::Result<ExitCode> {
-        let kept = rethread_store::restore(&self.from, url, Clock::Wall.now());
+        let to = url.file().ok_or_else(|| {
+            let message = format!("{url} is a database of a PostgreSQL server, not a file");
+            let hint = "use the backup where it is, with `--store sqlite:FILE`; what `pg_dump` made is put back by `pg_restore`";
+            Refused { code: "refused", message, hint: Some(hint.to_owned()) }
+        })?;
+        let kept = rethread_store::restore(&self.from, to, Clock::Wall.now());
         let Restored { kept, earlier } = kept.map_err(|error| self.refused(error.into()))?;
         if let Some(earlier) = earlier {
             output::note(format_args!("warning: {}", output::shown(&earlier, false)));

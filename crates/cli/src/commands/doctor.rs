@@ -131,12 +131,13 @@ fn render(checked: &Checked, app: &App) -> String {
     let mut line = |name: &str, value: String| out.push_str(&format!("{name:<12}{value}\n"));
     line(
         "Store",
-        format!(
-            "{} (schema {}, SQLite {})",
-            app.url,
-            usage.schema,
-            rethread_store::sqlite_version()
-        ),
+        match app.url.file() {
+            Some(_) => {
+                let version = rethread_store::sqlite_version();
+                format!("{} (schema {}, SQLite {version})", app.url, usage.schema)
+            }
+            None => format!("{} (schema {})", app.url, usage.schema),
+        },
     );
     let deleted = match usage.deleted_sessions {
         0 => String::new(),

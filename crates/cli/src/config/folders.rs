@@ -1,11 +1,13 @@
 //! The folders of this user: for settings, for data, and where other programs keep theirs.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use rethread_engine::imports::{AgentFolders, ImportOptions};
 use rethread_engine::program::is_excluded;
+use rethread_store::StoreUrl;
 
 use super::{Config, expand, variable};
 use crate::error::BadInput;
@@ -23,6 +25,20 @@ fn base() -> anyhow::Result<etcetera::base_strategy::Xdg> {
 /// Where what is kept beside the store goes: what was typed, what is known of agents.
 pub(crate) fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(base()?.data_dir().join("rethread"))
+}
+
+/// A file of this machine that belongs to a store: beside its file, where it is one, otherwise in the data folder.
+pub(crate) fn beside_store(url: &StoreUrl, suffix: &str) -> anyhow::Result<PathBuf> {
+    let mut name = match url {
+        StoreUrl::Sqlite(path) => path.clone().into_os_string(),
+        StoreUrl::Postgres(url) => {
+            let folder = data_folder()?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            folder.join(format!("postgres-{}", url.file_name())).into_os_string()
+        }
+    };
+    name.push(suffix);
+    Ok(PathBuf::from(name))
 }
 
 /// The folders that other programs keep their configuration in.

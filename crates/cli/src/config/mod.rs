@@ -1,6 +1,7 @@
 //! Settings: defaults, then the user's file, then the environment and the command line. The only place that
 //! reads the environment and the home folder.
 
+mod database;
 mod folders;
 mod lineage;
 mod secrets;
@@ -28,7 +29,10 @@ use rethread_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub(crate) use folders::{ClientFolders, agent_folders, client_folders, data_folder, folder, path};
+pub(crate) use database::{STORE_VARIABLE, has_password, name_store};
+pub(crate) use folders::{
+    ClientFolders, agent_folders, beside_store, client_folders, data_folder, folder, path,
+};
 pub(crate) use lineage::{depth, driven, is_driven, lineage_of, parent};
 pub(crate) use set::{set, unset};
 
@@ -272,8 +276,11 @@ impl Config {
 
     /// The environment that agents get, but for what is named here.
     pub(crate) fn environment(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
-        let withheld = Some(&self.model.key_variable).filter(|name| !name.is_empty());
-        (std::env::vars_os().collect(), withheld.map(OsString::from).into_iter().collect())
+        let key = Some(&self.model.key_variable).filter(|name| !name.is_empty());
+        let store = variable(STORE_VARIABLE).filter(|url| database::password_in(url).is_some());
+        let withheld = key.map(OsString::from).into_iter();
+        let withheld = withheld.chain(store.map(|_| OsString::from(STORE_VARIABLE)));
+        (std::env::vars_os().collect(), withheld.collect())
     }
 
     /// Where invoked sessions are kept as files.
@@ -343,7 +350,10 @@ impl Config {
     pub(crate) fn store_url(&self, asked: Option<&str>) -> anyhow::Result<StoreUrl> {
         let configured = Some(self.store.url.as_str()).filter(|url| !url.is_empty());
         match asked.filter(|url| !url.is_empty()).or(configured) {
-            Some(url) => Ok(url.parse().map_err(Error::from)?),
+            Some(url) => match url.parse().map_err(Error::from)? {
+                StoreUrl::Postgres(url) => Ok(StoreUrl::Postgres(database::completed(url)?)),
+                url @ StoreUrl::Sqlite(_) => Ok(url),
+            },
             None => Ok(StoreUrl::Sqlite(data_folder()?.join("rethread.db"))),
         }
     }

@@ -2,7 +2,8 @@
 
 use rethread_redact::{Known, Redactor};
 
-use super::Config;
+use super::database::{STORE_VARIABLE, password_in};
+use super::{Config, variable};
 
 /// Parts of names that say that the value is nobody's business.
 const TELLING: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
@@ -23,9 +24,12 @@ pub(super) fn redactor(config: &Config) -> Redactor {
     let from_agents = agents.into_values().flat_map(|entry| entry.env);
     let from_tools = config.tools.values().flat_map(|tool| tool.env.clone());
     let all = from_environment.chain(from_agents).chain(from_tools);
-    Redactor::new(
-        all.filter(|(name, _)| is_telling(name, config)).map(|(name, value)| Known { name, value }),
-    )
+    let told =
+        all.filter(|(name, _)| is_telling(name, config)).map(|(name, value)| Known { name, value });
+    let stores = [variable(STORE_VARIABLE), Some(config.store.url.clone())].into_iter().flatten();
+    let of_stores = stores.filter_map(|url| password_in(&url));
+    let of_stores = of_stores.map(|value| Known { name: STORE_VARIABLE.to_owned(), value });
+    Redactor::new(told.chain(of_stores))
 }
 
 fn is_telling(name: &str, config: &Config) -> bool {

@@ -312,8 +312,8 @@ fn a_store_in_a_folder_that_cannot_be_made_is_refused() {
     exit: 2
     --- stdout
     --- stderr
-    error: not a store address: "boat:here" (expected sqlite:PATH)
-    hint: for instance `--store sqlite:/home/me/sessions.db`
+    error: not a store address: "boat:here" (expected sqlite:PATH or postgres://USER@HOST/DATABASE)
+    hint: for instance `--store sqlite:/home/me/sessions.db` or `--store postgres://me@db.example/sessions`
     "#);
     assert_output!(env.run(["backup", &format!("{}/x.db", file.display())]), @"
     exit: 1

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rethread_testkit::postgres::Database;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,6 +25,8 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rethread");
 pub(crate) struct TestEnv {
     folder: TempDir,
     store: PathBuf,
+    /// With `TEST_STORE=postgres` the store is here.
+    database: Option<Database>,
     /// Sessions in the order in which they were seen: snapshots know them by their place.
     ids: RefCell<Vec<String>>,
     /// The tables of the settings, by name.
@@ -83,12 +86,19 @@ impl TestEnv {
         for name in ["home", "project", "store"] {
             std::fs::create_dir(folder.path().join(name)).expect("a folder for the test");
         }
-        Self { folder, store, ids: RefCell::default(), settings: RefCell::default() }
+        let is_postgres = std::env::var_os("TEST_STORE").is_some_and(|kind| kind == "postgres");
+        let database = is_postgres.then(Database::empty);
+        Self { folder, store, database, ids: RefCell::default(), settings: RefCell::default() }
     }
 
     /// With its store elsewhere.
     pub(crate) fn with_store(store: &Path) -> Self {
-        Self { store: store.to_owned(), ..Self::new() }
+        Self { store: store.to_owned(), database: None, ..Self::new() }
+    }
+
+    /// With its store on a PostgreSQL server.
+    pub(crate) fn on_postgres() -> Self {
+        Self { database: Some(Database::empty()), ..Self::new() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -101,6 +111,14 @@ impl TestEnv {
 
     pub(crate) fn store(&self) -> &Path {
         &self.store
+    }
+
+    /// The address of the store.
+    pub(crate) fn url(&self) -> String {
+        match &self.database {
+            Some(database) => database.url().with_password(),
+            None => format!("sqlite:{}", self.store.display()),
+        }
     }
 
     /// The program in its fixed surroundings.
@@ -133,7 +151,7 @@ impl TestEnv {
             .env("TZ", "UTC")
             .env("LANG", "C.UTF-8")
             .env("RETHREAD_USER", "anna")
-            .env("RETHREAD_STORE", format!("sqlite:{}", self.store.display()))
+            .env("RETHREAD_STORE", self.url())
             .current_dir(self.path("project"))
             .stdin(Stdio::null());
         command
@@ -248,6 +266,10 @@ impl TestEnv {
     /// Changes the store behind the program's back.
     #[track_caller]
     pub(crate) fn change_store(&self, sql: &str) {
+        if let Some(database) = &self.database {
+            drop(database.ask(&format!("set search_path = rethread; {sql}")));
+            return;
+        }
         let mut command = Command::new("python3");
         let checksums = include_str!("../../../store/migrations/sqlite/0008_checksums.sql");
         command.args(["-c", include_str!("change_store.py")]).arg(self.store());
@@ -258,6 +280,9 @@ impl TestEnv {
     /// Folds the log that a recording may leave into the file of the store.
     #[track_caller]
     pub(crate) fn fold_log(&self) {
+        if self.database.is_some() {
+            return;
+        }
         self.change_store("pragma wal_checkpoint(truncate)");
     }
 

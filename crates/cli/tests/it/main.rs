@@ -60,6 +60,7 @@ mod mcp_sessions;
 mod mcp_workspaces;
 mod native;
 mod once_wrong;
+mod postgres;
 mod processes;
 mod prune;
 mod purge;

@@ -71,7 +71,7 @@ fn the_help_tells_every_command() {
 
     Options of all commands:
           --store <URL>
-              Where sessions are kept (`sqlite:PATH`)
+              Where sessions are kept (`sqlite:PATH` or `postgres://USER@HOST/DATABASE`)
               
               [env: RETHREAD_STORE]
 

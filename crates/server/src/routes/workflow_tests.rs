@@ -27,7 +27,7 @@ async fn a_workflow_is_started_paused_and_resumed_without_the_command_line() {
         is_secure: false,
         is_behind_proxy: false,
         port: 0,
-        store: project.join("store.db"),
+        store: Some(project.join("store.db")),
         project,
         version: "1",
         context: rethread_domain::context::Limits::default(),

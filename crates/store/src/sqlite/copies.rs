@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 
 use self::restoring::Restoring;
 use super::connection::{self, beside};
-use super::schema;
-use super::upkeep::integrity;
+use super::schema::integrity;
+use super::summed::with_sums;
+use super::sums::TABLES;
+use super::{index, schema, writer};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -27,10 +30,15 @@ pub(super) use self::restoring::clear_up;
 
 /// A consistent copy of an open store, in a file of its own that appears when it is whole.
 pub(super) fn copy(source: &Connection, to: &Path) -> Result<()> {
+    appear(to, |half| copy_into(source, half))
+}
+
+/// A file that appears when it is whole.
+fn appear(to: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let half = beside(to, ".part");
     // There is one only after a crash; one that stays in the way fails what follows.
     drop(fs::remove_file(&half));
-    let copied = copy_into(source, &half).and_then(|()| {
+    let copied = make(&half).and_then(|()| {
         crash::point("copy.half");
         fs::File::open(&half)?.sync_all()?;
         fs::rename(&half, to)?;
@@ -49,6 +57,53 @@ fn copy_into(source: &Connection, to: &Path) -> Result<()> {
     connection::create(to)?;
     let mut target = Connection::open(to)?;
     finish(&Backup::new(source, &mut target)?)
+}
+
+/// What a table gets: its name, its columns, and whoever takes its rows.
+type Rows<'a> = &'a mut dyn FnMut(Vec<Value>) -> Result<()>;
+
+/// Tables of the search index: it is made anew.
+const MADE_ANEW: [&str; 3] = ["passage", "posting", "posting_run"];
+
+/// A new store, filled with the rows of another, of every table in turn. It appears when it is whole.
+pub(crate) fn fill(
+    to: &Path,
+    mut give: impl FnMut(&str, &[&str], Rows<'_>) -> Result<()>,
+) -> Result<()> {
+    appear(to, |half| {
+        connection::create(half)?;
+        schema::migrate(half, schema::STEPS)?;
+        let mut target = connection::writer(half)?;
+        let transaction = target.transaction()?;
+        transaction.execute("delete from meta", [])?;
+        let summed = TABLES.iter().filter(|table| !MADE_ANEW.contains(&table.name));
+        let summed = summed.map(|table| (table.name, table.columns.to_vec()));
+        let others = [("gone", vec!["id", "at"]), ("meta", vec!["name", "value"])];
+        for (name, mut columns) in summed.chain(others) {
+            if name == "blob" {
+                // Its checksum is that of the text.
+                columns.push("data");
+            }
+            let places: Vec<String> =
+                (1..=columns.len()).map(|place| format!("?{place}")).collect();
+            let (list, places) = (columns.join(", "), places.join(", "));
+            let sql = with_sums(&format!("insert into {name} ({list}) values ({places})"));
+            let mut insert = transaction.prepare(&sql)?;
+            give(name, &columns, &mut |values| {
+                insert.execute(params_from_iter(values))?;
+                Ok(())
+            })?;
+        }
+        index::reset(&transaction)?;
+        transaction.commit()?;
+        writer::fold_log(&target, "truncate");
+        drop(target);
+        for beside in ["-wal", "-shm"].map(|suffix| connection::beside(half, suffix)) {
+            // Nothing is in them any more.
+            drop(fs::remove_file(beside));
+        }
+        Ok(())
+    })
 }
 
 /// What came of putting a backup back.

@@ -2,73 +2,108 @@
 //!
 //! Reads run on the caller's thread: they take microseconds, a change of threads takes longer.
 
-mod append;
-mod blob;
-mod claims;
-mod columns;
 mod connection;
 mod copies;
-mod damage;
-mod extras;
-mod facts;
-mod feed;
-mod folders;
-mod gone;
-mod idempotency;
-mod imports;
-mod index;
+mod dialect;
+mod locks;
 mod mend;
 mod open;
-mod openings;
-mod passages;
-mod plain;
-mod postings;
-mod purges;
-mod read;
-mod rebuild;
-mod recall;
+#[cfg(test)]
+mod plans;
+#[cfg(test)]
+mod postings_tests;
 mod records;
 mod repair;
-mod rows;
 mod schema;
-mod scope;
-mod search;
+mod sql;
 mod summed;
 pub(crate) mod sums;
-mod talks;
-mod tokens;
-mod upkeep;
-mod usage;
+mod titles;
 mod wal;
-mod words;
-mod workflows;
 mod writer;
 
-use std::ops::Range;
+#[path = "../sql/append.rs"]
+mod append;
+#[path = "../sql/blob.rs"]
+mod blob;
+#[path = "../sql/claims.rs"]
+mod claims;
+#[path = "../sql/columns.rs"]
+mod columns;
+#[path = "../sql/damage.rs"]
+mod damage;
+#[path = "../sql/extras.rs"]
+mod extras;
+#[path = "../sql/facts.rs"]
+mod facts;
+#[path = "../sql/feed.rs"]
+mod feed;
+#[path = "../sql/folders.rs"]
+mod folders;
+#[path = "../sql/gone.rs"]
+mod gone;
+#[path = "../sql/idempotency.rs"]
+mod idempotency;
+#[path = "../sql/imports.rs"]
+mod imports;
+#[path = "../sql/index.rs"]
+mod index;
+#[path = "../sql/jobs.rs"]
+mod jobs;
+#[path = "../sql/openings.rs"]
+mod openings;
+#[path = "../sql/passages.rs"]
+mod passages;
+#[path = "../sql/plain.rs"]
+mod plain;
+#[path = "../sql/postings/mod.rs"]
+mod postings;
+#[path = "../sql/purges.rs"]
+mod purges;
+#[path = "../sql/read.rs"]
+mod read;
+#[path = "../sql/rebuild.rs"]
+mod rebuild;
+#[path = "../sql/recall.rs"]
+mod recall;
+#[path = "../sql/rows.rs"]
+mod rows;
+#[path = "../sql/scope.rs"]
+mod scope;
+#[path = "../sql/search/mod.rs"]
+mod search;
+#[path = "../sql/store.rs"]
+mod store;
+#[path = "../sql/talks.rs"]
+mod talks;
+#[path = "../sql/tokens.rs"]
+mod tokens;
+#[path = "../sql/upkeep.rs"]
+mod upkeep;
+#[path = "../sql/usage.rs"]
+mod usage;
+#[path = "../sql/words.rs"]
+mod words;
+#[path = "../sql/workflows/mod.rs"]
+mod workflows;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rethread_domain::context::AgentUse;
-use rethread_domain::id::SessionRef;
-use rethread_domain::opening::Watermark;
-use rethread_domain::search::Found;
-use rethread_domain::session::{Beginning, FactRecord};
-use rethread_domain::turn::Update;
-use rethread_domain::{Conversation, Fact, Message, Seq, Session, SessionId};
+use rethread_domain::{Seq, Session, SessionId};
 use rusqlite::Connection;
 
+use self::SqliteStore as ThisStore;
 pub use self::copies::Restored;
-use self::read::Texts;
+pub(crate) use self::copies::fill;
+use self::locks::{Lock, Locks};
 use self::writer::Writer;
+use crate::Upkeep;
+use crate::crash;
 use crate::error::{Error, Result};
-use crate::search::Search;
-use crate::types::{
-    Append, Appended, Begun, Dump, Grant, Health, ListFilter, OpeningCount, RecallRequest,
-    Recalled, Record, Repaired, Span, StoreUrl, Usage,
-};
-use crate::{Finding, Sessions, Talks, Upkeep};
+use crate::types::{Dump, Health, Record, Repaired, Usage};
 
 /// Readers that are kept open.
 const READERS: usize = 8;
@@ -83,6 +118,7 @@ pub(crate) struct SqliteStore {
     /// Tells whether anybody has written, this process too: it is no connection that writes.
     watcher: Mutex<Option<Connection>>,
     folded: Arc<workflows::Cache>,
+    locks: Locks,
     /// What was found wrong when it was opened.
     warning: Option<String>,
     /// Whether the program does one thing and ends.
@@ -148,6 +184,68 @@ impl SqliteStore {
         let writer = self.writer()?;
         if self.is_brief { writer.write_soon(job).await } else { writer.write(job).await }
     }
+
+    /// Writes what need not outlive the machine.
+    async fn write_soon<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer()?.write_soon(job).await
+    }
+
+    /// Brings up to `most` messages into the search index, in a transaction of its own; gives how many it was.
+    async fn bring_in(&self, most: u32) -> Result<u32> {
+        let job = move |connection: &mut Connection| {
+            writer::without_sync(connection, |connection| {
+                writer::without_patience(connection, |connection| index::catch_up(connection, most))
+            })
+        };
+        self.writer()?.maintain(job).await
+    }
+
+    /// Takes what was removed out of the log file; gives whether it could.
+    async fn empty_written(&self, is_patient: bool) -> Result<bool> {
+        let fold = move |connection: &mut Connection| {
+            if !is_patient {
+                connection.busy_timeout(std::time::Duration::ZERO)?;
+            }
+            let is_empty = writer::fold_log(connection, "truncate");
+            connection::be_patient(connection)?;
+            crash::point("purge.folded");
+            Ok(is_empty)
+        };
+        self.writer()?.maintain(fold).await
+    }
+
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    fn folded(&self) -> &Arc<workflows::Cache> {
+        &self.folded
+    }
+
+    #[expect(clippy::unused_async, reason = "a store behind a network waits here")]
+    async fn take_lock(&self, name: String) -> Result<Option<Lock>> {
+        self.locks.take(&name)
+    }
+
+    #[expect(clippy::unused_async, reason = "a store behind a network waits here")]
+    async fn sweep(&self) -> Result<Vec<i64>> {
+        self.locks.sweep()
+    }
+
+    /// A number that changes when anybody has written.
+    fn written(&self) -> Result<u64> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match watcher.take() {
+            Some(connection) => connection,
+            None => connection::reader(&self.path)?,
+        };
+        let version: i64 = connection.query_row("pragma data_version", [], |row| row.get(0))?;
+        *watcher = Some(connection);
+        Ok(u64::try_from(version).unwrap_or(0))
+    }
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -157,217 +255,27 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 #[async_trait]
-impl Sessions for SqliteStore {
-    async fn start(&self, id: SessionId, beginning: Beginning, at: Timestamp) -> Result<Session> {
-        self.write_before(move |connection| facts::start(connection, id, beginning, at)).await
-    }
-
-    async fn append(&self, append: Append) -> Result<Vec<Appended>> {
-        self.write(move |connection| append::append(connection, append)).await
-    }
-
-    async fn change(&self, before: &Session, fact: Fact, at: Timestamp) -> Result<Session> {
-        let (id, decided_on) = (before.id, before.facts);
-        self.write_before(move |connection| facts::change(connection, id, decided_on, &fact, at))
-            .await
-    }
-
-    async fn fork(
-        &self,
-        source: SessionId,
-        at_seq: Seq,
-        id: SessionId,
-        at: Timestamp,
-    ) -> Result<Session> {
-        self.write(move |connection| facts::fork(connection, source, at_seq, id, at)).await
-    }
-
-    async fn session(&self, id: SessionId) -> Result<Session> {
-        self.read(|connection| Ok(rows::session_by_id(connection, id)?.session))
-    }
-
-    async fn resolve(&self, reference: &SessionRef, user: Option<&str>) -> Result<Vec<SessionId>> {
-        self.read(|connection| read::resolve(connection, reference, user))
-    }
-
-    async fn list(&self, filter: &ListFilter) -> Result<Vec<Session>> {
-        self.read(|connection| read::list(connection, filter))
-    }
-
-    async fn conversations(&self, id: SessionId) -> Result<Vec<Conversation>> {
-        self.read(|connection| {
-            facts::conversations(connection, rows::session_by_id(connection, id)?.no)
-        })
-    }
-
-    async fn message_by_id(&self, id: SessionId, message: &str) -> Result<Option<Seq>> {
-        self.read(|connection| {
-            let row = rows::session_by_id(connection, id)?;
-            match id.seq_of(message) {
-                Some(seq) => Ok(Some(seq).filter(|seq| (1..=row.session.last_seq).contains(seq))),
-                None => scope::Scope::of(connection, &row)?.given(connection, message),
-            }
-        })
-    }
-
-    async fn messages(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
-        self.read(|connection| {
-            read::messages(connection, &rows::session_by_id(connection, id)?, span, Texts::Whole)
-        })
-    }
-
-    async fn heads(&self, id: SessionId, span: Span) -> Result<Vec<Message>> {
-        self.read(|connection| {
-            read::messages(connection, &rows::session_by_id(connection, id)?, span, Texts::Ends)
-        })
-    }
-
-    async fn facts(&self, id: SessionId) -> Result<Vec<FactRecord>> {
-        self.read(|connection| facts::facts(connection, rows::session_by_id(connection, id)?.no))
-    }
-
-    async fn agents(&self, id: SessionId) -> Result<Vec<AgentUse>> {
-        self.read(|connection| {
-            read::agent_runs(connection, rows::session_by_id(connection, id)?.no, recall::AGENTS)
-        })
-    }
-
-    async fn recall(&self, request: &RecallRequest) -> Result<Recalled> {
-        self.read(|connection| recall::recall(connection, request))
-    }
-}
-
-#[async_trait]
-impl Talks for SqliteStore {
-    async fn stream(
-        &self,
-        id: SessionId,
-        conversation: &str,
-        updates: Vec<(Timestamp, Update)>,
-    ) -> Result<()> {
-        let conversation = conversation.to_owned();
-        self.write(move |connection| talks::stream(connection, id, &conversation, &updates)).await
-    }
-
-    async fn begun(&self, id: SessionId, conversation: &str) -> Result<Option<Begun>> {
-        self.read(|connection| talks::begun(connection, id, conversation))
-    }
-
-    async fn underway(&self) -> Result<Vec<(SessionId, String)>> {
-        self.read(talks::underway)
-    }
-
-    async fn watermark(
-        &self,
-        id: SessionId,
-        conversation: &str,
-        agent: &str,
-    ) -> Result<Option<Watermark>> {
-        self.read(|connection| talks::watermark(connection, id, conversation, agent))
-    }
-
-    async fn last_agent(
-        &self,
-        id: SessionId,
-        conversation: Option<&str>,
-    ) -> Result<Option<String>> {
-        self.read(|connection| {
-            let session = rows::session_by_id(connection, id)?;
-            talks::last_agent(connection, &session, conversation)
-        })
-    }
-
-    async fn attached(&self, id: SessionId, after: Range<Seq>) -> Result<Vec<(u32, FactRecord)>> {
-        self.read(|connection| facts::attached(connection, id, &after))
-    }
-
-    async fn openings(&self, user: Option<&str>) -> Result<Vec<OpeningCount>> {
-        self.read(|connection| openings::counts(connection, user))
-    }
-
-    async fn quiet_since(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>> {
-        self.read(|connection| talks::quiet_since(connection, before, limit))
-    }
-
-    async fn granted(
-        &self,
-        user: &str,
-        project: &str,
-        agent: &str,
-        what: &str,
-    ) -> Result<Option<bool>> {
-        self.read(|connection| talks::granted(connection, user, project, agent, what))
-    }
-
-    async fn grants(&self) -> Result<Vec<Grant>> {
-        self.read(talks::grants)
-    }
-
-    async fn grant(&self, grant: Grant, at: Timestamp) -> Result<()> {
-        self.write(move |connection| talks::grant(connection, &grant, at)).await
-    }
-
-    async fn ungrant(&self, project: &str) -> Result<u32> {
-        let project = project.to_owned();
-        self.write(move |connection| talks::ungrant(connection, &project)).await
-    }
-
-    async fn ungrant_unlike(&self, agent: &str, beginning: &str) -> Result<u32> {
-        let (agent, beginning) = (agent.to_owned(), beginning.to_owned());
-        self.write(move |connection| talks::ungrant_unlike(connection, &agent, &beginning)).await
-    }
-}
-
-#[async_trait]
-impl Finding for SqliteStore {
-    async fn search(&self, search: &Search) -> Result<Found> {
-        self.read_metered(|connection| search::search(connection, search))
-    }
-
-    async fn index(&self, most: u32) -> Result<u64> {
-        if !self.read(index::is_behind)? {
-            return Ok(0);
-        }
-        let mut left = most;
-        let large = self.read(index::step)?;
-        while left > 0 {
-            let step = left.min(large);
-            let job = move |connection: &mut Connection| {
-                writer::without_sync(connection, |connection| {
-                    index::catch_up_soon(connection, step)
-                })
-            };
-            if self.writer()?.maintain(job).await? < step {
-                break;
-            }
-            left -= step;
-        }
-        self.read(index::left)
-    }
-}
-
-#[async_trait]
 impl Upkeep for SqliteStore {
     async fn erase(&self, id: SessionId) -> Result<()> {
-        let path = self.path.clone();
+        let locks = self.locks.clone();
         self.write(move |connection| {
-            upkeep::erase(connection, &path, &rows::session_by_id(connection, id)?)
+            upkeep::erase(connection, &locks, &rows::session_by_id(connection, id)?)
         })
         .await
     }
 
     async fn erase_if_empty(&self, id: SessionId) -> Result<()> {
-        let path = self.path.clone();
+        let locks = self.locks.clone();
         self.write(move |connection| {
             let row = rows::session_by_id(connection, id)?;
-            if row.session.last_seq == 0 { upkeep::erase(connection, &path, &row) } else { Ok(()) }
+            if row.session.last_seq == 0 { upkeep::erase(connection, &locks, &row) } else { Ok(()) }
         })
         .await
     }
 
     async fn erase_deleted(&self, before: Timestamp) -> Result<u32> {
-        let path = self.path.clone();
-        self.write(move |connection| upkeep::erase_deleted(connection, &path, before)).await
+        let locks = self.locks.clone();
+        self.write(move |connection| upkeep::erase_deleted(connection, &locks, before)).await
     }
 
     async fn take_in(&self, dump: Dump) -> Result<Session> {
@@ -375,12 +283,14 @@ impl Upkeep for SqliteStore {
     }
 
     async fn replace(&self, dump: Dump, expected: (Seq, u32)) -> Result<bool> {
-        let no = self.read(|connection| Ok(rows::session_by_id(connection, dump.id)?.no))?;
-        if claims::is_driven(&self.path, no)? {
+        let is_driven = self.read(|connection| {
+            self.locks.is_driven(connection, rows::session_by_id(connection, dump.id)?.no)
+        })?;
+        if is_driven {
             return Ok(false);
         }
-        let path = self.path.clone();
-        self.write(move |connection| upkeep::replace(connection, &path, dump, expected)).await
+        let locks = self.locks.clone();
+        self.write(move |connection| upkeep::replace(connection, &locks, dump, expected)).await
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {
@@ -419,7 +329,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn compact(&self) -> Result<()> {
-        claims::sweep_locks(&self.path)?;
+        self.locks.sweep_all()?;
         self.writer()?
             .maintain(|connection| {
                 index::merge(connection)?;
@@ -431,15 +341,13 @@ impl Upkeep for SqliteStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        self.read(|connection| upkeep::usage(connection, &self.path))
+        self.read(|connection| schema::usage(connection, &self.path))
     }
 }
 
-/// Puts a backup in place of the store that `url` names. Gives the file that keeps what was there: each time another.
-pub fn restore(from: &Path, url: &StoreUrl, at: Timestamp) -> Result<Restored> {
-    match url {
-        StoreUrl::Sqlite(to) => copies::restore(from, to, at),
-    }
+/// Puts a backup in place of the file of a store. Gives the file that keeps what was there: each time another.
+pub fn restore(from: &Path, to: &Path, at: Timestamp) -> Result<Restored> {
+    copies::restore(from, to, at)
 }
 
 pub use sums::{checked_columns, is_intact, register as register_checksums};

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::Connection;
 
+use super::locks::Locks;
 use super::writer::Writer;
 use super::{SqliteStore, connection, copies, schema, wal, writer};
 use crate::error::{Error, Result};
@@ -85,6 +86,7 @@ impl SqliteStore {
     ) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
+            locks: Locks::of(path),
             file: connection::Opened::of(path)?,
             readers: Mutex::new(readers),
             writer: OnceLock::new(),

@@ -8,9 +8,10 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::connection::{self, beside, not_a_store};
-use super::{index, openings, postings, usage};
+use super::{index, openings, usage};
 use crate::crash;
 use crate::error::{Error, Result};
+use crate::types::Usage;
 
 /// "rthd": tells our files from other SQLite files.
 const APPLICATION: i32 = 0x7274_6864;
@@ -77,21 +78,21 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     let before = version(&transaction, path, steps.len())?;
-    let had_usage = usage::is_there(&transaction)?;
-    let had_openings = openings::is_there(&transaction)?;
-    let had_postings = postings::are_there(&transaction)?;
+    let had_usage = has_table(&transaction, "usage_day")?;
+    let had_openings = has_table(&transaction, "opening_sum")?;
+    let had_postings = has_table(&transaction, "posting")?;
     for step in &steps[before..] {
         transaction.execute_batch(step)?;
         crash::point("migrate.step");
     }
-    if !had_usage && usage::is_there(&transaction)? {
+    if !had_usage && has_table(&transaction, "usage_day")? {
         // Not in SQL: what comes with a message is not always JSON as it is kept.
-        usage::fill(&transaction)?;
+        fill_usage(&transaction)?;
     }
-    if !had_openings && openings::is_there(&transaction)? {
+    if !had_openings && has_table(&transaction, "opening_sum")? {
         openings::rebuild(&transaction)?;
     }
-    if !had_postings && postings::are_there(&transaction)? {
+    if !had_postings && has_table(&transaction, "posting")? {
         // What was indexed is brought in anew by whoever uses the store.
         index::reset(&transaction)?;
     }
@@ -100,6 +101,52 @@ pub(super) fn migrate(path: &Path, steps: &[&str]) -> Result<()> {
     transaction.commit()?;
     connection::sync_folder(path);
     Ok(())
+}
+
+/// Writes the rows of all sessions, once there are such rows.
+fn fill_usage(connection: &Connection) -> Result<()> {
+    let sessions: Vec<(i64, Option<String>)> = connection
+        .prepare("select no, agent from session order by no")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (session, agent) in sessions {
+        usage::rewrite(connection, session, agent.as_deref())?;
+    }
+    Ok(())
+}
+
+/// Whether a store is of a version that has this table.
+fn has_table(connection: &Connection, name: &str) -> Result<bool> {
+    let sql = "select exists (select 1 from sqlite_schema where name = ?1)";
+    Ok(connection.query_row(sql, [name], |row| row.get(0))?)
+}
+
+/// What SQLite itself finds wrong with the file.
+pub(super) fn integrity(connection: &Connection) -> Result<Vec<String>> {
+    let lines: Vec<String> = connection
+        .prepare("pragma integrity_check(20)")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+pub(super) fn usage(connection: &Connection, path: &Path) -> Result<Usage> {
+    let number = |sql: &str| -> Result<u64> {
+        let number: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(u64::try_from(number).unwrap_or(0))
+    };
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let page = number("select page_size from pragma_page_size")?;
+    Ok(Usage {
+        sessions: number("select count(*) from session where deleted_at is null")?,
+        deleted_sessions: number("select count(*) from session where deleted_at is not null")?,
+        messages: number("select coalesce(sum(last_seq - base_seq), 0) from session")?,
+        file_bytes: size(path),
+        wal_bytes: size(&beside(path, "-wal")),
+        free_bytes: page * number("select freelist_count from pragma_freelist_count")?,
+        blob_bytes: number("select coalesce(sum(length(data)), 0) from blob")?,
+        schema: i64::try_from(STEPS.len()).unwrap_or(0),
+    })
 }
 
 /// How the tables, indexes and triggers of a store differ from what they should be, in words.

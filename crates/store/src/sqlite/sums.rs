@@ -341,13 +341,13 @@ pub fn is_intact(row: &Row<'_>, columns: usize) -> bool {
     matches!(row.get_ref(columns), Ok(ValueRef::Integer(kept)) if kept == sum.value())
 }
 
-/// The checksum of these values.
-pub(super) fn sum_of(values: &[ValueRef<'_>]) -> i64 {
+/// Whether the first values of a row fit the checksum that comes after them.
+pub(super) fn fits(row: &Row<'_>, values: &[ValueRef<'_>]) -> bool {
     let mut sum = Sum::default();
     for value in values {
         sum.add(*value);
     }
-    sum.value()
+    matches!(row.get_ref(values.len()), Ok(ValueRef::Integer(kept)) if kept == sum.value())
 }
 
 /// Gives a connection to the file of a store the functions that checksums are made and checked with.

@@ -28,8 +28,8 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use self::flipped::{
     Correction, GoesOn, Sum, Suspects, checksum, frame_sum, header_correction, number, stored,
 };
-use super::claims;
 use super::connection::{self, beside};
+use super::locks::{Lock, Locks};
 use crate::error::{Error, Result};
 
 const HEADER: usize = 32;
@@ -221,7 +221,7 @@ pub(super) struct Committed {
 
 /// Holds off everybody else while a log file is put right.
 struct Alone {
-    _lock: claims::Lock,
+    _lock: Lock,
     /// Whoever opens a store needs a lock on the index of its log, in whatever container they are.
     _index: Option<File>,
 }
@@ -232,7 +232,7 @@ impl Alone {
         let began = Instant::now();
         let lock = loop {
             // Another one that puts it right is waited for: SQLite must not read what is half mended.
-            match claims::lock(store, MENDING) {
+            match Locks::of(store).take(MENDING) {
                 Ok(Some(lock)) => break lock,
                 Ok(None) if is_in_use(store) => return Ok(None),
                 Ok(None) if began.elapsed() < PATIENCE => (),

@@ -10,6 +10,7 @@ use futures::channel::oneshot;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{self, Gone, Opened, beside};
+use super::jobs::{Job, Task};
 use crate::crash;
 use crate::error::{Error, Result};
 
@@ -25,41 +26,8 @@ const LEFT_WAL: u64 = 1 << 20;
 /// A store whose tables are only in the log is smaller.
 const SMALLEST_STORE: u64 = 1 << 16;
 
-/// Something to write, and whoever waits for it.
-trait Job: Send {
-    /// Writes; gives what went wrong.
-    fn run(&mut self, connection: &Connection) -> Option<&Error>;
-
-    /// Tells the caller, once it is known how the transaction ended.
-    fn tell(self: Box<Self>, committed: Result<()>);
-}
-
-struct Task<F, T> {
-    job: Option<F>,
-    result: Option<Result<T>>,
-    answer: oneshot::Sender<Result<T>>,
-}
-
-impl<F, T> Job for Task<F, T>
-where
-    F: FnOnce(&Connection) -> Result<T> + Send,
-    T: Send,
-{
-    fn run(&mut self, connection: &Connection) -> Option<&Error> {
-        self.result = self.job.take().map(|job| job(connection));
-        self.result.as_ref().and_then(|result| result.as_ref().err())
-    }
-
-    fn tell(self: Box<Self>, committed: Result<()>) {
-        let answer = match (self.result, committed) {
-            (Some(result), Ok(())) => result,
-            (Some(Err(error)), Err(_)) | (_, Err(error)) => Err(error),
-            (None, Ok(())) => Err(Error::Failed("the job was not run".into())),
-        };
-        // The caller may have gone; the write stands all the same.
-        drop(self.answer.send(answer));
-    }
-}
+/// How long what can follow later waits for another process.
+const IMPATIENCE: std::time::Duration = std::time::Duration::from_millis(250);
 
 enum Order {
     Write(Box<dyn Job>),
@@ -180,7 +148,7 @@ impl Writer {
         job: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        self.order(Order::Write(Box::new(Task { job: Some(job), result: None, answer })))?;
+        self.order(Order::Write(Box::new(Task::new(job, answer))))?;
         answered.await.map_err(|_| Error::Failed("the writer has stopped".into()))?
     }
 
@@ -287,6 +255,24 @@ pub(super) fn without_sync<T>(
         connection.execute_batch("rollback")?;
     }
     connection.pragma_update(None, "synchronous", "full")?;
+    done
+}
+
+/// Does work in a transaction of its own, without waiting long for another process: it can follow later.
+pub(super) fn without_patience<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    connection.busy_timeout(IMPATIENCE)?;
+    let done = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(Into::into)
+        .and_then(|transaction| {
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+    connection::be_patient(connection)?;
     done
 }
 

@@ -244,14 +244,13 @@ fn one_process_can_race() {
 #[test]
 fn of_several_processes_one_wins() {
     let store = block_on(with_links());
-    let StoreUrl::Sqlite(path) = store.url();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["access::one_process_can_race", "--exact", "--quiet"]).env(RACE_IN, path);
+    command.args(["access::one_process_can_race", "--exact", "--quiet"]).env(RACE_IN, store.file());
     command.stdout(Stdio::null());
     let racers: Vec<_> = (0..RACERS).map(|_| command.spawn().unwrap()).collect();
     let mut told = Vec::new();
     for mut racer in racers {
-        let file = format!("{}.{}.told", path.display(), racer.id());
+        let file = format!("{}.{}.told", store.file().display(), racer.id());
         assert!(racer.wait().unwrap().success());
         told.push(std::fs::read_to_string(file).unwrap());
     }

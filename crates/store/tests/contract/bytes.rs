@@ -2,7 +2,7 @@
 
 use rethread_domain::SessionId;
 use rethread_domain::message::{Extras, NewMessage};
-use rethread_store::{Span, StoreUrl};
+use rethread_store::Span;
 use rethread_testkit::{TestStore, Texts, at, tool};
 use rethread_workflow::{
     Budgets, Ended, Event, GitDelta, Mark, Outcome, SnapshotId, TaskSpec, Trigger, Used, WorkflowId,
@@ -10,7 +10,7 @@ use rethread_workflow::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::on_each;
+use crate::on_sqlite;
 use crate::workflows::charter;
 
 const TASKS: usize = 40;
@@ -98,15 +98,14 @@ fn record(call: &NewMessage) -> usize {
 
 /// Bytes of the store without its search index.
 fn kept(store: &TestStore) -> i64 {
-    let StoreUrl::Sqlite(path) = store.url();
-    let connection = Connection::open(path).unwrap();
+    let connection = Connection::open(store.file()).unwrap();
     let sql = "select sum(pgsize) from dbstat where name not like 'posting%' and name not like 'title_index%'";
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 #[test]
 fn long_work_takes_no_more_than_twice_its_bytes() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let (id, said) = work(store).await;
         let events = store.workflow_events(id, 0).await.unwrap();
         let happened: usize =

@@ -64,10 +64,9 @@ async fn expect_old_or_new(store: &TestStore, id: SessionId) {
 
 /// Lets a process die at the `time`-th time that it comes to a point; gives whether it did.
 fn die(store: &TestStore, id: SessionId, point: &str) -> bool {
-    let StoreUrl::Sqlite(path) = store.url();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["crashes::one_process_can_talk", "--exact", "--quiet"])
-        .env(TALK_IN, format!("{id} {}", path.display()))
+        .env(TALK_IN, format!("{id} {}", store.file().display()))
         .env("CRASH_AT", point)
         .stdout(Stdio::null())
         .output()

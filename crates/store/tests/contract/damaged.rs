@@ -8,7 +8,7 @@ use rethread_store::{Import, Record, Repaired, Search};
 use rethread_testkit::{TestStore, Texts, assistant, at, tool, user};
 
 use crate::upkeep::whole;
-use crate::{on_each, raw};
+use crate::{on_sqlite, raw};
 
 const ALTERED: &str = "I owe you a million";
 
@@ -48,7 +48,7 @@ async fn records(store: &TestStore) -> Vec<Record> {
 
 #[test]
 fn an_altered_message_is_named_marked_and_brought_back_from_a_backup() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         let before = whole(store, id).await;
         let backup = store.beside("backup.db");
@@ -76,7 +76,7 @@ fn an_altered_message_is_named_marked_and_brought_back_from_a_backup() {
 
 #[test]
 fn a_search_that_comes_upon_a_damaged_message_says_so() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         // Not what the random text has too.
         store.add(id, vec![assistant("A heliotrope"), user("A chrysalis")]).await.unwrap();
@@ -100,7 +100,7 @@ fn a_search_that_comes_upon_a_damaged_message_says_so() {
 
 #[test]
 fn what_no_backup_has_is_set_aside_and_can_be_brought_back_later() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         let before = whole(store, id).await;
         let backup = store.beside("backup.db");
@@ -131,7 +131,7 @@ fn what_no_backup_has_is_set_aside_and_can_be_brought_back_later() {
 
 #[test]
 fn a_text_that_is_not_utf_8_does_not_take_its_session_along() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         // As an older version may have left it: its checksum is right.
         for change in ["body = cast(x'ff41' as text)", "extras = '{broken'", "role = 77"] {
@@ -160,7 +160,7 @@ fn a_text_that_is_not_utf_8_does_not_take_its_session_along() {
 
 #[test]
 fn rows_that_sum_up_are_as_the_log_says_where_they_are_damaged() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         store.append(crate::talks::beginning(id, "main", "go")).await.unwrap();
         store.append(crate::talks::ending(id, "main", "gone")).await.unwrap();
@@ -196,7 +196,7 @@ fn rows_that_sum_up_are_as_the_log_says_where_they_are_damaged() {
 
 #[test]
 fn a_damaged_fact_and_a_damaged_long_text_are_contained() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         store
             .note(
@@ -238,7 +238,7 @@ fn a_damaged_fact_and_a_damaged_long_text_are_contained() {
 
 #[test]
 fn a_line_of_the_feed_that_is_damaged_or_missing_is_told_to_everybody_who_follows() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         for text in ["one", "two", "three"] {
             store.add(id, vec![user(text)]).await.unwrap();
@@ -268,7 +268,7 @@ fn a_line_of_the_feed_that_is_damaged_or_missing_is_told_to_everybody_who_follow
 
 #[test]
 fn a_message_that_is_missing_is_told_and_brought_back() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         let before = whole(store, id).await;
         let backup = store.beside("backup.db");
@@ -284,7 +284,7 @@ fn a_message_that_is_missing_is_told_and_brought_back() {
 
 #[test]
 fn what_says_how_far_an_agent_s_file_was_read_counts_only_while_it_is_whole() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = filled(store).await;
         let import = || Import {
             source: "/home/anna/.claude/projects/shop/one.jsonl".to_owned(),

@@ -54,7 +54,7 @@ impl Left {
             store.compact().await.unwrap();
             (store, session)
         });
-        let StoreUrl::Sqlite(path) = store.url().clone();
+        let path = store.file().to_owned();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["damaged_log::one_process_writes_until_it_is_killed", "--exact", "--nocapture"])
             .env(WRITE_IN, format!("{session} {}", path.display()))

@@ -327,9 +327,9 @@ fn a_filter_by_user_makes_progress_through_what_is_not_theirs() {
 fn a_word_of_a_newer_version_is_a_change() {
     on_each(async |store| {
         store.begin().await;
-        let newer = "insert into feed (at, user, kind, workflow, first, last)
-            values (1, 'anna', 'WORKFLOW_SUNG', '01990000-0000-7000-8000-000000000001', 1, 1)";
-        crate::raw(store).execute(newer, []).unwrap();
+        let newer = "insert into feed (no, at, \"user\", kind, workflow, first, last)
+            values (2, 1, 'anna', 'WORKFLOW_SUNG', '01990000-0000-7000-8000-000000000001', 1, 1)";
+        crate::alter(store, newer);
         let page = store.feed(1, None, 9).await.unwrap();
         assert_eq!(page.events[0].kind, Kind::WorkflowChanged);
     });

@@ -3,11 +3,10 @@
 use rethread_store::{Error, StoreUrl, open};
 use rethread_testkit::{TestStore, user};
 
-use crate::on_each;
+use crate::on_sqlite;
 
 fn log(store: &TestStore) -> std::path::PathBuf {
-    let StoreUrl::Sqlite(path) = store.url();
-    let mut name = path.clone().into_os_string();
+    let mut name = store.file().as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
@@ -15,7 +14,7 @@ fn log(store: &TestStore) -> std::path::PathBuf {
 /// Whatever was acknowledged before or after the log went is there when the store is opened again.
 #[test]
 fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         let again = store.open_again().await;
         for n in 0..3 {
@@ -36,8 +35,7 @@ fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
         assert!(matches!(store.session(id).await, Err(Error::CannotOpen(_))));
         drop(again);
         let copy = store.beside("copy.db");
-        let StoreUrl::Sqlite(path) = store.url();
-        std::fs::copy(path, &copy).unwrap();
+        std::fs::copy(store.file(), &copy).unwrap();
         let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
         assert_eq!(copy.session(id).await.unwrap().last_seq, 3);
         assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
@@ -46,7 +44,7 @@ fn what_was_acknowledged_outlives_a_log_that_is_deleted() {
 
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_overwritten() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.compact().await.unwrap();
         store.add(id, vec![user("lost with the log")]).await.unwrap();
@@ -57,8 +55,8 @@ fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_over
             assert!(is_told, "{refused:?}");
         }
         // A process of its own, since this one still has the hollow log open.
-        let (StoreUrl::Sqlite(path), copy) = (store.url(), store.beside("copy.db"));
-        std::fs::copy(path, &copy).unwrap();
+        let copy = store.beside("copy.db");
+        std::fs::copy(store.file(), &copy).unwrap();
         let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
         assert_eq!(copy.session(id).await.unwrap().last_seq, 0);
         assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
@@ -67,7 +65,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_emptied_and_the_store_is_not_over
 
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_overwritten() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.compact().await.unwrap();
         for n in 0..10 {
@@ -82,8 +80,8 @@ fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_ov
                 matches!(&refused, Err(Error::CannotOpen(why)) if why.contains("cut short"));
             assert!(is_told, "{refused:?}");
         }
-        let (StoreUrl::Sqlite(path), copy) = (store.url(), store.beside("copy.db"));
-        std::fs::copy(path, &copy).unwrap();
+        let copy = store.beside("copy.db");
+        std::fs::copy(store.file(), &copy).unwrap();
         let copy = open(&StoreUrl::Sqlite(copy)).await.unwrap();
         assert_eq!(copy.check().await.unwrap().damage, Vec::<String>::new());
     });
@@ -91,7 +89,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_cut_short_and_the_store_is_not_ov
 
 #[test]
 fn a_log_that_is_replaced_is_noticed() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.add(id, vec![user("before")]).await.unwrap();
         let aside = store.beside("aside");

@@ -43,14 +43,26 @@ const CHECKSUMS: &str = include_str!("../../migrations/sqlite/0008_checksums.sql
 
 /// The file of a store, to be changed behind its back. Rows keep right checksums.
 fn raw(store: &TestStore) -> rusqlite::Connection {
-    let rethread_store::StoreUrl::Sqlite(path) = store.url();
-    let raw = rusqlite::Connection::open(path).unwrap();
+    let raw = rusqlite::Connection::open(store.file()).unwrap();
     rethread_store::register_checksums(&raw).unwrap();
     for trigger in CHECKSUMS.split("\ncreate trigger ").skip(1) {
         let (trigger, _) = trigger.split_once("\nend;").unwrap();
         raw.execute_batch(&format!("create temp trigger {trigger}\nend;")).unwrap();
     }
     raw
+}
+
+/// Changes rows of a store behind its back, with right checksums where it has them.
+fn alter(store: &TestStore, statement: &str) {
+    match store.database() {
+        Some(database) => drop(database.ask(&format!("set search_path = rethread; {statement}"))),
+        None => drop(raw(store).execute(statement, []).unwrap()),
+    }
+}
+
+/// Runs a test of what is in SQLite's files: those of PostgreSQL are the server's own.
+fn on_sqlite(test: impl AsyncFn(&TestStore)) {
+    block_on(async { test(&TestStore::sqlite().await).await });
 }
 
 /// Runs a test on a new store of every kind.

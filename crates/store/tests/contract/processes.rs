@@ -110,7 +110,7 @@ fn processes_that_open_a_new_store_at_once_all_work() {
 #[test]
 fn processes_that_write_to_one_session_leave_no_gap() {
     let store = block_on(TestStore::sqlite());
-    let StoreUrl::Sqlite(path) = store.url().clone();
+    let path = store.file().to_owned();
     let id = block_on(store.begin());
     run(4, &path, Some(id));
     let seqs: Vec<u32> = block_on(store.all(id)).iter().map(|message| message.seq).collect();
@@ -144,7 +144,7 @@ fn one_process_can_claim() {
 #[test]
 fn a_claim_ends_with_the_process_that_held_it() {
     let store = block_on(TestStore::sqlite());
-    let StoreUrl::Sqlite(path) = store.url().clone();
+    let path = store.file().to_owned();
     let id = block_on(store.begin());
     let mut child = worker("processes::one_process_can_claim", &path, Some(id))
         .arg("--nocapture")

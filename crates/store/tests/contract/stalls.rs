@@ -66,11 +66,10 @@ fn one_process_can_run_a_workflow() {
 }
 
 fn worker(what: &str, lease_ms: u64, id: WorkflowId, store: &TestStore) -> Command {
-    let StoreUrl::Sqlite(path) = store.url();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["stalls::one_process_can_run_a_workflow", "--exact", "--quiet", "--nocapture"])
-        .env(RUN, format!("{what} {lease_ms} {id} {}", path.display()))
+        .env(RUN, format!("{what} {lease_ms} {id} {}", store.file().display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command

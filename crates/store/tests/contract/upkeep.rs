@@ -11,7 +11,7 @@ use rethread_domain::{Conversation, Fact, Message, Session, SessionId, Status};
 use rethread_store::{Append, Dump, Error, ListFilter, Span, StoreUrl, open, restore};
 use rethread_testkit::{TestStore, Texts, assistant, at, beginning, tool, until, user};
 
-use crate::on_each;
+use crate::{on_each, on_sqlite};
 
 /// Everything that can be read of a session.
 #[derive(Debug, PartialEq)]
@@ -201,7 +201,7 @@ fn rebuilding_gives_what_was_there() {
 
 #[test]
 fn a_copy_has_everything_and_can_be_put_back() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = rich(store).await;
         let before = whole(store, id).await;
         let copy = store.beside("copy.db");
@@ -210,14 +210,15 @@ fn a_copy_has_everything_and_can_be_put_back() {
         let opened = open(&StoreUrl::Sqlite(copy.clone())).await.unwrap();
         assert_eq!(opened.session(id).await.unwrap(), before.session);
         drop(opened);
-        let elsewhere = StoreUrl::Sqlite(store.beside("elsewhere.db"));
+        let elsewhere = store.beside("elsewhere.db");
         assert_eq!(restore(&copy, &elsewhere, at(1)).unwrap().kept, None);
+        let elsewhere = StoreUrl::Sqlite(elsewhere);
         assert_eq!(open(&elsewhere).await.unwrap().session(id).await.unwrap(), before.session);
-        let kept = restore(&copy, store.url(), at(1)).unwrap().kept.unwrap();
+        let kept = restore(&copy, store.file(), at(1)).unwrap().kept.unwrap();
         assert_eq!(whole(store, id).await, before);
         store.expect_sound().await;
         // Each time what was there is kept, at the same moment too.
-        let again = restore(&copy, store.url(), at(1)).unwrap().kept.unwrap();
+        let again = restore(&copy, store.file(), at(1)).unwrap().kept.unwrap();
         assert_ne!(again, kept);
         for (kept, count) in [(kept, 6), (again, 5)] {
             let kept = open(&StoreUrl::Sqlite(kept)).await.unwrap();
@@ -228,7 +229,7 @@ fn a_copy_has_everything_and_can_be_put_back() {
 
 #[test]
 fn what_is_acknowledged_while_a_copy_is_put_back_is_kept() {
-    on_each(async |store| {
+    on_sqlite(async |store| {
         let id = store.begin().await;
         store.add(id, vec![user("before")]).await.unwrap();
         let copy = store.beside("copy.db");
@@ -250,7 +251,7 @@ fn what_is_acknowledged_while_a_copy_is_put_back_is_kept() {
                 until("the writer is at work", || {
                     (acknowledged.lock().unwrap().len() > 20).then_some(())
                 });
-                let kept = restore(&copy, store.url(), at(round)).unwrap().kept.unwrap();
+                let kept = restore(&copy, store.file(), at(round)).unwrap().kept.unwrap();
                 is_over.store(true, Ordering::SeqCst);
                 kept
             });

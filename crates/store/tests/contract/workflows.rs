@@ -367,7 +367,7 @@ fn what_differs_from_the_log_is_told_and_made_anew() {
             "delete from workflow_session",
             "update workflow_session set task = 'other'",
         ] {
-            crate::raw(store).execute(tamper, []).unwrap();
+            crate::alter(store, tamper);
             let drift = store.check().await.unwrap().drift;
             assert_eq!(drift.len(), 1, "{tamper}: {drift:?}");
             store.rebuild().await.unwrap();
@@ -379,7 +379,7 @@ fn what_differs_from_the_log_is_told_and_made_anew() {
         let copy = rethread_store::open(&StoreUrl::Sqlite(store.beside("copy.db"))).await.unwrap();
         assert_eq!(copy.workflow(id).await.unwrap(), expected.0);
         let gap = "delete from workflow_event where id & 4294967295 = 2";
-        crate::raw(store).execute(gap, []).unwrap();
+        crate::alter(store, gap);
         let drift = store.check().await.unwrap().drift;
         assert!(drift[0].contains("event 2 is missing"), "{drift:?}");
     });

@@ -9,7 +9,7 @@ use rethread_engine::imports::hook::{self, Call};
 use rethread_engine::imports::{ImportOptions, Injection};
 use rethread_engine::{Clock, Engine};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::diagnostics::{self, Output};
 use crate::output;
 
@@ -72,7 +72,8 @@ impl Args {
             self.look_later(store, &input)?;
         }
         let url = config.store_url(store)?;
-        let store = rethread_store::open_briefly(&url).map_err(rethread_engine::Error::from)?;
+        let store =
+            rethread_store::open_briefly(&url).await.map_err(rethread_engine::Error::from)?;
         let engine =
             Engine::new(store, Clock::Wall).with_redactor(config.redactor(), config.redact.at_rest);
         if self.later {
@@ -93,7 +94,8 @@ impl Args {
         }
         let mut later = Command::new(std::env::current_exe()?)
             .args(["hook", "run", &self.agent, &self.event, "--later"])
-            .args(store.map(|url| ["--store", url]).iter().flatten())
+            // Others can read command lines, which passwords do not belong on.
+            .envs(store.map(|url| (config::STORE_VARIABLE, url)))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -8,15 +8,9 @@ use rethread_domain::access::{Pass, Role};
 use rethread_engine::NewToken;
 use rethread_store::StoreUrl;
 
-use super::store_file;
 use crate::cli::App;
+use crate::config::beside_store;
 use crate::error::BadInput;
-
-fn beside(url: &StoreUrl, suffix: &str) -> PathBuf {
-    let mut name = store_file(url).into_os_string();
-    name.push(suffix);
-    PathBuf::from(name)
-}
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let half = path.with_extension(format!("{}", std::process::id()));
@@ -29,7 +23,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Makes a token at the first start; gives the file that it is in, which only its user can read.
 pub(in crate::commands) async fn ensure(app: &App) -> anyhow::Result<PathBuf> {
-    let path = beside(&app.url, ".token");
+    let path = beside_store(&app.url, ".token")?;
     if let Ok(known) = std::fs::read_to_string(&path) {
         if std::fs::metadata(&path)?.permissions().mode() & 0o077 != 0 {
             let what = format!("the token in {} can be read by others", path.display());
@@ -58,7 +52,7 @@ pub(in crate::commands) async fn ensure(app: &App) -> anyhow::Result<PathBuf> {
 
 /// Where servers of this store listen, the one that was started last first. Those that have ended are forgotten.
 pub(super) fn addresses(url: &StoreUrl) -> Vec<String> {
-    let prefix = beside(url, ".server.");
+    let Ok(prefix) = beside_store(url, ".server.") else { return Vec::new() };
     let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else {
         return Vec::new();
     };
@@ -91,8 +85,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn write(url: &StoreUrl, port: u16, base: &str) -> std::io::Result<Self> {
-        let path = beside(url, &format!(".server.{port}"));
+    pub(super) fn write(url: &StoreUrl, port: u16, base: &str) -> anyhow::Result<Self> {
+        let path = beside_store(url, &format!(".server.{port}"))?;
         let mut file = Self::own(&path)?;
         file.set_len(0)?;
         writeln!(file, "{base}")?;

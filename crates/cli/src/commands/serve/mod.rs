@@ -3,7 +3,7 @@
 mod key;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,6 @@ use rethread_domain::access::{Pass, Role};
 use rethread_engine::imports::ImportReport;
 use rethread_engine::{NewToken, shutdown_signal};
 use rethread_server::{Bounds, Server, Settings, tls};
-use rethread_store::StoreUrl;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -313,7 +312,7 @@ impl Args {
             is_behind_proxy: self.behind_proxy,
             port,
             project,
-            store: store_file(&app.url),
+            store: app.url.file().map(Path::to_owned),
             version: env!("CARGO_PKG_VERSION"),
             context: app.config.limits(),
             pruning: app.config.pruning(),
@@ -344,12 +343,6 @@ impl Args {
 fn with_port(host: &str, bound: SocketAddr) -> String {
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     if has_port { host.to_owned() } else { format!("{host}:{}", bound.port()) }
-}
-
-/// The file of a store.
-fn store_file(url: &StoreUrl) -> PathBuf {
-    let StoreUrl::Sqlite(path) = url;
-    path.clone()
 }
 
 #[cfg(test)]

@@ -105,7 +105,10 @@ fn jobs(path: &Path) -> Vec<(&'static str, Work)> {
         ),
         ("take in", work(move |it| rebuild::take_in(it, log(other)).map(drop))),
         ("rebuild", work(rebuild::everything)),
-        ("erase", work(move |it| upkeep::erase(it, &path, &rows::session_by_id(it, id)?))),
+        (
+            "erase",
+            work(move |it| upkeep::erase(it, &Locks::of(&path), &rows::session_by_id(it, id)?)),
+        ),
     ]
 }
 
@@ -205,7 +208,7 @@ fn batch(
     number: i64,
 ) -> Result<()> {
     let (answer, answered) = oneshot::channel();
-    let first = Task { job: Some(job), result: None, answer };
+    let first = Task::new(job, answer);
     let (told, heard) = oneshot::channel();
     let left = Arc::clone(left);
     let neighbour = move |it: &Connection| -> Result<()> {
@@ -214,7 +217,7 @@ fn batch(
         it.execute(sql, [number])?;
         Ok(())
     };
-    let second = Task { job: Some(neighbour), result: None, answer: told };
+    let second = Task::new(neighbour, told);
     commit(connection, file, vec![Box::new(first), Box::new(second)]);
     block_on(heard).unwrap().unwrap();
     let sql = "select value from meta where name = 'neighbour'";
