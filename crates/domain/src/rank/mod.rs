@@ -11,12 +11,14 @@ mod scores;
 mod sought;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::collections::HashSet;
 
 pub use self::excerpt::{Excerpt, Related, State, Why, part_of};
 use self::scores::Scores;
 pub use self::sought::{Kind, Sought};
+use self::together::Together;
 use crate::id::Seq;
 use crate::meaning::Meaning;
 use crate::message::Role;
@@ -285,6 +287,7 @@ fn weigh<'a>(
         .collect();
     let held: Vec<u64> =
         outlines.iter().map(|(seq, outline)| held(&words, places, *seq, outline)).collect();
+    let together = Together::learn(&words, &held, outlines);
     let mut close = closeness(wanted, outlines).into_iter();
     let mut all = Vec::new();
     for (at, (seq, outline)) in outlines.iter().enumerate() {
@@ -297,12 +300,14 @@ fn weigh<'a>(
             let closeness = close.next().unwrap_or(0.0);
             let mut why = Why { day: day > 0.0, speaker: is_named, ..Why::default() };
             let mut score = of_message + MEANING * rarest * closeness;
+            let mut beside = [0.0_f64; MOST_TERMS];
+            together.each(own, |bit, worth| beside[bit] = beside[bit].max(worth));
+            let weight = weight(passage.to - passage.from);
             for (bit, (word, rarity)) in words.iter().enumerate() {
                 let is_held = held[at] >> bit & 1 == 1 && own.binary_search(word).is_ok();
-                let said = if is_held { rarity * weight(passage.to - passage.from) } else { 0.0 };
-                score += said.max(rarity * around[bit]);
-                why.words |= u32::from(is_held) << bit;
-                why.around |= u32::from(!is_held && around[bit] > 0.0) << bit;
+                let said = if is_held { *rarity } else { beside[bit] };
+                score += (said * weight).max(rarity * around[bit]);
+                why.note(bit, is_held, around[bit] > 0.0, beside[bit] > 0.0);
             }
             score *= standing(outline);
             if score > 0.0 && !outline.is_bare {
