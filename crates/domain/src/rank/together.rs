@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::rarity;
+use super::{Word, rarity};
 use crate::id::Seq;
 use crate::passage::{Fingerprint, Outline};
 
@@ -31,26 +31,22 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// `words` are those of the prompt with how rare each is, `held` which of them each message has.
-    pub(super) fn learn(
-        words: &[(Fingerprint, f64)],
-        held: &[u64],
-        outlines: &[(Seq, Outline)],
-    ) -> Self {
+    /// `words` are those of the prompt, `held` which of them each message has.
+    pub(super) fn learn(words: &[Word], held: &[u64], outlines: &[(Seq, Outline)]) -> Self {
         let mut counts = COUNTS.take();
         counts.begin(outlines);
         let mut together = Self { known: vec![0; ALL / 64], words: Vec::new() };
-        for (bit, (word, own_rarity)) in words.iter().enumerate() {
+        for (bit, word) in words.iter().enumerate() {
             let holds = |at: &usize| held[*at] >> bit & 1 == 1;
             for at in (0..outlines.len()).filter(holds) {
-                counts.add_company(*word, &outlines[at].1);
+                counts.add_company(word, &outlines[at].1);
             }
-            for (other, strength) in counts.strongest(*word) {
-                if words.iter().any(|(asked, _)| *asked == other) || strength <= 0.0 {
+            for (other, strength) in counts.strongest(word) {
+                if words.iter().any(|asked| asked.is(other)) || strength <= 0.0 {
                     continue;
                 }
                 let count = f64::from(counts.passages_with[usize::from(other)]);
-                let worth = SHARE * rarity(count, counts.passages).min(*own_rarity);
+                let worth = SHARE * rarity(count, counts.passages).min(word.rarity);
                 together.known[usize::from(other) / 64] |= 1 << (other % 64);
                 together.words.push((other, bit, worth));
             }
@@ -108,10 +104,10 @@ impl Counts {
     }
 
     /// Counts the words of those passages of a message that have this one.
-    fn add_company(&mut self, word: Fingerprint, outline: &Outline) {
+    fn add_company(&mut self, word: &Word, outline: &Outline) {
         for passage in &outline.passages {
             let own = outline.words(passage);
-            if own.binary_search(&word).is_err() {
+            if !word.is_in(own) {
                 continue;
             }
             for other in own {
@@ -125,13 +121,14 @@ impl Counts {
     }
 
     /// The words that go with this one most clearly, and how clearly. What was counted for it is forgotten.
-    fn strongest(&mut self, word: Fingerprint) -> [(Fingerprint, f64); MOST] {
+    fn strongest(&mut self, word: &Word) -> [(Fingerprint, f64); MOST] {
         let mut best = [(0, 0.0); MOST];
-        let own = f64::from(self.passages_with[usize::from(word)]);
+        let with = |form: Fingerprint| self.passages_with[usize::from(form)];
+        let own = f64::from(word.forms.map(with).into_iter().max().unwrap_or(0));
         for other in self.listed.drain(..) {
             let together = std::mem::take(&mut self.company[usize::from(other)]);
             let others = f64::from(self.passages_with[usize::from(other)]);
-            if together < OFTEN || other == word || others > COMMON * self.passages {
+            if together < OFTEN || word.is(other) || others > COMMON * self.passages {
                 continue;
             }
             let together = f64::from(together);
@@ -162,7 +159,7 @@ mod tests {
             (1..).zip(said.iter().map(|one| outline(one))).collect();
         let word = fingerprint(asked);
         let held: Vec<u64> = outlines.iter().map(|(_, one)| u64::from(one.has(word))).collect();
-        let together = Together::learn(&[(word, 5.0)], &held, &outlines);
+        let together = Together::learn(&[Word { forms: [word; 2], rarity: 5.0 }], &held, &outlines);
         let one = outline(text);
         let mut sum = 0.0;
         together.each(one.words(&one.passages[0]), |bit, worth| {
@@ -199,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_session_without_passages_teaches_nothing() {
-        let together = Together::learn(&[(1, 1.0)], &[], &[]);
+        let together = Together::learn(&[Word { forms: [1; 2], rarity: 1.0 }], &[], &[]);
         together.each(&[1, 2, 3], |_, _| panic!("nothing was said"));
     }
 }
