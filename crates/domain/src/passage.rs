@@ -165,6 +165,11 @@ impl Outline {
         self.words.get(passage.words.clone()).unwrap_or_default()
     }
 
+    /// The words of all passages: one that is in several comes as often.
+    pub fn all_words(&self) -> &[Fingerprint] {
+        &self.words
+    }
+
     /// Whether any passage has the word.
     pub fn has(&self, word: Fingerprint) -> bool {
         self.passages.iter().any(|passage| self.words(passage).binary_search(&word).is_ok())

@@ -14,12 +14,13 @@ use std::ops::Range;
 
 use self::distinct::Distinct;
 use self::stems::Stems;
+use crate::language::Language;
 use crate::word_cache::{self, SHORT};
 use crate::words;
 pub use crate::words::is_stop;
 
 /// Grows when the terms of a text change: an index made by another version is built anew.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// No term has more bytes, joined names aside.
 pub(crate) const LONGEST: usize = 64;
@@ -83,10 +84,17 @@ pub fn joined(text: &str) -> String {
 }
 
 /// Visits the same terms, as often as they come, with where they begin; those that are there for their beginnings without.
+///
+/// Words of a text in a language other than English are there by their stems in that language too.
 pub fn each_indexed(text: &str, mut visit: impl FnMut(&str, Option<usize>)) {
+    let language = Language::of(text);
     each(text, |term, place| {
         visit(term, Some(place.start));
-        let word = &text[place];
+        let word = &text[place.clone()];
+        let stem = language.and_then(|language| language.stem(word));
+        if let Some(stem) = stem.filter(|stem| stem != term && !stem.is_empty()) {
+            visit(&stem, Some(place.start));
+        }
         let start = word.as_bytes().get(..term.len());
         let is_start = |start: &[u8]| start.eq_ignore_ascii_case(term.as_bytes());
         if !word.starts_with(term) && !start.is_some_and(is_start) {

@@ -3,9 +3,9 @@
 //! `cargo run --release -p rethread-bench --bin recall -- FOLDER…`. A folder has either pairs of `NAME.messages.jsonl` (as
 //! `rethread record` reads them) and `NAME.questions.jsonl` (`prompt`, and `needs`: the ids of the messages that answer it),
 //! where a question's score is the share of needed messages whose text stands in the context; or `sessions/NAME.json`, with
-//! `messages` and `questions` in one (`question`, `category`, `groups` of ids of which any one suffices, `spans`: the words
-//! that are needed of each), where it is the share of groups of which the words of one stand in the context, letters and
-//! digits compared.
+//! `messages` and `questions` in one (`question`, `category`, `overlap`: the share of its words that the answer has, `groups`
+//! of ids of which any one suffices, `spans`: the words that are needed of each), where it is the share of groups of which the
+//! words of one stand in the context, letters and digits compared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,6 +39,8 @@ struct Set {
 struct Question {
     prompt: String,
     category: Option<String>,
+    /// None of its words is in the text that answers it.
+    shares_no_word: bool,
     /// Of each group one has to be there.
     groups: Vec<Vec<Need>>,
 }
@@ -88,6 +90,8 @@ struct Coding {
 struct CodingQuestion {
     question: String,
     category: String,
+    /// The share of its words that are in the text that answers it.
+    overlap: f64,
     groups: Vec<Vec<String>>,
     spans: BTreeMap<String, String>,
 }
@@ -125,6 +129,7 @@ fn main() -> Result<()> {
         say("|---|---|---|---|---|---|---|");
         let mut all = Scores::default();
         let mut by_category: BTreeMap<String, Scores> = BTreeMap::new();
+        let mut without_a_word = Scores::default();
         for set in sets {
             let mut own = Scores::default();
             measure(&set, |question, scores| {
@@ -133,11 +138,17 @@ fn main() -> Result<()> {
                 if let Some(category) = &question.category {
                     by_category.entry(category.clone()).or_default().add(scores);
                 }
+                if question.shares_no_word {
+                    without_a_word.add(scores);
+                }
             })?;
             own.say(&set.name);
         }
         for (category, scores) in &by_category {
             scores.say(&format!("category {category}"));
+        }
+        if without_a_word.count > 0.0 {
+            without_a_word.say("no word in common");
         }
         all.say("**all**");
         say("");
@@ -182,7 +193,8 @@ fn read_plain(folder: &Path, name: &str) -> Result<Set> {
     let question = |line: String| -> Result<Question> {
         let Plain { prompt, needs } = serde_json::from_str(&line)?;
         let need = |id: &String| contents.get(id).cloned().map(Need::Text).into_iter().collect();
-        Ok(Question { prompt, category: None, groups: needs.iter().map(need).collect() })
+        let groups = needs.iter().map(need).collect();
+        Ok(Question { prompt, category: None, shares_no_word: false, groups })
     };
     let questions = lines("questions")?.into_iter().map(question).collect::<Result<_>>()?;
     Ok(Set { name: name.to_owned(), messages, questions })
@@ -194,7 +206,12 @@ fn read_coding(folder: &Path, name: &str) -> Result<Set> {
     let question = |one: CodingQuestion| {
         let need = |id: &String| one.spans.get(id).map(|span| Need::Words(words(span)));
         let groups = one.groups.iter().map(|group| group.iter().filter_map(need).collect());
-        Question { prompt: one.question, category: Some(one.category), groups: groups.collect() }
+        Question {
+            prompt: one.question,
+            category: Some(one.category),
+            shares_no_word: one.overlap <= 0.0,
+            groups: groups.collect(),
+        }
     };
     Ok(Set {
         name: coding.name,

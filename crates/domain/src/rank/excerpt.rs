@@ -52,6 +52,8 @@ pub struct Why {
     pub words: u32,
     /// Those that were said around it.
     pub around: u32,
+    /// Those that it has a word for which often comes together with them in this session.
+    pub together: u32,
     /// How much closer its meaning is to the prompt than that of most passages, in standard deviations.
     pub closeness: f32,
     /// It was said on a day that the prompt names, or near it.
@@ -60,6 +62,15 @@ pub struct Why {
     pub speaker: bool,
     /// What it is to a prompt that names nothing.
     pub kind: Option<Kind>,
+}
+
+impl Why {
+    /// Notes how a passage has a word of the prompt: by itself, or else around it and by words that come together with it.
+    pub(super) fn note(&mut self, bit: usize, is_held: bool, is_around: bool, is_beside: bool) {
+        self.words |= u32::from(is_held) << bit;
+        self.around |= u32::from(!is_held && is_around) << bit;
+        self.together |= u32::from(!is_held && is_beside) << bit;
+    }
 }
 
 /// Which of several statements about the same thing this is.

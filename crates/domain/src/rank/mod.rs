@@ -11,17 +11,20 @@ mod scores;
 mod sought;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::collections::HashSet;
 
 pub use self::excerpt::{Excerpt, Related, State, Why, part_of};
 use self::scores::Scores;
 pub use self::sought::{Kind, Sought};
+use self::together::Together;
 use crate::id::Seq;
+use crate::language::Language;
 use crate::meaning::Meaning;
 use crate::message::Role;
 use crate::passage::{self, Fingerprint, Outline, Passage};
-use crate::{stop, terms};
+use crate::terms;
 
 /// A message beside one that has the word counts this much of it; the ones further off less.
 const NEAR: [f64; 4] = [0.5, 0.375, 0.281, 0.211];
@@ -71,6 +74,8 @@ const SHORTLIST_OF_LONG: usize = 160;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub terms: Vec<String>,
+    /// Each by its stem in the language of the prompt, where that is another term.
+    pub stems: Vec<Option<String>>,
     /// Days, from and to, by their number.
     pub days: Vec<(i64, i64)>,
     /// What it is about.
@@ -89,6 +94,17 @@ pub struct Places {
 }
 
 impl Places {
+    /// Adds the places of the same word in another form.
+    pub fn add(&mut self, other: Self) {
+        let known_from = |places: &Self| places.seqs.last().copied().filter(|_| places.cut);
+        let from = known_from(self).max(known_from(&other));
+        self.seqs.extend(other.seqs);
+        self.seqs.sort_unstable_by_key(|seq| std::cmp::Reverse(*seq));
+        self.seqs.dedup();
+        self.seqs.retain(|seq| from.is_none_or(|from| *seq >= from));
+        self.cut |= other.cut;
+    }
+
     /// Whether the term stands in a message; `None` where that was not looked up.
     fn have(&self, seq: Seq) -> Option<bool> {
         match self.seqs.last() {
@@ -99,30 +115,45 @@ impl Places {
 }
 
 impl Wanted {
-    /// Understands a prompt. `years` are those that the session covers, for dates without one.
-    pub fn of(prompt: &str, years: std::ops::RangeInclusive<i16>) -> Self {
+    /// Each word with the terms that it may stand as.
+    pub fn forms(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+        let stems = self.stems.iter().map(Option::as_deref);
+        self.terms
+            .iter()
+            .zip(stems)
+            .map(|(term, stem)| [Some(term.as_str()), stem].into_iter().flatten())
+    }
+
+    /// Understands a prompt. `years` are those that the session covers, for dates without one; `said` is what tells its language,
+    /// where the prompt does not.
+    pub fn of(prompt: &str, years: std::ops::RangeInclusive<i16>, said: &[&str]) -> Self {
         let head = &prompt[..prompt.floor_char_boundary(8 * 1024)];
         let (days, of_dates) = days::named(head, years);
-        let small = stop::of(head);
+        let language = Language::of_prompt(head, said);
         let mut seen = HashSet::new();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut stems) = (Vec::new(), Vec::new());
         let (mut sought, mut names_something) = (Sought::default(), false);
         terms::each(head, |term, place| {
             let is_date =
                 of_dates.iter().any(|used| used.start <= place.start && place.end <= used.end);
-            let word = terms::folded(&head[place]);
-            let is_small = terms::is_stop(term) || small.binary_search(&word.as_str()).is_ok();
+            let word = terms::folded(&head[place.clone()]);
+            let is_small =
+                terms::is_stop(term) || language.is_some_and(|language| language.is_small(&word));
             if !is_date && !is_small && seen.insert(term.to_owned()) {
                 names_something |= !sought.hear(&word);
                 wanted.push(term.to_owned());
+                let stem = language.and_then(|language| language.stem(&head[place]));
+                stems.push(stem.filter(|stem| stem != term && !stem.is_empty()));
             }
         });
         if !names_something && days.is_empty() && head.chars().any(char::is_alphanumeric) {
             wanted.clear();
+            stems.clear();
             sought.is_all = true;
         }
         wanted.truncate(MOST_TERMS);
-        Self { terms: wanted, days, meaning: Meaning::of(head), sought }
+        stems.truncate(MOST_TERMS);
+        Self { terms: wanted, stems, days, meaning: Meaning::of(head), sought }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -229,6 +260,31 @@ pub fn choose(
     chosen.into_iter().map(|one| one.found).collect()
 }
 
+/// A word of the prompt.
+struct Word {
+    /// The terms that it may stand as; the same twice where there is one.
+    forms: [Fingerprint; 2],
+    rarity: f64,
+}
+
+impl Word {
+    fn of<'a>(forms: impl Iterator<Item = &'a str>, rarity: f64) -> Self {
+        let mut forms = forms.map(passage::fingerprint);
+        let first = forms.next().unwrap_or_default();
+        Self { forms: [first, forms.next().unwrap_or(first)], rarity }
+    }
+
+    fn is(&self, word: Fingerprint) -> bool {
+        self.forms.contains(&word)
+    }
+
+    /// Whether it is among the sorted words of a passage.
+    fn is_in(&self, passage: &[Fingerprint]) -> bool {
+        let [one, other] = self.forms;
+        passage.binary_search(&one).is_ok() || other != one && passage.binary_search(&other).is_ok()
+    }
+}
+
 /// A passage with its words.
 struct Weighed<'a> {
     found: Found,
@@ -277,32 +333,34 @@ fn weigh<'a>(
 ) -> Vec<Weighed<'a>> {
     let total = f64::from(newest);
     let rarest = rarity(1.0, total);
-    let words: Vec<(Fingerprint, f64)> = wanted
-        .terms
-        .iter()
+    let words: Vec<Word> = wanted
+        .forms()
         .zip(places)
-        .map(|(term, places)| (passage::fingerprint(term), rarity(spread(places, newest), total)))
+        .map(|(forms, places)| Word::of(forms, rarity(spread(places, newest), total)))
         .collect();
     let held: Vec<u64> =
         outlines.iter().map(|(seq, outline)| held(&words, places, *seq, outline)).collect();
+    let together = Together::learn(&words, &held, outlines);
     let mut close = closeness(wanted, outlines).into_iter();
     let mut all = Vec::new();
     for (at, (seq, outline)) in outlines.iter().enumerate() {
         let around = around(outlines, &held, at);
         let day = nearness(wanted, outline.day);
-        let is_named = words.iter().any(|(word, _)| outline.speaker == Some(*word));
+        let is_named = outline.speaker.is_some_and(|name| words.iter().any(|word| word.is(name)));
         let of_message = rarest * (DAY * day + if is_named { SPEAKER } else { 0.0 });
         for (index, passage) in outline.passages.iter().enumerate() {
             let own = outline.words(passage);
             let closeness = close.next().unwrap_or(0.0);
             let mut why = Why { day: day > 0.0, speaker: is_named, ..Why::default() };
             let mut score = of_message + MEANING * rarest * closeness;
-            for (bit, (word, rarity)) in words.iter().enumerate() {
-                let is_held = held[at] >> bit & 1 == 1 && own.binary_search(word).is_ok();
-                let said = if is_held { rarity * weight(passage.to - passage.from) } else { 0.0 };
-                score += said.max(rarity * around[bit]);
-                why.words |= u32::from(is_held) << bit;
-                why.around |= u32::from(!is_held && around[bit] > 0.0) << bit;
+            let mut beside = [0.0_f64; MOST_TERMS];
+            together.each(own, |bit, worth| beside[bit] = beside[bit].max(worth));
+            let weight = weight(passage.to - passage.from);
+            for (bit, word) in words.iter().enumerate() {
+                let is_held = held[at] >> bit & 1 == 1 && word.is_in(own);
+                let said = if is_held { word.rarity } else { beside[bit] };
+                score += (said * weight).max(word.rarity * around[bit]);
+                why.note(bit, is_held, around[bit] > 0.0, beside[bit] > 0.0);
             }
             score *= standing(outline);
             if score > 0.0 && !outline.is_bare {
@@ -337,10 +395,11 @@ fn closeness(wanted: &Wanted, outlines: &[(Seq, Outline)]) -> Vec<f64> {
 }
 
 /// Which of the words a message has, one bit for each.
-fn held(words: &[(Fingerprint, f64)], places: &[Places], seq: Seq, outline: &Outline) -> u64 {
+fn held(words: &[Word], places: &[Places], seq: Seq, outline: &Outline) -> u64 {
     let mut held = 0;
-    for (bit, ((word, _), places)) in words.iter().zip(places).enumerate() {
-        if places.have(seq).unwrap_or_else(|| outline.has(*word)) {
+    for (bit, (word, places)) in words.iter().zip(places).enumerate() {
+        let has = || word.forms.iter().any(|form| outline.has(*form));
+        if places.have(seq).unwrap_or_else(has) {
             held |= 1 << bit;
         }
     }

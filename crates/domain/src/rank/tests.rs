@@ -6,7 +6,7 @@ use super::*;
 use crate::number;
 
 fn wanted(prompt: &str) -> (String, Vec<(String, String)>) {
-    let wanted = Wanted::of(prompt, 2022..=2023);
+    let wanted = Wanted::of(prompt, 2022..=2023, &[]);
     let shown = |day: i64| number::day(jiff::Timestamp::from_second(day * 86_400).unwrap());
     (wanted.terms.join(" "), wanted.days.iter().map(|(a, b)| (shown(*a), shown(*b))).collect())
 }
@@ -59,13 +59,13 @@ fn outlines(said: &[(Role, &str)]) -> Vec<(Seq, Outline)> {
 /// The passages that are chosen for a prompt, best first.
 fn chosen(said: &[(Role, &str)], prompt: &str, tokens: u32) -> Vec<(Seq, usize)> {
     let outlines = outlines(said);
-    let wanted = Wanted::of(prompt, 1970..=1970);
+    let wanted = Wanted::of(prompt, 1970..=1970, &[]);
     let newest = Seq::try_from(said.len()).unwrap();
     let places: Vec<Places> = wanted
-        .terms
-        .iter()
-        .map(|term| {
-            let has = |(_, outline): &&(Seq, Outline)| outline.has(passage::fingerprint(term));
+        .forms()
+        .map(|forms| {
+            let forms: Vec<_> = forms.map(passage::fingerprint).collect();
+            let has = |(_, outline): &&(Seq, Outline)| forms.iter().any(|form| outline.has(*form));
             Places {
                 seqs: outlines.iter().filter(has).map(|one| one.0).rev().collect(),
                 cut: false,
@@ -107,6 +107,31 @@ fn of_passages_that_are_nearly_the_same_the_newest_is_chosen() {
 }
 
 #[test]
+fn a_word_is_found_in_another_form_of_its_language() {
+    let said = [
+        (Role::User, "Nella cartella ci sono dei progetti che non vanno."),
+        (Role::User, "Il gatto dorme sul tetto di una casa e non fa niente."),
+        (Role::Assistant, "I have no idea of it."),
+    ];
+    let found = chosen(&said, "dove sta il progetto?", 1000);
+    assert_eq!(found[0], (1, 0), "{found:?}");
+    let wanted = Wanted::of("quali progetti?", 2026..=2026, &[]);
+    assert_eq!(
+        (wanted.terms, wanted.stems),
+        (vec!["progetti".into()], vec![Some("progett".into())])
+    );
+}
+
+#[test]
+fn places_of_two_forms_are_known_as_far_back_as_both() {
+    let mut places = Places { seqs: vec![9, 5, 2], cut: false };
+    places.add(Places { seqs: vec![8, 5], cut: false });
+    assert_eq!(places, Places { seqs: vec![9, 8, 5, 2], cut: false });
+    places.add(Places { seqs: vec![7, 4], cut: true });
+    assert_eq!(places, Places { seqs: vec![9, 8, 7, 5, 4], cut: true });
+}
+
+#[test]
 fn no_more_is_chosen_than_can_be_paid_for() {
     let lines: Vec<String> = (0..50)
         .map(|n| format!("Step {n} of the release took {n} minutes in room {n}{n}."))
@@ -141,7 +166,7 @@ fn a_prompt_that_names_nothing_is_known_in_many_languages() {
         "继续",
         "下一步",
     ] {
-        let wanted = Wanted::of(prompt, 2026..=2026);
+        let wanted = Wanted::of(prompt, 2026..=2026, &[]);
         assert!(wanted.sought.is_all && wanted.terms.is_empty(), "{prompt}: {wanted:?}");
     }
     for prompt in [
@@ -153,10 +178,10 @@ fn a_prompt_that_names_nothing_is_known_in_many_languages() {
         "",
         "...",
     ] {
-        assert!(!Wanted::of(prompt, 2026..=2026).sought.is_all, "{prompt}");
+        assert!(!Wanted::of(prompt, 2026..=2026, &[]).sought.is_all, "{prompt}");
     }
-    assert!(Wanted::of("go on with what was failing", 2026..=2026).sought.errors);
-    assert!(!Wanted::of("what's next?", 2026..=2026).sought.errors);
+    assert!(Wanted::of("go on with what was failing", 2026..=2026, &[]).sought.errors);
+    assert!(!Wanted::of("what's next?", 2026..=2026, &[]).sought.errors);
 }
 
 #[test]
@@ -174,7 +199,7 @@ fn what_failed_and_was_not_done_again_is_an_open_error() {
         (Role::Tool, "$ make docs\nthe page about bicycles in the manual is built\nexit code 0"),
     ];
     let outlines = outlines(&said);
-    let wanted = Wanted::of("what was failing?", 2026..=2026);
+    let wanted = Wanted::of("what was failing?", 2026..=2026, &[]);
     let found = choose(&wanted, &[], &outlines, 4, 1000);
     assert_eq!(found[0].seq, 2, "{found:?}");
     assert_eq!(found[0].excerpt.why.kind, Some(Kind::OpenError));
@@ -195,7 +220,7 @@ fn states(speakers: [Role; 2], end: char) -> [Option<State>; 2] {
     let said =
         [(first, before.as_str()), (Role::Assistant, "Noted, thanks."), (last, now.as_str())];
     let outlines = outlines(&said);
-    let wanted = Wanted::of("which port has the preview server?", 2026..=2026);
+    let wanted = Wanted::of("which port has the preview server?", 2026..=2026, &[]);
     let places: Vec<Places> =
         wanted.terms.iter().map(|_| Places { seqs: vec![3, 1], cut: false }).collect();
     let found = choose(&wanted, &places, &outlines, 3, 1000);

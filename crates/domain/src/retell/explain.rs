@@ -84,6 +84,10 @@ pub enum Reason {
     Nearby {
         words: Vec<String>,
     },
+    /// It has words that often come together with these in the session.
+    Together {
+        words: Vec<String>,
+    },
     /// It is about the same as the prompt: so many standard deviations closer than most passages.
     Meaning {
         deviations: f32,
@@ -113,6 +117,9 @@ impl std::fmt::Display for Reason {
         let text = match self {
             Self::Words { words } => return write!(out, "has {}", words.join(", ")),
             Self::Nearby { words } => return write!(out, "near {}", words.join(", ")),
+            Self::Together { words } => {
+                return write!(out, "often said together with {}", words.join(", "));
+            }
             Self::Meaning { deviations } => {
                 return write!(out, "similar meaning ({deviations:.1} deviations above the mean)");
             }
@@ -152,11 +159,12 @@ pub(super) fn reasons(excerpt: &Excerpt, wanted: Option<&Wanted>) -> Vec<Reason>
         Kind::Request => Reason::LastRequest,
         Kind::Question => Reason::OpenQuestion,
     });
-    let (has, near) = (words(why.words), words(why.around));
+    let [has, near, together] = [why.words, why.around, why.together].map(words);
     [
         kind,
         (!has.is_empty()).then_some(Reason::Words { words: has }),
         (!near.is_empty()).then_some(Reason::Nearby { words: near }),
+        (!together.is_empty()).then_some(Reason::Together { words: together }),
         (why.closeness > 0.0).then_some(Reason::Meaning { deviations: why.closeness }),
         why.day.then_some(Reason::Day),
         why.speaker.then_some(Reason::Speaker),

@@ -37,6 +37,8 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
             is_whole: false,
         },
     };
+    let said: Vec<&str> = part.recent.iter().map(|one| one.message.body.head()).collect();
+    let wanted = request.prompt.as_ref().map(|prompt| understood(prompt, &row, &said));
     let mut names = Names::new(connection, row.no, conversations.clone());
     let recent = part
         .recent
@@ -44,7 +46,6 @@ pub(super) fn recall(connection: &Connection, request: &RecallRequest) -> Result
         .map(|message| Ok(names.name(message)?.message))
         .collect::<Result<Vec<_>>>()?;
     let mut related = Vec::new();
-    let wanted = request.prompt.as_ref().map(|prompt| understood(prompt, &row));
     // What is told whole needs no choice.
     if let Some(wanted) = wanted.as_ref().filter(|_| !part.is_whole) {
         related = related_messages(connection, &row, &scope, wanted, &mut names, request)?;
@@ -117,10 +118,10 @@ fn part(
     Ok(part)
 }
 
-fn understood(prompt: &str, row: &SessionRow) -> Wanted {
+fn understood(prompt: &str, row: &SessionRow, said: &[&str]) -> Wanted {
     let year = |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::UTC).year();
     let years = year(row.session.started_at)..=year(row.session.last_active_at);
-    Wanted::of(prompt, years)
+    Wanted::of(prompt, years, said)
 }
 
 fn recent_conversations(
@@ -187,15 +188,21 @@ fn related_messages(
     let short = is_short.then(|| passages::outlines(connection, scope, &all())).transpose()?;
     let reader = postings::reader(connection)?;
     let mut places = Vec::with_capacity(wanted.terms.len());
-    for term in &wanted.terms {
-        let word = passage::fingerprint(term);
-        let have_it = |(seq, outline): &(Seq, Outline)| outline.has(word).then_some(*seq);
-        let mut found = match &short {
-            Some(all) => {
-                Places { seqs: all.iter().rev().filter_map(have_it).collect(), cut: false }
-            }
-            None => index::places(&reader, scope, term, rank::MOST_PLACES)?,
+    for forms in wanted.forms() {
+        let forms: Vec<&str> = forms.collect();
+        let words: Vec<_> = forms.iter().map(|form| passage::fingerprint(form)).collect();
+        let have_it = |(seq, outline): &(Seq, Outline)| {
+            words.iter().any(|word| outline.has(*word)).then_some(*seq)
         };
+        let mut found = Places::default();
+        match &short {
+            Some(all) => found.seqs = all.iter().rev().filter_map(have_it).collect(),
+            None => {
+                for form in forms {
+                    found.add(index::places(&reader, scope, form, rank::MOST_PLACES)?);
+                }
+            }
+        }
         found.seqs.splice(0..0, lacking.iter().filter_map(have_it));
         found.seqs.retain(|seq| is_within(*seq, within));
         places.push(found);

@@ -1,16 +1,147 @@
-//! Words that say little about what a prompt is about, in the languages that people write in.
+//! The languages that people write in: their words that say little about what a text is about, and how their words are stemmed.
 //!
 //! English ones are in `words`. A word that says nothing in one language may mean something in another (`die`, `come`, `per`),
-//! so a table counts only where the prompt is in its language.
+//! so a table counts only where the text is in its language.
 
-/// A language with its words; folded as terms are, unstemmed, sorted.
-struct Language {
+use rust_stemmers::{Algorithm, Stemmer};
+
+use crate::{terms, words};
+
+/// A language with its small words; folded as terms are, unstemmed, sorted.
+pub(crate) struct Language {
     words: &'static [&'static str],
+    /// How its words are stemmed. Not for Russian: words in its letters always are, whatever else a text has.
+    stems: Option<Algorithm>,
 }
 
-const LANGUAGES: [Language; 7] = [
+/// So much of a text says which language it is in.
+const MOST_BYTES: usize = 1 << 10;
+
+impl Language {
+    /// The language of a text; nothing where that is English or cannot be told.
+    pub(crate) fn of(text: &str) -> Option<&'static Self> {
+        let mut heard = Heard::default();
+        heard.add(text);
+        heard.language()
+    }
+
+    /// That of a prompt; where it cannot be told, that of what was said before.
+    pub(crate) fn of_prompt(prompt: &str, said: &[&str]) -> Option<&'static Self> {
+        let mut heard = Heard::default();
+        heard.add(prompt);
+        if heard.english == 0 && heard.others.iter().all(|count| *count == 0) {
+            said.iter().for_each(|text| heard.add(text));
+        }
+        heard.language()
+    }
+
+    /// Whether a folded word says little.
+    pub(crate) fn is_small(&self, word: &str) -> bool {
+        self.words.binary_search(&word).is_ok()
+    }
+
+    /// The stem of a word as it stands in a text, as a term; nothing for what is no plain word.
+    pub(crate) fn stem(&self, word: &str) -> Option<String> {
+        let stemmer = Stemmer::create(self.stems?);
+        let is_plain = word.len() <= terms::LONGEST && word.chars().all(char::is_alphabetic);
+        is_plain.then(|| terms::folded(&stemmer.stem(&word.to_lowercase())))
+    }
+}
+
+/// Of the words of a text one in so many is a small one of its language, at least: code has some of them by chance.
+const ONE_IN: u32 = 8;
+
+/// How many small words of each language were heard.
+#[derive(Default)]
+struct Heard {
+    words: u32,
+    english: u32,
+    others: [u32; LANGUAGES.len()],
+}
+
+impl Heard {
+    fn add(&mut self, text: &str) {
+        let folded = terms::folded(&text[..text.floor_char_boundary(MOST_BYTES)]);
+        let all = folded.split(|c: char| !c.is_alphanumeric());
+        // A single letter is as often a variable.
+        for word in all.filter(|word| word.len() > 1) {
+            self.words += 1;
+            if word.len() > LONGEST {
+                continue;
+            }
+            self.english += u32::from(words::is_stop(word));
+            let languages = languages_of(word.as_bytes());
+            for (bit, count) in self.others.iter_mut().enumerate() {
+                *count += u32::from(languages >> bit & 1);
+            }
+        }
+    }
+
+    fn language(&self) -> Option<&'static Language> {
+        let best = self.others.iter().zip(&LANGUAGES).max_by_key(|(count, _)| **count);
+        let is_heard = |count: u32| count > self.english && count * ONE_IN >= self.words;
+        best.filter(|(count, _)| is_heard(**count)).map(|(_, language)| language)
+    }
+}
+
+/// No small word is longer.
+const LONGEST: usize = 16;
+/// The places of the table of small words: some four for each.
+const PLACES: usize = 1 << 12;
+
+/// The small words by their hash, each with a bit for every language that it is one of: every text is looked through for them.
+static TABLE: [(&[u8], u8); PLACES] = {
+    let mut table: [(&[u8], u8); PLACES] = [(&[], 0); PLACES];
+    let mut bit = 0;
+    while bit < LANGUAGES.len() {
+        let mut at = 0;
+        while at < LANGUAGES[bit].words.len() {
+            let word = LANGUAGES[bit].words[at].as_bytes();
+            let mut place = place_of(word);
+            while table[place].1 != 0 && !is_same(table[place].0, word) {
+                place = (place + 1) % PLACES;
+            }
+            table[place] = (word, table[place].1 | 1 << bit);
+            at += 1;
+        }
+        bit += 1;
+    }
+    table
+};
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+const fn place_of(word: &[u8]) -> usize {
+    let (mut hash, mut at) = (0_u32, 0);
+    while at < word.len() {
+        hash = (hash ^ word[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    (hash >> 12) as usize % PLACES
+}
+
+/// The languages that a word is a small word of, one bit for each.
+fn languages_of(word: &[u8]) -> u8 {
+    let mut place = place_of(word);
+    while TABLE[place].1 != 0 {
+        if TABLE[place].0 == word {
+            return TABLE[place].1;
+        }
+        place = (place + 1) % PLACES;
+    }
+    0
+}
+
+static LANGUAGES: [Language; 7] = [
     // Russian
     Language {
+        stems: None,
         words: &[
             "без",
             "бы",
@@ -125,6 +256,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // Italian
     Language {
+        stems: Some(Algorithm::Italian),
         words: &[
             "a", "abbiamo", "ad", "ai", "al", "alla", "alle", "anche", "ancora", "avevo", "c",
             "che", "chi", "ci", "col", "come", "con", "cosa", "cui", "da", "dai", "dal", "dalla",
@@ -138,6 +270,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // Portuguese
     Language {
+        stems: Some(Algorithm::Portuguese),
         words: &[
             "a", "ainda", "ao", "aos", "as", "ate", "com", "como", "da", "das", "de", "depois",
             "do", "dos", "e", "ela", "ele", "em", "entao", "era", "essa", "esse", "esta", "estava",
@@ -149,6 +282,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // Spanish
     Language {
+        stems: Some(Algorithm::Spanish),
         words: &[
             "a", "al", "algo", "ante", "asi", "aun", "como", "con", "cual", "cuando", "de", "del",
             "desde", "donde", "e", "el", "ella", "en", "entre", "era", "es", "esa", "ese", "eso",
@@ -160,6 +294,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // French
     Language {
+        stems: Some(Algorithm::French),
         words: &[
             "a", "ai", "alors", "au", "aux", "avait", "avec", "avons", "c", "ca", "ce", "ces",
             "cette", "comme", "comment", "d", "dans", "de", "des", "donc", "du", "elle", "en",
@@ -172,6 +307,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // German
     Language {
+        stems: Some(Algorithm::German),
         words: &[
             "aber", "als", "am", "an", "auch", "auf", "aus", "bei", "bin", "bis", "da", "damit",
             "dann", "das", "dass", "dem", "den", "denn", "der", "des", "die", "dies", "diese",
@@ -187,6 +323,7 @@ const LANGUAGES: [Language; 7] = [
     },
     // Czech
     Language {
+        stems: None,
         words: &[
             "a", "aby", "ale", "ani", "asi", "az", "bez", "bude", "budu", "by", "byl", "byla",
             "bylo", "co", "coz", "do", "ho", "i", "ja", "jak", "jake", "jako", "jaky", "je",
@@ -199,21 +336,6 @@ const LANGUAGES: [Language; 7] = [
         ],
     },
 ];
-
-/// The words of a prompt that say little in its language; empty where it is English or cannot be told.
-pub(crate) fn of(prompt: &str) -> &'static [&'static str] {
-    let folded = crate::terms::folded(prompt);
-    let words = || folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let english = words().filter(|word| crate::words::is_stop(word)).count();
-    let count = |language: &Language| {
-        words().filter(|word| language.words.binary_search(word).is_ok()).count()
-    };
-    let best = LANGUAGES.iter().map(|language| (count(language), language)).max_by_key(|all| all.0);
-    match best {
-        Some((count, language)) if count > english => language.words,
-        _ => &[],
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -230,14 +352,14 @@ mod tests {
         }
     }
 
-    fn check(prompt: &str, without: &str, with: &str) {
-        let words = of(prompt);
-        assert!(words.contains(&without), "{prompt}: {without}");
-        assert!(!words.contains(&with), "{prompt}: {with}");
+    fn check(prompt: &str, small: &str, other: &str) {
+        let language = Language::of(prompt).expect(prompt);
+        assert!(language.is_small(small), "{prompt}: {small}");
+        assert!(!language.is_small(other), "{prompt}: {other}");
     }
 
     #[test]
-    fn the_language_of_a_prompt_is_told_by_its_small_words() {
+    fn the_language_of_a_text_is_told_by_its_small_words() {
         check("in quale cartella gira il progetto?", "quale", "progetto");
         check("на каком порту открывать сайт?", "на", "порту");
         check("welche Version hatten wir für die Tests?", "wir", "version");
@@ -245,7 +367,44 @@ mod tests {
         check("¿por qué no arranca el servidor?", "por", "servidor");
         check("pourquoi le serveur ne démarre pas ?", "pourquoi", "serveur");
         check("kde je ten soubor s nastavením?", "kde", "soubor");
-        assert!(of("why does the process die when I come in?").is_empty());
-        assert!(of("").is_empty());
+        assert!(Language::of("why does the process die when I come in?").is_none());
+        assert!(Language::of("").is_none());
+    }
+
+    #[test]
+    fn a_prompt_without_small_words_is_in_the_language_of_what_was_said() {
+        let said = ["ho finito il test della cartella", "cargo build"];
+        let stem = |prompt: &str| Language::of_prompt(prompt, &said)?.stem("progetti");
+        assert_eq!(stem("errori deploy?").as_deref(), Some("progett"));
+        assert_eq!(stem("errors of the deploy?"), None);
+        assert!(Language::of_prompt("errori deploy?", &[]).is_none());
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        for (text, forms) in [
+            ("che cosa gira nella cartella", ["progetto", "progetti"]),
+            ("qual era o comando para isso", ["configuração", "configurações"]),
+            ("por qué no arranca el servidor", ["aplicación", "aplicaciones"]),
+            ("pourquoi le serveur ne démarre pas", ["fichier", "fichiers"]),
+            ("wo ist die Datei von gestern und warum", ["Einstellung", "Einstellungen"]),
+        ] {
+            let language = Language::of(text).expect(text);
+            let [one, many] = forms.map(|form| language.stem(form).expect(form));
+            assert_eq!(one, many, "{text}");
+            assert_eq!(terms::folded(&one), one);
+            assert_eq!(language.stem("main.rs"), None);
+        }
+    }
+
+    #[test]
+    fn every_small_word_is_in_the_table() {
+        for (bit, language) in LANGUAGES.iter().enumerate() {
+            for word in language.words {
+                assert!(word.len() <= LONGEST, "{word}");
+                assert_eq!(languages_of(word.as_bytes()) >> bit & 1, 1, "{word}");
+            }
+        }
+        assert_eq!(languages_of(b"progetto"), 0);
     }
 }
