@@ -11,6 +11,7 @@ use rethread_domain::turn::INTERRUPTED;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::archive;
 use crate::blocks;
 use crate::json::{self, Items, Loose, Text};
 use crate::jsonl::{Format, Step};
@@ -281,7 +282,7 @@ fn item(step: Step, at: Timestamp, item: &Value, speech: &mut Speech) {
         "function_call" | "custom_tool_call" => {
             let name = json::text(item, "name").unwrap_or("tool");
             let given = item.get("arguments").or_else(|| item.get("input")).unwrap_or(&Value::Null);
-            let parsed = given.as_str().and_then(|text| serde_json::from_str(text).ok());
+            let parsed = given.as_str().and_then(|text| json::value(text.as_bytes()));
             speech.call(Call::new(call, name, parsed.unwrap_or_else(|| given.clone()), at));
         }
         "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
@@ -342,7 +343,7 @@ pub(crate) fn named(path: &Path, thread: &str) -> Option<String> {
     let lines = BufReader::new(index.take(LONGEST_INDEX)).split(b'\n');
     let mut name = None;
     for line in lines.map_while(Result::ok) {
-        let Ok(record) = serde_json::from_slice::<Value>(&line) else { continue };
+        let Some(record) = json::value(&line) else { continue };
         if json::text(&record, "id") == Some(thread) {
             name = json::text(&record, "thread_name").map(str::to_owned);
         }
@@ -357,7 +358,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Input>> {
     let mut reader = BufReader::new(own);
     reader.by_ref().take(LONGEST_INDEX).read_until(b'\n', &mut first)?;
     let own = reader.into_inner();
-    let meta = serde_json::from_slice::<Value>(&first).unwrap_or_default();
+    let meta = json::value(&first).unwrap_or_default();
     let base = meta.pointer("/payload/history_base");
     let shared = base.and_then(|base| {
         let end = base.get("end_byte_offset")?.as_u64()?;
@@ -392,7 +393,7 @@ fn unpacked(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     let mut plain = tempfile::tempfile()?;
-    zstd::stream::copy_decode(file, &mut plain)?;
+    archive::copy_within(&mut zstd::stream::Decoder::new(file)?, &mut plain, archive::room())?;
     plain.seek(SeekFrom::Start(0))?;
     Ok(plain)
 }

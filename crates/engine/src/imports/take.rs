@@ -11,7 +11,7 @@ use rethread_store::{self as store, Append, Appended, Import, Span};
 use super::begin::began;
 use super::merge::{Merge, Next, REVISED};
 use super::story::take_out_story;
-use super::{ImportOptions, ImportReport, Known, session_id};
+use super::{ImportOptions, ImportReport, Known, session_id, why_of};
 use crate::agents::{TAKEN_IN, is_ours};
 use crate::{Engine, Result};
 
@@ -86,7 +86,7 @@ impl Engine {
             }
             Err(error) => {
                 report.tally(found.agent).failed += 1;
-                report.closed(&error);
+                report.trouble(&found.source, None, why_of(&error));
                 return Ok(());
             }
         };
@@ -140,10 +140,10 @@ impl Engine {
             is_waiting: false,
         };
         if let Err(error) = intake.read(transcript).await? {
-            report.trouble(&found.path, None, error.to_string());
+            report.trouble(&found.source, None, error.to_string());
         }
         for unread in transcript.unread() {
-            report.trouble(&found.path, unread.at, unread.why);
+            report.trouble(&found.source, unread.at, unread.why);
         }
         intake.end(transcript.cursor(), session.as_deref(), report).await
     }
@@ -162,7 +162,7 @@ impl Engine {
             return Ok(());
         }
         let import = Import {
-            source: found.path.display().to_string(),
+            source: found.source.display().to_string(),
             native: found.native.clone(),
             agent: found.agent.to_owned(),
             session,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{fixture, main_of, other, read_all, read_file, texts};
+use crate::common::{fixture, main_of, other, read, read_all, read_file, texts};
 use rethread_domain::conversation::TitleFrom;
 use rethread_import::{Roots, find, find_native, look_at, open};
 use rusqlite::Connection;
@@ -433,4 +433,20 @@ fn a_row_that_is_too_long_is_told() {
         assert_eq!(unread.len(), 1, "{agent} {table}: {unread:?}");
         assert!(unread[0].why.ends_with(" is too long"), "{agent} {table}: {unread:?}");
     }
+}
+
+/// What nobody can have written is not read into memory, and the other sessions are.
+#[test]
+fn a_value_that_is_gigantic_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = opencode(&path);
+    let huge = "update session set title = cast(zeroblob(150000000) as text) where id = 'ses_b'";
+    database.execute_batch(huge).unwrap();
+    drop(database);
+    let (found, troubles) = look_at(&path);
+    assert_eq!((found.len(), troubles.len()), (2, 0), "{troubles:?}");
+    assert!(!read(&found[0], None).unwrap().messages.is_empty());
+    let refused = open(&found[1], None).err().unwrap().to_string();
+    assert!(refused.contains("too big"), "{refused}");
 }
