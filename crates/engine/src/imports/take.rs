@@ -199,10 +199,17 @@ impl Engine {
         is_continued: bool,
         row: Option<&Import>,
     ) -> Result<Merge> {
-        let mut merge = Merge::default();
-        let Some(session) = session else { return Ok(merge) };
+        let Some(session) = session else { return Ok(Merge::default()) };
         let known = row.filter(|_| is_continued).map_or(0, |row| row.seq);
-        let mut from = known + 1;
+        let mut merge = self.merge_from(session, known + 1).await?;
+        if is_continued {
+            merge.skip_to_end();
+        }
+        Ok(merge)
+    }
+
+    async fn merge_from(&self, session: &Session, mut from: Seq) -> Result<Merge> {
+        let mut merge = Merge::default();
         loop {
             let page = self.store.heads(session.id, Span::after(from, PAGE)).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
@@ -210,9 +217,6 @@ impl Engine {
                 merge.hear(message);
             }
             from = last + 1;
-        }
-        if is_continued {
-            merge.skip_to_end();
         }
         Ok(merge)
     }
@@ -261,7 +265,12 @@ impl Intake<'_> {
                 message.extras.other.insert("replaces".to_owned(), id.as_str().into());
                 message.id = Some(format!("{id}{REVISED}{}", &digest[..8]));
             }
-            Next::Fork(after) => self.fork(&message, after).await?,
+            Next::Fork(after) if self.fork(&message, after).await? => {
+                if self.merge.next(&message) == Next::Known {
+                    return Ok(());
+                }
+            }
+            Next::Fork(_) => (),
         }
         if let Some(mut told) = told {
             self.engine.prepare(&mut told);
@@ -280,21 +289,24 @@ impl Intake<'_> {
         self.batch.push(message);
     }
 
-    /// The agent has gone back and taken another way: what it left stays here as it is.
-    async fn fork(&mut self, message: &NewMessage, after: Seq) -> Result<()> {
+    /// The agent has gone back and taken another way: what it left stays here as it is. Says whether that way is known: what
+    /// comes is compared with it then.
+    async fn fork(&mut self, message: &NewMessage, after: Seq) -> Result<bool> {
         self.is_forked = true;
         self.merge = Merge::default();
         let first = message.id.as_deref().unwrap_or_default();
         let new = session_id(self.found.agent, &self.head.native, first);
-        let Some(before) = self.session.replace(new).filter(|_| !self.options.dry_run) else {
-            return Ok(());
-        };
+        let before = self.session.replace(new);
         let store = &self.engine.store;
         match store.session(new).await {
-            Ok(_) => return Ok(()),
+            Ok(known) => {
+                self.merge = self.engine.merge_from(&known, after + 1).await?;
+                return Ok(true);
+            }
             Err(store::Error::NotFound(_)) => (),
             Err(error) => return Err(error.into()),
         }
+        let Some(before) = before.filter(|_| !self.options.dry_run) else { return Ok(false) };
         if after == 0 {
             self.session = None;
             first.clone_into(&mut self.head.instance);
@@ -307,7 +319,7 @@ impl Intake<'_> {
         let forgot =
             Fact::Forgot { conversation: DEFAULT.to_owned(), agent: self.found.agent.to_owned() };
         self.engine.change_alone(before, |_| Ok(forgot.clone())).await?;
-        Ok(())
+        Ok(false)
     }
 
     /// Writes down what was read, with what became true at its end.

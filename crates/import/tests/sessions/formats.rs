@@ -145,6 +145,47 @@ fn codex_forks_begin_with_what_they_share_and_may_be_compressed() {
     assert_eq!(find("codex", &roots).0.len(), 2);
 }
 
+/// As Codex 0.166 does it: each way back begins a file, whose base is the file of the way before, by its own bytes.
+#[test]
+fn codex_goes_back_into_files_that_begin_with_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = folder.path().join("sessions/2026/03/01");
+    fs::create_dir_all(&day).unwrap();
+    let thread = "01a00000-0000-7000-8000-000000000001";
+    let whole = fs::read_to_string(fixture("codex.jsonl")).unwrap();
+    let kept: usize = whole.lines().take(12).map(|line| line.len() + 1).sum();
+    fs::write(day.join(format!("rollout-2026-03-01T10-00-00-{thread}.jsonl")), &whole).unwrap();
+    let meta = |base: &str, end: usize| {
+        format!(
+            r#"{{"timestamp":"2026-03-01T11:00:00Z","type":"session_meta","payload":{{"id":"{thread}","cwd":"/home/ann/shop","history_base":{{"thread_id":"{base}","end_byte_offset":{end}}}}}}}"#
+        )
+    };
+    let says = |id: &str| {
+        format!(
+            r#"{{"timestamp":"2026-03-01T11:00:01Z","type":"response_item","payload":{{"type":"message","id":"{id}","role":"user","content":[{{"type":"input_text","text":"{id}"}}]}}}}"#
+        )
+    };
+    let (second, third) =
+        ("01a00000-0000-7000-8000-00000000000b", "01a00000-0000-7000-8000-00000000000c");
+    let first_way = format!("{}\n{}\n", meta(thread, kept), says("one way"));
+    let end = first_way.len();
+    let name = |way: &str| day.join(format!("rollout-2026-03-01T11-00-00-{thread}_{way}.jsonl"));
+    fs::write(name(second), format!("{first_way}{}\n", says("left behind"))).unwrap();
+    let path = name(third);
+    fs::write(&path, format!("{}\n{}\n", meta(second, end), says("another way"))).unwrap();
+    let session = read_file("codex", &path);
+    let said = main_of(&session);
+    assert_eq!(said.first().unwrap(), "user: Why is the till slow?");
+    assert_eq!(said[said.len() - 2..], ["user: one way", "user: another way"]);
+    assert_eq!((said.len(), session.head.native.as_str()), (5, thread));
+    // One that is its own beginning is read all the same.
+    fs::write(&path, format!("{}\n{}\n", meta(third, end), says("another way"))).unwrap();
+    assert_eq!(main_of(&read_file("codex", &path)), ["user: another way"]);
+    fs::write(name(second), format!("{}\n{}\n", meta(third, 9999), says("one way"))).unwrap();
+    fs::write(&path, format!("{}\n{}\n", meta(second, 9999), says("another way"))).unwrap();
+    assert!(main_of(&read_file("codex", &path)).contains(&"user: another way".to_owned()));
+}
+
 #[test]
 fn gemini_is_a_log_of_changes() {
     let session = read_file("gemini", &fixture("gemini.jsonl"));
