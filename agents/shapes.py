@@ -9,6 +9,7 @@ import re
 import select
 import sqlite3
 import subprocess
+import threading
 import time
 import urllib.request
 import zlib
@@ -20,7 +21,7 @@ LONG = "a long text " * 8_000       # some 24,000 tokens
 SKIP = "--dangerously-skip-permissions"
 KILO = ["-m", "stub/stub-model"]
 
-# A prompt with a picture, in a session that goes on. Qwen and fast-agent take the stub for a model that sees none.
+# A prompt with a picture, in a session that goes on. fast-agent takes the stub for a model that sees none.
 PICTURE = {
     "codex": ["exec", "resume", "{id}", "-i", "{picture}", "{p}"],
     "opencode": ["run", "--session", "{id}", "-f", "{picture}", "--", "{p}"],
@@ -28,6 +29,8 @@ PICTURE = {
     "gemini": ["-y", "--resume", "{id}", "-p", "{p} @picture.png"],
     "copilot": ["--resume={id}", "-s", "--allow-all-tools", "--attachment", "{picture}", "-p", "{p}"],
     "pi": ["--session", "{id}", "-p", "@{picture}", "{p}"],
+    # By its name Qwen takes a model for one that sees.
+    "qwen": ["-y", "-m", "qwen-vl-max", "--resume", "{id}", "-p", "{p} @picture.png"],
 }
 # A tool that shows the model a picture, where prompts have none.
 LOOKING = {"goose": ("read_image", {"source": "{picture}"})}
@@ -44,6 +47,7 @@ SUB_AGENT = {
     "goose": ("delegate", {"instructions": TO_A_SUB_AGENT}),
     "qwen": ("agent", {**CALLS, "subagent_type": "general-purpose", "run_in_background": False}),
     "kimi": ("Agent", {**CALLS, "run_in_background": False}),
+    "vibe": ("task", {"task": TO_A_SUB_AGENT, "agent": "explore"}),
 }
 WITH_SUB_AGENTS = {"codex": ["exec", "-c", "features.multi_agent_v2=true", "resume", "{id}", "{p}"]}
 
@@ -54,6 +58,7 @@ FORK = {
     "kilo": ["run", *KILO, "--session", "{id}", "--fork", "{p}"],
     "qwen": ["-y", "--resume", "{id}", "--fork-session", "-p", "{p}"],
     "pi": ["--fork", "{id}", "-p", "{p}"],
+    "kimi": ["-S", "{id}", "-p", "{p}"],        # of a copy that another command makes
 }
 
 COMPACTING = {"claude": "/compact", "qwen": "/compress", "copilot": "/compact", "goose": "/compact"}
@@ -152,7 +157,11 @@ def interrupted(check):
 def forked(check):
     check.imported()
     before = check.messages()[0]
-    check.run(fill(check, FORK[check.name], "say: in a fork"))
+    words = fill(check, FORK[check.name], "say: in a fork")
+    if check.name == "kimi":
+        copies = set(re.findall(r"session_[\w-]+", check.run(["fork", check.session, "--yes"]))) - {check.session}
+        words = [copies.pop() if word == check.session else word for word in words]
+    check.run(words)
     tally = check.imported()
     check.hold(tally["new"] >= 1, f"the fork was not imported: {tally}")
     found = json.loads(check.ours("list", "--all", "--json"))
@@ -189,6 +198,31 @@ def server(check):
         process.wait()
 
 
+def roll_back(check):
+    """Has Codex's own server take the last turn back, as its window does."""
+    process = subprocess.Popen([check.cli.program(), "app-server"], cwd=check.work, env=check.env, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    patience = threading.Timer(120, process.kill)
+    patience.start()
+
+    def ask(method, **params):
+        process.stdin.write(json.dumps({"id": method, "method": method, "params": params}).encode() + b"\n")
+        process.stdin.flush()
+        answers = (json.loads(line) for line in process.stdout)
+        answer = next((one for one in answers if one.get("id") == method), {})
+        check.hold("result" in answer, f"{method}: {str(answer)[:300]}")
+        return answer.get("result") or {}
+    try:
+        ask("initialize", clientInfo={"name": "till", "version": "1"})
+        ask("thread/resume", threadId=check.session)
+        newest = ask("thread/turns/list", threadId=check.session, limit=1).get("data") or [{}]
+        ask("thread/revert", threadId=check.session, beforeTurnId=newest[0].get("id", ""))
+    finally:
+        patience.cancel()
+        process.kill()
+        process.wait()
+
+
 def taken_back(check):
     """A turn is taken back, and the conversation goes another way."""
     if check.name == "claude":
@@ -200,6 +234,9 @@ def taken_back(check):
     check.hold(any(m["content"] == "left behind" for m in check.messages()[1]), "what is to be taken back was not imported")
     if check.name == "claude":
         check.run(["--resume", check.session, "--resume-session-at", leaf, "-p", "say: another way", SKIP])
+    elif check.name == "codex":
+        roll_back(check)
+        check.say("say: another way")
     else:
         with contextlib.closing(sqlite3.connect(f"file:{check.home / check.cli.store}?mode=ro", uri=True)) as database:
             sql = "select message_id from part where session_id = ? and data like '%say: left behind%'"
@@ -251,7 +288,7 @@ def of(name):
         ways.append(("sub-agent", with_a_sub_agent))
     if name != "cline":     # driven by Rethread, which tells it anew where its session was cut off: the suite checks that
         ways.append(("interruption", interrupted))
-    if name in ("claude", "opencode", "kilo"):
+    if name in ("claude", "codex", "opencode", "kilo"):
         ways.append(("taken back", taken_back))
     if name in FORK:
         ways.append(("fork", forked))

@@ -44,7 +44,7 @@ impl Aider {
     pub(crate) fn open(found: &Found) -> Result<Option<Reading<Self>>, Error> {
         let io = |error| Error::Io { path: found.path.clone(), error };
         let input = BufReader::new(File::open(&found.path).map_err(io)?);
-        let folder = found.path.parent().map(|folder| folder.display().to_string());
+        let folder = found.source.parent().map(|folder| folder.display().to_string());
         let head = Head { native: folder.clone().unwrap_or_default(), folder, ..Head::default() };
         let at = found.changed_at;
         let own = Self { input, who: Who::Start, text: String::new(), at, number: 0, place: 0 };

@@ -11,6 +11,7 @@ use rethread_domain::turn::INTERRUPTED;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::archive;
 use crate::blocks;
 use crate::json::{self, Items, Loose, Text};
 use crate::jsonl::{Format, Step};
@@ -20,6 +21,8 @@ use crate::{Head, KEPT};
 
 /// What a list of the names of sessions may have at most.
 const LONGEST_INDEX: u64 = 64 * 1024 * 1024;
+/// So many times a history may begin with another one.
+const MOST_BASES: usize = 100;
 /// How what Codex itself tells the model in the name of the user begins, in versions that do not say so otherwise.
 const INJECTED: &[&str] = &[
     "<environment_context>",
@@ -281,7 +284,7 @@ fn item(step: Step, at: Timestamp, item: &Value, speech: &mut Speech) {
         "function_call" | "custom_tool_call" => {
             let name = json::text(item, "name").unwrap_or("tool");
             let given = item.get("arguments").or_else(|| item.get("input")).unwrap_or(&Value::Null);
-            let parsed = given.as_str().and_then(|text| serde_json::from_str(text).ok());
+            let parsed = given.as_str().and_then(|text| json::value(text.as_bytes()));
             speech.call(Call::new(call, name, parsed.unwrap_or_else(|| given.clone()), at));
         }
         "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
@@ -342,7 +345,7 @@ pub(crate) fn named(path: &Path, thread: &str) -> Option<String> {
     let lines = BufReader::new(index.take(LONGEST_INDEX)).split(b'\n');
     let mut name = None;
     for line in lines.map_while(Result::ok) {
-        let Ok(record) = serde_json::from_slice::<Value>(&line) else { continue };
+        let Some(record) = json::value(&line) else { continue };
         if json::text(&record, "id") == Some(thread) {
             name = json::text(&record, "thread_name").map(str::to_owned);
         }
@@ -350,37 +353,44 @@ pub(crate) fn named(path: &Path, thread: &str) -> Option<String> {
     name
 }
 
-/// Opens a rollout: compressed ones are unpacked, and forks begin with what they share with another file.
+/// Opens a rollout: compressed ones are unpacked, and forks begin with what they share with another file. A thread that went
+/// back has a file for each way that it took, which begins with what it shares with the one before.
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Input>> {
+    Ok(open_within(path, MOST_BASES)?.0)
+}
+
+/// Also gives where the file's own part begins.
+fn open_within(path: &Path, most: usize) -> io::Result<(Box<dyn Input>, u64)> {
     let own = unpacked(path)?;
     let mut first = Vec::new();
     let mut reader = BufReader::new(own);
     reader.by_ref().take(LONGEST_INDEX).read_until(b'\n', &mut first)?;
     let own = reader.into_inner();
-    let meta = serde_json::from_slice::<Value>(&first).unwrap_or_default();
-    let base = meta.pointer("/payload/history_base");
+    let meta = json::value(&first).unwrap_or_default();
+    let base = meta.pointer("/payload/history_base").filter(|_| most > 0);
     let shared = base.and_then(|base| {
         let end = base.get("end_byte_offset")?.as_u64()?;
         Some((beside(path, json::text(base, "thread_id")?)?, end))
     });
     match shared {
-        None => Ok(Box::new(own)),
+        None => Ok((Box::new(own), 0)),
         Some((base, end)) => {
-            let mut base = unpacked(&base)?;
-            let base_bytes = base.seek(SeekFrom::End(0))?.min(end);
-            Ok(Box::new(Spliced { base, base_bytes, own, at: 0 }))
+            let (mut base, begins) = open_within(&base, most - 1)?;
+            let base_bytes = base.seek(SeekFrom::End(0))?.min(begins.saturating_add(end));
+            Ok((Box::new(Spliced { base, base_bytes, own, at: 0 }), base_bytes))
         }
     }
 }
 
-/// The rollout of another thread.
-fn beside(path: &Path, thread: &str) -> Option<PathBuf> {
+/// The rollout of another thread, or of the way that this one took before: its name ends with that id.
+fn beside(path: &Path, id: &str) -> Option<PathBuf> {
     let root = path.ancestors().find(|folder| folder.ends_with("sessions"))?;
     let mut found = None;
-    crate::find::walk(root, 0, &mut |path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.contains(thread) && name.contains(".jsonl") {
-            found = Some(path.to_owned());
+    crate::find::walk(root, 0, &mut |other| {
+        let name = other.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl");
+        if stem.is_some_and(|stem| stem.ends_with(id)) && other != path {
+            found = Some(other.to_owned());
         }
     });
     found
@@ -392,14 +402,14 @@ fn unpacked(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     let mut plain = tempfile::tempfile()?;
-    zstd::stream::copy_decode(file, &mut plain)?;
+    archive::copy_within(&mut zstd::stream::Decoder::new(file)?, &mut plain, archive::room())?;
     plain.seek(SeekFrom::Start(0))?;
     Ok(plain)
 }
 
 /// The beginning of one file, and another one after it.
 struct Spliced {
-    base: File,
+    base: Box<dyn Input>,
     base_bytes: u64,
     own: File,
     at: u64,

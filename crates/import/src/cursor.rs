@@ -62,7 +62,7 @@ fn about(database: &Database) -> rusqlite::Result<Value> {
     });
     let plain: Option<Vec<u8>> = digits.collect();
     let bytes = plain.unwrap_or_else(|| value.clone().into_bytes());
-    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    Ok(json::value(&bytes).unwrap_or_default())
 }
 
 impl Source for Cursor {

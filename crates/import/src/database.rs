@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Params, Row};
 use serde_json::Value;
 
@@ -15,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a row may have at most: a longer one is not read, and told.
 pub(crate) const LONGEST_ROW: i64 = 64 * 1024 * 1024;
+
+/// Anything longer in a database is not even looked at: an error, where it cannot be left out.
+const LONGEST_VALUE: i32 = 96 * 1024 * 1024;
 
 /// A database that is only read.
 pub(crate) struct Database {
@@ -56,6 +60,7 @@ impl Database {
         let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let mut connection = Connection::open_with_flags(format!("file:{path}?{options}"), flags)?;
         connection.busy_timeout(PATIENCE)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
         // Their definitions are not ours: nothing in them is to be run.
         connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection
@@ -81,19 +86,27 @@ impl Database {
         Self::connect(&copy, "mode=ro", Some(folder)).map_err(unreadable(path))
     }
 
-    /// The sessions of a database, by a query.
+    /// The sessions of a database, by a query, up to the first that cannot be read; and why not.
     pub(crate) fn list(
         path: &Path,
         sql: &str,
         mut found: impl FnMut(&Row<'_>) -> Found,
-    ) -> Result<Vec<Found>, Error> {
-        let database = Self::open(path)?;
-        if database.is_empty().map_err(unreadable(path))? {
-            return Ok(Vec::new());
-        }
-        let mut statement = database.connection.prepare(sql).map_err(unreadable(path))?;
-        let rows = statement.query_map([], |row| Ok(found(row)));
-        Ok(rows.map_err(unreadable(path))?.flatten().collect())
+    ) -> (Vec<Found>, Option<Error>) {
+        let mut all = Vec::new();
+        let mut read = || {
+            let database = Self::open(path)?;
+            if database.is_empty().map_err(unreadable(path))? {
+                return Ok(());
+            }
+            let mut statement = database.connection.prepare(sql).map_err(unreadable(path))?;
+            let rows = statement.query_map([], |row| Ok(found(row))).map_err(unreadable(path))?;
+            for row in rows {
+                all.push(row.map_err(unreadable(path))?);
+            }
+            Ok(())
+        };
+        let error = read().err();
+        (all, error)
     }
 
     /// Whether it has no tables: some agents make the file before they need it.
@@ -148,7 +161,8 @@ pub(crate) fn document(text: Option<&str>, what: &str, unread: &mut Vec<Unread>)
     };
     let parsed = json::parse::<Value>(text.as_bytes());
     if parsed.is_none() {
-        unread.push(Unread { at: None, why: format!("{what} is not valid JSON") });
+        let why = format!("{what}: {}", json::why_not(text.as_bytes()));
+        unread.push(Unread { at: None, why });
     }
     parsed.map(|parsed| parsed.value)
 }

@@ -176,7 +176,7 @@ pub(crate) fn record(
     let text = lines::read_at(input, place)?;
     let parsed = json::parse::<Value>(&text);
     if parsed.as_ref().is_none_or(|parsed| parsed.is_damaged) {
-        tell("not valid JSON");
+        tell(json::why_not(&text));
     }
     Ok(parsed.map(|parsed| parsed.value))
 }

@@ -100,7 +100,7 @@ fn channel<'a>(record: &'a Value, name: &str) -> Option<&'a Value> {
 /// What each request to the model took: told as JSON in a text.
 fn used(record: &Value, speech: &mut Speech) {
     let told = channel(record, "fast-agent-usage").map(blocks::read).unwrap_or_default().0;
-    let told = serde_json::from_str::<Value>(&told).unwrap_or_default();
+    let told = json::value(told.as_bytes()).unwrap_or_default();
     for attempt in json::list(&told, "provider_attempts") {
         speech.model = json::text(attempt, "model").map(str::to_owned);
         let total = |name: &str| json::number(&attempt[name], "total").min(1 << 50);

@@ -143,6 +143,8 @@ impl Roots {
 pub struct Found {
     pub agent: &'static str,
     pub path: PathBuf,
+    /// What the file is called from now on: its path, or its place in an archive.
+    pub source: PathBuf,
     /// Which of the sessions in a database; empty where the file is one session.
     pub native: String,
     /// The same as long as it does not change.
@@ -321,17 +323,16 @@ fn is_packed_alone(path: &Path, name: &str) -> bool {
 }
 
 pub(crate) fn add(agent: &'static str, path: &Path, all: &mut (Vec<Found>, Vec<Error>)) {
-    let listed = match agent {
+    let (found, error) = match agent {
         "opencode" | "kilo" => opencode::list(agent, path),
         "goose" => goose::list(agent, path),
-        _ => stamped(agent, path)
-            .map(|found| vec![found])
-            .map_err(|error| Error::Io { path: path.to_owned(), error }),
+        _ => match stamped(agent, path) {
+            Ok(found) => (vec![found], None),
+            Err(error) => (Vec::new(), Some(Error::Io { path: path.to_owned(), error })),
+        },
     };
-    match listed {
-        Ok(found) => all.0.extend(found),
-        Err(error) => all.1.push(error),
-    }
+    all.0.extend(found);
+    all.1.extend(error);
 }
 
 /// A session that is one file, with what lies beside it.
@@ -340,6 +341,7 @@ fn stamped(agent: &'static str, path: &Path) -> std::io::Result<Found> {
     let mut found = Found {
         agent,
         path: path.to_owned(),
+        source: path.to_owned(),
         native: String::new(),
         stamp: stamp::of(&metadata),
         changed_at: changed_at(&metadata),

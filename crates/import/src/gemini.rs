@@ -258,7 +258,7 @@ fn usage(tokens: &Value) -> Usage {
 fn by_registry(project: &Path) -> Option<String> {
     let name = project.file_name()?.to_str()?;
     let registry = project.parent()?.parent()?.join("projects.json");
-    let registry: Value = serde_json::from_slice(&std::fs::read(registry).ok()?).ok()?;
+    let registry = crate::document::note(&registry);
     let projects = registry.get("projects")?.as_object()?;
     projects.iter().find(|(_, slug)| slug.as_str() == Some(name)).map(|(folder, _)| folder.clone())
 }

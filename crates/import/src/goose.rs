@@ -23,14 +23,15 @@ pub(crate) fn is_one(database: &Database) -> bool {
 }
 
 /// The sessions of a database.
-pub(crate) fn list(agent: &'static str, path: &Path) -> Result<Vec<Found>, Error> {
+pub(crate) fn list(agent: &'static str, path: &Path) -> (Vec<Found>, Option<Error>) {
     // Ids are used again after a session was deleted.
     let sql = "select id, created_at, updated_at, cast(strftime('%s', updated_at) as integer),
             (select count(*) || ':' || coalesce(max(id), 0) from messages where session_id = sessions.id)
-        from sessions order by created_at, id";
+        from sessions where length(id) <= 200 order by created_at, id";
     Database::list(path, sql, |row| Found {
         agent,
         path: path.to_owned(),
+        source: path.to_owned(),
         native: text(row, 0),
         stamp: format!("{}:{}:{}", text(row, 1), text(row, 2), text(row, 4)),
         changed_at: Timestamp::from_second(row.get(3).unwrap_or(0))
@@ -75,7 +76,7 @@ impl Goose {
         let Some((role, content, created, metadata, id)) = row else { return Ok(()) };
         let what = format!("message {no}");
         let Some(content) = document(content.as_deref(), &what, unread) else { return Ok(()) };
-        let metadata = serde_json::from_str::<Value>(&metadata).unwrap_or_default();
+        let metadata = json::value(metadata.as_bytes()).unwrap_or_default();
         let id = if id.is_empty() { format!("row-{no}") } else { id };
         let at = speech.or_last(json::time(&created.into()));
         let is = |name: &str| metadata.get(name).and_then(Value::as_bool);
@@ -169,7 +170,7 @@ fn describe(database: &Database, native: &str) -> rusqlite::Result<(Head, VecDeq
     let head = database.connection.query_row(&sql, [native], |row| {
         let some = |at| Some(text(row, at)).filter(|text| !text.is_empty());
         let from = if text(row, 4) == "1" { TitleFrom::Person } else { TitleFrom::Agent };
-        let model = serde_json::from_str::<Value>(&text(row, 5)).unwrap_or_default();
+        let model = json::value(text(row, 5).as_bytes()).unwrap_or_default();
         Ok(Head {
             native: native.to_owned(),
             instance: text(row, 1),

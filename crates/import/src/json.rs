@@ -15,6 +15,16 @@ const MOST_TRIED: usize = 32;
 /// What is nested more deeply is kept as a text, where the parser does not read a record as it is.
 const DEEPEST: usize = 64;
 
+/// What a record may take in memory beyond its own bytes: a list of empty objects takes two hundred times what it is written in.
+const MOST_BESIDE: usize = 64 * 1024 * 1024;
+/// So many times its bytes a long record may take on top: what agents write stays well below.
+const MOST_TIMES: usize = 4;
+/// About what a value takes, and what takes an object or a list.
+const VALUE: usize = 100;
+const NEST: usize = 500;
+/// Shorter records are not looked through: whatever they are, they take little.
+const SHORT: usize = 128 * 1024;
+
 /// What could be read of a line.
 pub(crate) struct Parsed<T> {
     pub(crate) value: T,
@@ -25,6 +35,9 @@ pub(crate) struct Parsed<T> {
 /// Reads a line: as it is, with what is wrong in it mended, or from where a whole record begins.
 pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<Parsed<T>> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    if is_too_rich(line) {
+        return None;
+    }
     if let Ok(value) = serde_json::from_slice(line) {
         return Some(Parsed { value, is_damaged: false });
     }
@@ -46,6 +59,39 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<Parsed<T>> {
         }
     }
     None
+}
+
+/// A value that has to be whole; nothing where it is not, or where it would take far more memory than its length lets expect.
+pub(crate) fn value(text: &[u8]) -> Option<Value> {
+    if is_too_rich(text) { None } else { serde_json::from_slice(text).ok() }
+}
+
+/// Why a record could not be read.
+pub(crate) fn why_not(record: &[u8]) -> &'static str {
+    if is_too_rich(record) { "it has too many values for its length" } else { "not valid JSON" }
+}
+
+/// Whether a record would take far more memory than its length lets expect.
+fn is_too_rich(record: &[u8]) -> bool {
+    if record.len() <= SHORT {
+        return false;
+    }
+    let most = MOST_BESIDE.saturating_add(record.len().saturating_mul(MOST_TIMES));
+    let (mut sum, mut is_inside, mut is_escaped) = (0_usize, false, false);
+    for byte in record {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_inside => is_escaped = true,
+            b'"' => is_inside = !is_inside,
+            b',' if !is_inside => sum += VALUE,
+            b'[' | b'{' if !is_inside => sum += NEST,
+            _ => (),
+        }
+        if sum > most {
+            return true;
+        }
+    }
+    false
 }
 
 /// The same text with whatever is nested more deeply than the parser goes as a text in its place; nothing where it is not nested

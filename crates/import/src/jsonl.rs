@@ -14,6 +14,8 @@ use crate::speech::{Call, Speech};
 use crate::stamp;
 use crate::{Cursor, Head, Unread};
 
+/// What is told of a line of which only a part can be read.
+const DAMAGED: &str = "not valid JSON";
 /// So much is told of what cannot be read.
 const MOST_UNREAD: usize = 20;
 
@@ -110,10 +112,11 @@ impl<F: Format> Reader<F> {
                 Line::Text(text) => {
                     let parsed = json::parse::<F::Peek>(text);
                     let is_damaged = parsed.as_ref().map(|parsed| parsed.is_damaged);
+                    let why = if parsed.is_none() { json::why_not(text) } else { DAMAGED };
                     if let Some(parsed) = parsed {
                         format.survey(place, parsed.value, text);
                     }
-                    (is_damaged, "not valid JSON")
+                    (is_damaged, why)
                 }
                 Line::TooLong => (None, "the line is too long"),
             };

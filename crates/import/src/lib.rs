@@ -6,6 +6,7 @@
 //! The module [`mod@write`] is the other direction: it makes new sessions, never over one of theirs.
 
 mod aider;
+mod archive;
 mod blocks;
 mod claude;
 mod cline;
@@ -47,6 +48,7 @@ use rethread_domain::message::NewMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use archive::{Unpacked, is_archive, unpack};
 pub use find::{AGENTS, Found, Roots, find, find_native, find_one, is_in_roots, look_at};
 pub use locate::locate;
 pub use sniff::is_session_of_agent;

@@ -72,6 +72,12 @@ impl<I: Input> Lines<I> {
                 self.is_ended &= self.at == from;
                 return Ok(self.at > from);
             }
+            if is_zeros(piece) {
+                let used = piece.len();
+                self.input.consume(used);
+                self.at += used as u64;
+                continue;
+            }
             let end = piece.iter().position(|byte| *byte == b'\n');
             let text = &piece[..end.unwrap_or(piece.len())];
             if self.line.len() + text.len() > LONGEST_LINE {
@@ -95,13 +101,35 @@ impl<I: Input> Lines<I> {
     }
 }
 
-/// Reads one line again.
+/// As many zeros as a buffer holds: gigabytes of them are left behind by crashes of machines.
+static ZEROS: [u8; BUFFER] = [0; BUFFER];
+
+fn is_zeros(piece: &[u8]) -> bool {
+    ZEROS.get(..piece.len()) == Some(piece)
+}
+
+/// Reads one line again. It may be preceded by any number of NUL bytes, which are left out.
 pub(crate) fn read_at(input: &mut impl Input, place: Place) -> io::Result<Vec<u8>> {
     input.seek(SeekFrom::Start(place.from))?;
-    let mut line = Vec::with_capacity(usize::try_from(place.bytes).unwrap_or(0).min(LONGEST_LINE));
-    input.take(place.bytes).read_to_end(&mut line)?;
-    line.retain(|byte| *byte != 0);
-    Ok(line)
+    if place.bytes <= BUFFER as u64 {
+        let mut line = Vec::with_capacity(usize::try_from(place.bytes).unwrap_or(0));
+        input.take(place.bytes).read_to_end(&mut line)?;
+        line.retain(|byte| *byte != 0);
+        return Ok(line);
+    }
+    let mut line = Vec::new();
+    let mut reader = BufReader::with_capacity(BUFFER, input.take(place.bytes));
+    loop {
+        let piece = reader.fill_buf()?;
+        if piece.is_empty() || line.len() > LONGEST_LINE {
+            return Ok(line);
+        }
+        if !is_zeros(piece) {
+            line.extend(piece.iter().filter(|byte| **byte != 0));
+        }
+        let used = piece.len();
+        reader.consume(used);
+    }
 }
 
 #[cfg(test)]

@@ -24,15 +24,16 @@ pub(crate) fn is_one(database: &Database) -> bool {
 }
 
 /// The sessions of a database.
-pub(crate) fn list(agent: &'static str, path: &Path) -> Result<Vec<Found>, Error> {
+pub(crate) fn list(agent: &'static str, path: &Path) -> (Vec<Found>, Option<Error>) {
     let sql = "select id, time_updated, parent_id is not null,
             (select count(*) || ':' || coalesce(max(time_updated), 0) from message where session_id = session.id)
-        from session order by 3, time_created";
+        from session where length(id) <= 200 order by 3, time_created";
     Database::list(path, sql, |row| {
         let updated: i64 = row.get(1).unwrap_or(0);
         Found {
             agent,
             path: path.to_owned(),
+            source: path.to_owned(),
             native: text(row, 0),
             stamp: format!("{updated}:{}", text(row, 3)),
             changed_at: Timestamp::from_millisecond(updated).unwrap_or(Timestamp::UNIX_EPOCH),
@@ -56,7 +57,7 @@ impl Opencode {
         if messages.is_empty() {
             return Ok(None);
         }
-        let revert = serde_json::from_str::<Value>(&revert).unwrap_or_default();
+        let revert = json::value(revert.as_bytes()).unwrap_or_default();
         let reverted_from = json::text(&revert, "messageID").map(str::to_owned);
         let rows = Self { database, messages, reverted_from };
         Ok(Some(Reading::new(rows, head, Speech::new(found.agent), Vec::new())))
@@ -219,7 +220,7 @@ fn describe(
     );
     let (mut head, revert) = database.connection.query_row(&sql, [native], |row| {
         let some = |at| Some(text(row, at)).filter(|text| !text.is_empty());
-        let model = serde_json::from_str::<Value>(&text(row, 5)).unwrap_or_default();
+        let model = json::value(text(row, 5).as_bytes()).unwrap_or_default();
         let head = Head {
             native: native.to_owned(),
             folder: some(0),

@@ -49,6 +49,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     // Our own database is the store's alone; import reads those of other agents, and writes to none.
     ("rusqlite", &["store", "bench", "import"]),
     ("zstd", &["store", "import"]),
+    ("flate2", &["import"]),
+    ("zip", &["import"]),
     // What the standard library has not: in import, inotify.
     ("rustix", &["acp", "cli", "store", "workspace", "import"]),
     ("blake3", &["store", "workspace", "import"]),

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use rethread_domain::quote::one_line;
 use rethread_domain::wording::counted;
 use rethread_engine::imports::{
-    AGENTS, ImportOptions, ImportReport, Progress, is_session_of_agent,
+    AGENTS, ImportOptions, ImportReport, Progress, is_archive, is_session_of_agent,
 };
 use rethread_engine::views::SessionView;
 
@@ -27,11 +27,11 @@ const SHOWN_TROUBLES: usize = 10;
 /// changed. Run it again at any time: only what is new is read. An imported session is found, shown and resumed like any
 /// other, in its own agent where it left off, or in another one.
 ///
-/// A file or a folder is read in the same way, wherever it came from. What `rethread export` wrote, JSON lines or JSON, is
+/// A file, a folder or an archive (.tar, .tar.gz, .tar.zst, .zip) is read in the same way, wherever it came from. What `rethread export` wrote, JSON lines or JSON, is
 /// imported under its own ids; sessions that already exist then stay as they are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files and folders with sessions; - is an export on standard input
+    /// Files, folders and archives with sessions; - is an export on standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Only sessions of this agent; may be given several times
@@ -74,7 +74,7 @@ impl Args {
     fn is_export(&self, path: &Path) -> bool {
         let is_plain = self.agent.is_empty() && self.since.is_none() && !self.dry_run;
         path.as_os_str() == "-"
-            || is_plain && path.is_file() && !is_session_of_agent(path)
+            || is_plain && path.is_file() && !is_session_of_agent(path) && !is_archive(path)
             || is_plain && !path.exists()
     }
 }

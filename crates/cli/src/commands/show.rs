@@ -59,10 +59,14 @@ impl Args {
                 Some(_) => app.engine.facts(id).await?,
                 None => Vec::new(),
             };
-            let imported = facts.iter().find_map(|record| match &record.fact {
+            let from = facts.iter().find_map(|record| match &record.fact {
                 Fact::Imported { agent, native, .. } => Some((agent.as_str(), native.as_str())),
                 _ => None,
             });
+            let imported = match from {
+                Some(from) => Some(origin(from, app.engine.deleted_by_agent(id).await?)),
+                None => None,
+            };
             output::data(&header(session, imported, &conversations, &children, first - 1));
         }
         let mut from = first;
@@ -140,9 +144,16 @@ pub(super) fn mark(message: &Message) -> String {
     }
 }
 
+/// Where a session was imported from, and whether it is still there.
+fn origin((agent, native): (&str, &str), deleted_at: Option<jiff::Timestamp>) -> String {
+    let deleted = deleted_at.map(|at| format!(", deleted there by {}", at.strftime("%Y-%m-%d")));
+    let (agent, native) = (one_line(agent, 100), one_line(native, 100));
+    format!("{agent}, session {native}{}", deleted.unwrap_or_default())
+}
+
 fn header(
     session: &Session,
-    imported: Option<(&str, &str)>,
+    imported: Option<String>,
     conversations: &[Conversation],
     children: &[Session],
     omitted: u32,
@@ -168,11 +179,8 @@ fn header(
     if let Some(model) = &session.model {
         line("Model", one_line(model, 100));
     }
-    if let Some((agent, native)) = imported {
-        line(
-            "Imported from",
-            format!("{}, session {}", one_line(agent, 100), one_line(native, 100)),
-        );
+    if let Some(imported) = imported {
+        line("Imported from", imported);
     }
     if let Some(origin) = session.forked_from {
         line("Forked from", format!("{} at message {}", origin.session, origin.seq));

@@ -140,12 +140,12 @@ fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
 }
 
 /// Another program that holds the lock for writing until it is told to let go.
-struct LongWriter {
+pub(crate) struct LongWriter {
     child: Child,
 }
 
 impl LongWriter {
-    fn of(store: &Path) -> Self {
+    pub(crate) fn of(store: &Path) -> Self {
         let script = "import sqlite3, sys\n\
             store = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
             store.execute('begin immediate')\n\
@@ -164,7 +164,7 @@ impl LongWriter {
         Self { child }
     }
 
-    fn let_go(mut self) {
+    pub(crate) fn let_go(mut self) {
         drop(self.child.stdin.take());
         self.child.wait().unwrap();
     }

@@ -13,14 +13,18 @@ use crate::workspace_secrets::TOKEN;
 const NATIVE: &str = "22222222-2222-4222-8222-222222222222";
 
 /// A session of Claude Code, with the file that it writes.
-struct Claude {
-    env: TestEnv,
+pub(crate) struct Claude {
+    pub(crate) env: TestEnv,
     lines: Vec<Value>,
 }
 
 impl Claude {
-    fn new() -> Self {
-        Self { env: TestEnv::new(), lines: Vec::new() }
+    pub(crate) fn new() -> Self {
+        Self::within(TestEnv::new())
+    }
+
+    pub(crate) fn within(env: TestEnv) -> Self {
+        Self { env, lines: Vec::new() }
     }
 
     fn transcript(&self) -> PathBuf {
@@ -32,7 +36,7 @@ impl Claude {
     }
 
     /// The agent writes down what was said.
-    fn writes(&mut self, role: &str, content: impl Into<Value>) {
+    pub(crate) fn writes(&mut self, role: &str, content: impl Into<Value>) {
         let uuid = format!("33333333-3333-4333-8333-{:012}", self.lines.len() + 1);
         let parent = self.lines.last().map(|last| last["uuid"].clone());
         self.lines.push(json!({
@@ -45,7 +49,7 @@ impl Claude {
         fs::write(self.transcript(), text.join("\n") + "\n").unwrap();
     }
 
-    fn passes(&self, event: &str, more: Value) -> Vec<u8> {
+    pub(crate) fn passes(&self, event: &str, more: Value) -> Vec<u8> {
         let mut input = json!({
             "session_id": NATIVE, "transcript_path": self.transcript(), "cwd": self.project(), "hook_event_name": event,
         });
@@ -53,8 +57,12 @@ impl Claude {
         input.to_string().into_bytes()
     }
 
+    pub(crate) fn command(&self, event: &str) -> std::process::Command {
+        self.env.command(["hook", "run", "claude", event])
+    }
+
     #[track_caller]
-    fn calls(&self, event: &str, more: Value) -> Output {
+    pub(crate) fn calls(&self, event: &str, more: Value) -> Output {
         let output = self.env.feed(["hook", "run", "claude", event], self.passes(event, more));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output}");
         output
@@ -69,7 +77,7 @@ impl Claude {
         hooked[0].clone()
     }
 
-    fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         let id = self.session()["session_id"].as_str().unwrap().to_owned();
         let messages = self.env.messages(&id).into_iter();
         messages.map(|one| one["content"].as_str().unwrap().to_owned()).collect()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 use crate::workspace_secrets::TOKEN;
@@ -149,8 +149,11 @@ fn what_was_deleted_here_does_not_come_back_and_what_the_agent_deletes_stays() {
     tally(&env, &[]);
     let id = sessions(&env)[0]["session_id"].as_str().unwrap().to_owned();
     fs::remove_file(transcript(&env)).unwrap();
+    assert!(!env.data(["show", &id]).contains("deleted there"));
     assert_eq!(tally(&env, &[])["gone"], 1);
     assert_eq!(sessions(&env).len(), 1);
+    let shown = env.data(["show", &id]);
+    assert!(shown.contains(&format!("claude, session {NATIVE}, deleted there by 2")), "{shown}");
     env.run(["delete", &id, "--permanently", "--yes"]).succeeded();
     fs::write(transcript(&env), CLAUDE).unwrap();
     assert_eq!(tally(&env, &[])["put_away"], 1);
@@ -194,4 +197,71 @@ fn secrets_are_masked_as_everywhere() {
     let id = sessions(&env)[0]["session_id"].as_str().unwrap().to_owned();
     assert!(!env.data(["context", &id]).contains(TOKEN));
     assert!(!env.data(["export", &id]).contains(TOKEN));
+}
+
+/// As Codex does it from 0.166 on: each way back begins a file, whose base is the file of the way before.
+#[test]
+fn codex_that_goes_back_again_and_again_forks_each_time() {
+    let env = TestEnv::new();
+    let day = env.path("home/.codex/sessions/2026/03/01");
+    fs::create_dir_all(&day).unwrap();
+    let thread = "01a00000-0000-7000-8000-000000000001";
+    let record = |kind: &str, payload: Value| {
+        format!(
+            "{}\n",
+            json!({"timestamp": "2026-03-01T10:00:00Z", "type": kind, "payload": payload})
+        )
+    };
+    let meta = |base: Option<(&str, usize)>| {
+        let base = base.map(|(id, end)| json!({"thread_id": id, "end_byte_offset": end}));
+        record("session_meta", json!({"id": thread, "cwd": "/work", "history_base": base}))
+    };
+    let says = |text: &str| {
+        let content = json!([{"type": "input_text", "text": text}]);
+        record(
+            "response_item",
+            json!({"type": "message", "id": text, "role": "user", "content": content}),
+        )
+    };
+    let second = "01a00000-0000-7000-8000-00000000000b";
+    let third = "01a00000-0000-7000-8000-00000000000c";
+    let (kept, way) = (meta(None) + &says("kept"), says("one way"));
+    let first_way = meta(Some((thread, kept.len()))) + &way;
+    let base = first_way.len();
+    let write = |name: &str, text: String| {
+        fs::write(day.join(format!("rollout-2026-03-01T1{name}.jsonl")), text).unwrap();
+    };
+    write(&format!("0-00-00-{thread}"), kept.clone() + &says("left behind"));
+    write(&format!("1-00-00-{thread}_{second}"), first_way + &says("left too"));
+    write(&format!("2-00-00-{thread}_{third}"), meta(Some((second, base))) + &says("another way"));
+    let first = env.json(["import"])["agents"]["codex"].clone();
+    assert_eq!((&first["found"], &first["messages"]), (&3.into(), &5.into()), "{first}");
+    let mut held: Vec<Vec<String>> = sessions(&env)
+        .iter()
+        .map(|one| main_texts(&env, one["session_id"].as_str().unwrap()))
+        .collect();
+    held.sort();
+    assert_eq!(
+        held,
+        [
+            &["kept", "left behind"][..],
+            &["kept", "one way", "another way"],
+            &["kept", "one way", "left too"]
+        ]
+    );
+    let again = env.json(["import"])["agents"]["codex"].clone();
+    assert_eq!((&again["unchanged"], &again["messages"]), (&3.into(), &0.into()), "{again}");
+    // It goes on in the last one.
+    fs::write(
+        day.join(format!("rollout-2026-03-01T12-00-00-{thread}_{third}.jsonl")),
+        meta(Some((second, base))) + &says("another way") + &says("and on"),
+    )
+    .unwrap();
+    let grown = env.json(["import"])["agents"]["codex"].clone();
+    assert_eq!(
+        (&grown["grown"], &grown["messages"], &grown["forked"]),
+        (&1.into(), &1.into(), &0.into()),
+        "{grown}"
+    );
+    env.assert_sound();
 }

@@ -42,6 +42,7 @@ mod hook_run;
 mod hook_setup;
 mod hostile_ids;
 mod import_agents;
+mod import_bad;
 mod import_own;
 mod import_watch;
 mod json_errors;

@@ -1,5 +1,6 @@
 //! What is sent from the browser is recorded once, also where the agent's own sessions are imported
 
+use rethread_testkit::until;
 use serde_json::json;
 
 use crate::env::TestEnv;
@@ -56,4 +57,20 @@ fn a_prompt_from_the_browser_is_not_imported_as_if_it_were_said_elsewhere() {
     let imported = site.env.json(["import"]);
     assert_eq!(imported["agents"]["claude"]["messages"], 2, "{imported}");
     assert_eq!(site.env.messages(&id).last().unwrap()["content"], "Heard.");
+}
+
+#[test]
+fn the_server_imports_what_agents_write_where_it_is_to_watch() {
+    let env = TestEnv::new();
+    env.set("serve", "watch = true");
+    let site = Site::within(env, &[]);
+    transcript(&site.env, NATIVE, &["Why is the till slow?", "A lock."]);
+    let session = until("the session", || {
+        let all = site.env.json(["list"]);
+        all.as_array().unwrap().first().cloned().filter(|one| one["message_count"] == 2)
+    });
+    let id = session["session_id"].as_str().unwrap();
+    assert_eq!(session["imported_from"], "claude");
+    let page = site.get(&format!("/sessions/{id}")).is(200).text();
+    assert!(page.contains("<dt>Imported from</dt><dd>claude</dd>"), "{page}");
 }

@@ -206,7 +206,7 @@ impl Engine {
         found: &Found,
     ) -> Result<()> {
         let known = self.store.imports().await?;
-        let source = found.path.display().to_string();
+        let source = found.source.display().to_string();
         let is_known = known
             .iter()
             .any(|row| row.source == source && row.native == found.native && row.session.is_some());
@@ -238,7 +238,7 @@ impl Engine {
         tracing::info!(session = %session.id, agent = request.agent, native, "handed over");
         let cursor = cursor.and_then(|cursor| serde_json::to_string(&cursor).ok());
         let import = Import {
-            source: found.path.display().to_string(),
+            source: found.source.display().to_string(),
             native: found.native.clone(),
             agent: found.agent.to_owned(),
             session: Some(session.id),

@@ -172,7 +172,7 @@ impl Engine {
     }
 
     async fn import_row(&self, found: &Found) -> Result<Option<Import>> {
-        let source = found.path.display().to_string();
+        let source = found.source.display().to_string();
         Ok(self.store.import_of(&source, &found.native).await?)
     }
 
@@ -203,7 +203,7 @@ impl Engine {
         row: Option<Import>,
         live: &Live,
     ) -> Result<Option<SessionId>> {
-        let key = (found.path.display().to_string(), found.native.clone());
+        let key = (found.source.display().to_string(), found.native.clone());
         let known = Known {
             rows: row.map(|row| (key, row)).into_iter().collect::<HashMap<_, _>>(),
             held: HashMap::new(),

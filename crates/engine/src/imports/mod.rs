@@ -26,7 +26,7 @@ use crate::{Engine, Result, program};
 
 pub use live::Injection;
 pub use rethread_import::hook;
-pub use rethread_import::{AGENTS, Roots as AgentFolders, is_session_of_agent};
+pub use rethread_import::{AGENTS, Roots as AgentFolders, is_archive, is_session_of_agent};
 pub use stream::LiveStream;
 
 /// So many messages go into the search index at once.
@@ -136,9 +136,7 @@ impl ImportReport {
     /// Something that cannot even be looked into.
     fn closed(&mut self, error: &import::Error) {
         let (import::Error::Io { path, .. } | import::Error::Unreadable { path, .. }) = error;
-        let text = error.to_string();
-        let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why).to_owned();
-        self.trouble(path, None, why);
+        self.trouble(path, None, why_of(error));
     }
 
     /// All agents together.
@@ -160,6 +158,14 @@ impl ImportReport {
             total.messages += one.messages;
         }
         total
+    }
+}
+
+/// What is wrong, without the path.
+fn why_of(error: &import::Error) -> String {
+    match error {
+        import::Error::Io { error, .. } => error.to_string(),
+        import::Error::Unreadable { why, .. } => why.clone(),
     }
 }
 
@@ -194,7 +200,7 @@ impl Known {
     }
 
     fn row(&self, found: &Found) -> Option<&Import> {
-        self.rows.get(&(found.path.display().to_string(), found.native.clone()))
+        self.rows.get(&(found.source.display().to_string(), found.native.clone()))
     }
 }
 
@@ -214,7 +220,7 @@ impl Engine {
         let known = self.known_imports().await?;
         let mut counted = BTreeMap::new();
         let (mut left, mut last) = (MOST_LOOKED_INTO, None);
-        for one in all_found(options).0 {
+        for one in all_found(options).found {
             // A database is gone through once, however many sessions are in it.
             if last.as_ref() != Some(&one.path) {
                 let bytes = std::fs::metadata(&one.path).map_or(0, |file| file.len());
@@ -246,6 +252,13 @@ impl Engine {
         Ok(self.store.imported_from(id).await?)
     }
 
+    /// When an agent was seen to have deleted what a session was imported from; nothing where some of it is there.
+    pub async fn deleted_by_agent(&self, id: SessionId) -> Result<Option<Timestamp>> {
+        let rows = self.store.imports().await?.into_iter().filter(|row| row.session == Some(id));
+        let gone: Option<Vec<Timestamp>> = rows.map(|row| row.gone_at).collect();
+        Ok(gone.and_then(|all| all.into_iter().max()))
+    }
+
     /// Whether sessions of other agents were looked at before.
     pub async fn has_imported(&self) -> Result<bool> {
         Ok(!self.store.imports().await?.is_empty())
@@ -268,7 +281,7 @@ impl Engine {
     ) -> Result<ImportReport> {
         let options =
             &ImportOptions { roots: self.with_projects(&options.roots).await?, ..options.clone() };
-        let (found, closed) = all_found(options);
+        let All { found, closed, unpacked } = all_found(options);
         let known = self.known_imports().await?;
         let mut report = ImportReport::default();
         for error in closed {
@@ -280,6 +293,7 @@ impl Engine {
             self.import_one(options, &known, one, &mut report).await?;
             messages = report.total().messages;
         }
+        drop(unpacked);
         progress(Progress { agent: "", done: of, of, messages });
         if !options.dry_run {
             if options.paths.is_empty() && options.since.is_none() {
@@ -311,8 +325,10 @@ impl Engine {
         found: &[Found],
         report: &mut ImportReport,
     ) -> Result<()> {
-        let here: HashSet<(String, &str)> =
-            found.iter().map(|one| (one.path.display().to_string(), one.native.as_str())).collect();
+        let here: HashSet<(String, &str)> = found
+            .iter()
+            .map(|one| (one.source.display().to_string(), one.native.as_str()))
+            .collect();
         for row in known.rows.values() {
             let is_looked_for = options.agents.is_empty() || options.agents.contains(&row.agent);
             let is_here = here.contains(&(row.source.clone(), row.native.as_str()));
@@ -330,26 +346,57 @@ impl Engine {
     }
 }
 
-/// What there is, and what cannot be looked into.
-fn all_found(options: &ImportOptions) -> (Vec<Found>, Vec<import::Error>) {
+/// What there is.
+#[derive(Default)]
+struct All {
+    found: Vec<Found>,
+    /// What cannot be looked into.
+    closed: Vec<import::Error>,
+    /// Archives that some of it lies in.
+    unpacked: Vec<import::Unpacked>,
+}
+
+fn all_found(options: &ImportOptions) -> All {
     let is_wanted =
         |agent: &str| options.agents.is_empty() || options.agents.iter().any(|one| one == agent);
-    let mut all = Vec::new();
-    let mut closed = Vec::new();
+    let mut all = All::default();
     if options.paths.is_empty() {
         for agent in AGENTS.iter().filter(|agent| is_wanted(agent)) {
             let (found, not) = import::find(agent, &options.roots);
-            all.extend(found);
-            closed.extend(not);
+            all.found.extend(found);
+            all.closed.extend(not);
         }
     }
     // The same file may be in several folders that are named.
     let mut seen = HashSet::new();
     for path in &options.paths {
-        let (found, not) = import::look_at(path);
-        closed.extend(not);
-        let found = found.into_iter().filter(|one| is_wanted(one.agent));
-        all.extend(found.filter(|one| seen.insert((one.path.clone(), one.native.clone()))));
+        let found = all.look_at(path).into_iter().filter(|one| is_wanted(one.agent));
+        let new = found.filter(|one| seen.insert((one.source.clone(), one.native.clone())));
+        all.found.extend(new.collect::<Vec<_>>());
     }
-    (all, closed)
+    all
+}
+
+impl All {
+    /// What is in a file, a folder or an archive that somebody names.
+    fn look_at(&mut self, path: &Path) -> Vec<Found> {
+        let (found, not) = import::look_at(path);
+        self.closed.extend(not);
+        if !found.is_empty() || !import::is_archive(path) {
+            return found;
+        }
+        match import::unpack(path) {
+            Ok(mut unpacked) => {
+                let (found, not) = import::look_at(unpacked.folder());
+                self.closed.extend(unpacked.left_out().into_iter().chain(not));
+                let found = found.into_iter().map(|one| unpacked.name(one)).collect();
+                self.unpacked.push(unpacked);
+                found
+            }
+            Err(error) => {
+                self.closed.push(error);
+                Vec::new()
+            }
+        }
+    }
 }

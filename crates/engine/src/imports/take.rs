@@ -11,7 +11,7 @@ use rethread_store::{self as store, Append, Appended, Import, Span};
 use super::begin::began;
 use super::merge::{Merge, Next, REVISED};
 use super::story::take_out_story;
-use super::{ImportOptions, ImportReport, Known, session_id};
+use super::{ImportOptions, ImportReport, Known, session_id, why_of};
 use crate::agents::{TAKEN_IN, is_ours};
 use crate::{Engine, Result};
 
@@ -86,7 +86,7 @@ impl Engine {
             }
             Err(error) => {
                 report.tally(found.agent).failed += 1;
-                report.closed(&error);
+                report.trouble(&found.source, None, why_of(&error));
                 return Ok(());
             }
         };
@@ -140,10 +140,10 @@ impl Engine {
             is_waiting: false,
         };
         if let Err(error) = intake.read(transcript).await? {
-            report.trouble(&found.path, None, error.to_string());
+            report.trouble(&found.source, None, error.to_string());
         }
         for unread in transcript.unread() {
-            report.trouble(&found.path, unread.at, unread.why);
+            report.trouble(&found.source, unread.at, unread.why);
         }
         intake.end(transcript.cursor(), session.as_deref(), report).await
     }
@@ -162,7 +162,7 @@ impl Engine {
             return Ok(());
         }
         let import = Import {
-            source: found.path.display().to_string(),
+            source: found.source.display().to_string(),
             native: found.native.clone(),
             agent: found.agent.to_owned(),
             session,
@@ -199,10 +199,17 @@ impl Engine {
         is_continued: bool,
         row: Option<&Import>,
     ) -> Result<Merge> {
-        let mut merge = Merge::default();
-        let Some(session) = session else { return Ok(merge) };
+        let Some(session) = session else { return Ok(Merge::default()) };
         let known = row.filter(|_| is_continued).map_or(0, |row| row.seq);
-        let mut from = known + 1;
+        let mut merge = self.merge_from(session, known + 1).await?;
+        if is_continued {
+            merge.skip_to_end();
+        }
+        Ok(merge)
+    }
+
+    async fn merge_from(&self, session: &Session, mut from: Seq) -> Result<Merge> {
+        let mut merge = Merge::default();
         loop {
             let page = self.store.heads(session.id, Span::after(from, PAGE)).await?;
             let Some(last) = page.last().map(|message| message.seq) else { break };
@@ -210,9 +217,6 @@ impl Engine {
                 merge.hear(message);
             }
             from = last + 1;
-        }
-        if is_continued {
-            merge.skip_to_end();
         }
         Ok(merge)
     }
@@ -261,7 +265,12 @@ impl Intake<'_> {
                 message.extras.other.insert("replaces".to_owned(), id.as_str().into());
                 message.id = Some(format!("{id}{REVISED}{}", &digest[..8]));
             }
-            Next::Fork(after) => self.fork(&message, after).await?,
+            Next::Fork(after) if self.fork(&message, after).await? => {
+                if self.merge.next(&message) == Next::Known {
+                    return Ok(());
+                }
+            }
+            Next::Fork(_) => (),
         }
         if let Some(mut told) = told {
             self.engine.prepare(&mut told);
@@ -280,21 +289,24 @@ impl Intake<'_> {
         self.batch.push(message);
     }
 
-    /// The agent has gone back and taken another way: what it left stays here as it is.
-    async fn fork(&mut self, message: &NewMessage, after: Seq) -> Result<()> {
+    /// The agent has gone back and taken another way: what it left stays here as it is. Says whether that way is known: what
+    /// comes is compared with it then.
+    async fn fork(&mut self, message: &NewMessage, after: Seq) -> Result<bool> {
         self.is_forked = true;
         self.merge = Merge::default();
         let first = message.id.as_deref().unwrap_or_default();
         let new = session_id(self.found.agent, &self.head.native, first);
-        let Some(before) = self.session.replace(new).filter(|_| !self.options.dry_run) else {
-            return Ok(());
-        };
+        let before = self.session.replace(new);
         let store = &self.engine.store;
         match store.session(new).await {
-            Ok(_) => return Ok(()),
+            Ok(known) => {
+                self.merge = self.engine.merge_from(&known, after + 1).await?;
+                return Ok(true);
+            }
             Err(store::Error::NotFound(_)) => (),
             Err(error) => return Err(error.into()),
         }
+        let Some(before) = before.filter(|_| !self.options.dry_run) else { return Ok(false) };
         if after == 0 {
             self.session = None;
             first.clone_into(&mut self.head.instance);
@@ -307,7 +319,7 @@ impl Intake<'_> {
         let forgot =
             Fact::Forgot { conversation: DEFAULT.to_owned(), agent: self.found.agent.to_owned() };
         self.engine.change_alone(before, |_| Ok(forgot.clone())).await?;
-        Ok(())
+        Ok(false)
     }
 
     /// Writes down what was read, with what became true at its end.

@@ -22,7 +22,8 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 pub(crate) fn found(agent: &str, path: &Path) -> Found {
     let agent = AGENTS.iter().find(|known| **known == agent).unwrap();
     let (native, stamp) = (String::new(), String::new());
-    Found { agent, path: path.to_owned(), native, stamp, changed_at: Timestamp::UNIX_EPOCH }
+    let (path, source) = (path.to_owned(), path.to_owned());
+    Found { agent, path, source, native, stamp, changed_at: Timestamp::UNIX_EPOCH }
 }
 
 pub(crate) fn read(found: &Found, cursor: Option<&Cursor>) -> Option<Session> {

@@ -44,7 +44,7 @@ fn is_wanted(agent: &str) -> bool {
 const MOST_MEMORY: u64 = 64 * 1024 * 1024;
 
 /// The most bytes that were in use so far; nothing where the system does not say.
-fn peak() -> u64 {
+pub(crate) fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{fixture, main_of, other, read_all, read_file, texts};
+use crate::common::{fixture, main_of, other, read, read_all, read_file, texts};
 use rethread_domain::conversation::TitleFrom;
 use rethread_import::{Roots, find, find_native, look_at, open};
 use rusqlite::Connection;
@@ -143,6 +143,47 @@ fn codex_forks_begin_with_what_they_share_and_may_be_compressed() {
         ..Roots::default()
     };
     assert_eq!(find("codex", &roots).0.len(), 2);
+}
+
+/// As Codex 0.166 does it: each way back begins a file, whose base is the file of the way before, by its own bytes.
+#[test]
+fn codex_goes_back_into_files_that_begin_with_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = folder.path().join("sessions/2026/03/01");
+    fs::create_dir_all(&day).unwrap();
+    let thread = "01a00000-0000-7000-8000-000000000001";
+    let whole = fs::read_to_string(fixture("codex.jsonl")).unwrap();
+    let kept: usize = whole.lines().take(12).map(|line| line.len() + 1).sum();
+    fs::write(day.join(format!("rollout-2026-03-01T10-00-00-{thread}.jsonl")), &whole).unwrap();
+    let meta = |base: &str, end: usize| {
+        format!(
+            r#"{{"timestamp":"2026-03-01T11:00:00Z","type":"session_meta","payload":{{"id":"{thread}","cwd":"/home/ann/shop","history_base":{{"thread_id":"{base}","end_byte_offset":{end}}}}}}}"#
+        )
+    };
+    let says = |id: &str| {
+        format!(
+            r#"{{"timestamp":"2026-03-01T11:00:01Z","type":"response_item","payload":{{"type":"message","id":"{id}","role":"user","content":[{{"type":"input_text","text":"{id}"}}]}}}}"#
+        )
+    };
+    let (second, third) =
+        ("01a00000-0000-7000-8000-00000000000b", "01a00000-0000-7000-8000-00000000000c");
+    let first_way = format!("{}\n{}\n", meta(thread, kept), says("one way"));
+    let end = first_way.len();
+    let name = |way: &str| day.join(format!("rollout-2026-03-01T11-00-00-{thread}_{way}.jsonl"));
+    fs::write(name(second), format!("{first_way}{}\n", says("left behind"))).unwrap();
+    let path = name(third);
+    fs::write(&path, format!("{}\n{}\n", meta(second, end), says("another way"))).unwrap();
+    let session = read_file("codex", &path);
+    let said = main_of(&session);
+    assert_eq!(said.first().unwrap(), "user: Why is the till slow?");
+    assert_eq!(said[said.len() - 2..], ["user: one way", "user: another way"]);
+    assert_eq!((said.len(), session.head.native.as_str()), (5, thread));
+    // One that is its own beginning is read all the same.
+    fs::write(&path, format!("{}\n{}\n", meta(third, end), says("another way"))).unwrap();
+    assert_eq!(main_of(&read_file("codex", &path)), ["user: another way"]);
+    fs::write(name(second), format!("{}\n{}\n", meta(third, 9999), says("one way"))).unwrap();
+    fs::write(&path, format!("{}\n{}\n", meta(second, 9999), says("another way"))).unwrap();
+    assert!(main_of(&read_file("codex", &path)).contains(&"user: another way".to_owned()));
 }
 
 #[test]
@@ -433,4 +474,20 @@ fn a_row_that_is_too_long_is_told() {
         assert_eq!(unread.len(), 1, "{agent} {table}: {unread:?}");
         assert!(unread[0].why.ends_with(" is too long"), "{agent} {table}: {unread:?}");
     }
+}
+
+/// What nobody can have written is not read into memory, and the other sessions are.
+#[test]
+fn a_value_that_is_gigantic_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = opencode(&path);
+    let huge = "update session set title = cast(zeroblob(150000000) as text) where id = 'ses_b'";
+    database.execute_batch(huge).unwrap();
+    drop(database);
+    let (found, troubles) = look_at(&path);
+    assert_eq!((found.len(), troubles.len()), (2, 0), "{troubles:?}");
+    assert!(!read(&found[0], None).unwrap().messages.is_empty());
+    let refused = open(&found[1], None).err().unwrap().to_string();
+    assert!(refused.contains("too big"), "{refused}");
 }
