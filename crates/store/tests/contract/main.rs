@@ -27,6 +27,7 @@ mod search;
 mod search_bounds;
 mod search_hidden;
 mod search_random;
+mod servers;
 mod sessions;
 mod stalls;
 mod talks;
