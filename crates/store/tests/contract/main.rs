@@ -10,6 +10,7 @@ mod claims;
 mod crashes;
 mod damaged;
 mod damaged_log;
+mod encrypted;
 mod feed;
 mod flips;
 mod forks;
