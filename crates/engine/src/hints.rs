@@ -42,6 +42,11 @@ impl Error {
             Self::Empty(_) => "say what the agent is to do",
             Self::Entry(_) => "`rethread record --help` shows what a line looks like",
             Self::Import { .. } | Self::Store(store::Error::BadLog(..)) => EXPORTED,
+            Self::Store(store::Error::CannotOpen(why))
+                if why.contains("postgres://") || why.contains("PostgreSQL") =>
+            {
+                "check the address, whether the server runs, and whether it lets this user in"
+            }
             Self::Store(store::Error::IdReserved(_)) => "omit the id: the store gives one",
             Self::Store(store::Error::EventTooLong { .. } | store::Error::BadEvent(..)) => {
                 "shorten what the plan or the issue says"

@@ -17,6 +17,8 @@ pub struct Purge {
     pub purged_before: Option<Timestamp>,
     /// Whether the text has left the store's files; a process that reads an older state keeps it there.
     pub has_left_files: bool,
+    /// Whether the files are those of a database server.
+    pub is_on_server: bool,
     /// Whether git has the session's folder in its history.
     pub is_in_git: bool,
     /// The native sessions of agents that contain it.
@@ -43,7 +45,12 @@ impl Purge {
             format!("The issue or the plan of workflow {id} has some of it, in its author's words: change the plan's file, or remove the workflow when it is over (`rethread workflow delete {id}`).")
         }));
         remarks.extend(self.left.iter().cloned());
-        if !self.has_left_files {
+        if self.is_on_server {
+            remarks.push(
+                "PostgreSQL may have it in its files until they are written over, and in its write-ahead log and its backups for longer."
+                    .to_owned(),
+            );
+        } else if !self.has_left_files {
             remarks.push(
                 "warning: another process reads an older state, so the text is still in the file; the next command after that process has ended takes it out"
                     .to_owned(),
@@ -93,6 +100,7 @@ impl Engine {
         let purging = Purging { id, seq, renames };
         self.store.begin_purge(purging.clone(), self.clock.now()).await?;
         (purge.has_left_files, purge.left) = self.finish_purge(purging, true).await?;
+        purge.is_on_server = !self.store.has_own_files();
         Ok(purge)
     }
 
@@ -105,7 +113,7 @@ impl Engine {
     ) -> Result<Vec<String>> {
         let purging = Purging { id, seq, renames: Vec::new() };
         self.store.begin_purge(purging.clone(), at).await?;
-        let has_left = self.store.empty_log(true).await?;
+        let has_left = self.store.empty_log(true).await? || !self.store.has_own_files();
         let sharers = self.store.sharers(id, seq).await?;
         let left: Vec<String> =
             sharers.into_iter().filter_map(|sharer| self.forget_files(sharer)).collect();
@@ -130,7 +138,7 @@ impl Engine {
             // The folder's former name was in the store.
             has_left = self.store.empty_log(is_patient).await?;
         }
-        if has_left && left.is_empty() {
+        if (has_left || !self.store.has_own_files()) && left.is_empty() {
             self.store.end_purge(purging).await?;
         }
         Ok((has_left, left))
@@ -148,7 +156,11 @@ impl Engine {
         for purging in self.store.purges_begun().await? {
             let (id, seq) = (purging.id, purging.seq);
             match Box::pin(self.finish_purge(purging.clone(), false)).await {
-                Ok((true, left)) if left.is_empty() => finished.push((id, seq)),
+                Ok((has_left, left))
+                    if (has_left || !self.store.has_own_files()) && left.is_empty() =>
+                {
+                    finished.push((id, seq));
+                }
                 Ok(_) => (),
                 // The session was erased since.
                 Err(Error::NotFound(_) | Error::NoMessage(..)) => {

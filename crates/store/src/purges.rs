@@ -27,6 +27,11 @@ pub trait Purges: Send + Sync + 'static {
     /// they are waited for, or not.
     async fn empty_log(&self, is_patient: bool) -> Result<bool>;
 
+    /// Whether its files are its own. Those of a server are not: nothing can be taken out of them here, and no purge waits for it.
+    fn has_own_files(&self) -> bool {
+        true
+    }
+
     /// The purges that have begun and not ended. Costs by its answer.
     async fn purges_begun(&self) -> Result<Vec<Purging>>;
 
@@ -44,7 +49,7 @@ pub trait Purges: Send + Sync + 'static {
         let purging = Purging { id, seq, renames: Vec::new() };
         self.begin_purge(purging.clone(), at).await?;
         let has_left = self.empty_log(true).await?;
-        if has_left {
+        if has_left || !self.has_own_files() {
             self.end_purge(purging).await?;
         }
         Ok(has_left)

@@ -246,7 +246,7 @@ fn nothing_in_the_domain_knows_how_it_is_retold() {
 fn every_context_is_chosen_by_the_same_code() {
     let uses = [
         ("retell::tell", &["crates/engine/src/resume.rs", "crates/engine/src/agents/tell.rs"][..]),
-        ("rank::choose", &["crates/store/src/sqlite/recall.rs"][..]),
+        ("rank::choose", &["crates/store/src/sql/recall.rs"][..]),
     ];
     let mut broken = Vec::new();
     for (call, allowed) in uses {

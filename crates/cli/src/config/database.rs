@@ -31,7 +31,8 @@ pub(super) fn completed(url: PostgresUrl) -> anyhow::Result<PostgresUrl> {
         url = with_service(url, home.as_deref())?;
     }
     url = url.or_from(variable).map_err(Error::from)?;
-    if let Some(passwords) = home.map(|home| home.join(".pgpass")) {
+    let passwords = home.map(|home| home.join(".pgpass")).filter(|file| file.is_file());
+    if let Some(passwords) = passwords {
         url = url.or("passfile", &passwords.to_string_lossy()).map_err(Error::from)?;
     }
     Ok(url.or("user", &login_name()).map_err(Error::from)?)

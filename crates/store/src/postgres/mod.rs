@@ -116,6 +116,8 @@ pub(crate) struct PostgresStore {
 }
 
 impl PostgresStore {
+    const HAS_OWN_FILES: bool = false;
+
     pub(crate) fn open(url: &PostgresUrl) -> Result<Self> {
         let shown = url.to_string();
         let server = Server::new(&url.target()?)?;

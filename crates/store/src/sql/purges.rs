@@ -39,6 +39,10 @@ impl Purges for ThisStore {
         self.empty_written(is_patient).await
     }
 
+    fn has_own_files(&self) -> bool {
+        Self::HAS_OWN_FILES
+    }
+
     async fn purges_begun(&self) -> Result<Vec<Purging>> {
         self.read(begun)
     }

@@ -126,6 +126,8 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
+    const HAS_OWN_FILES: bool = true;
+
     fn writer(&self) -> Result<&Writer> {
         if let Some(writer) = self.writer.get() {
             return Ok(writer);

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use futures::executor::block_on;
 use rethread_domain::conversation::TitleFrom;
 use rethread_domain::feed::{FeedEvent, Kind};
 use rethread_domain::message::NewMessage;
 use rethread_domain::{Fact, SessionId, Status};
 use rethread_store::{Append, FeedPage, Store, StoreUrl, open};
-use rethread_testkit::{TestStore, assistant, at, beginning, user};
+use rethread_testkit::{TestStore, assistant, at, beginning, until, user};
 use rethread_workflow::{Ended, Event, Outcome, TaskSpec, Used, WorkflowId};
 
 use crate::on_each;
@@ -292,6 +293,52 @@ fn workflows_are_told_with_the_sessions_of_their_tasks() {
         let other = create(&**store).await;
         store.append_events(other, 5, None, vec![told(1)], at(3)).await.unwrap_err();
         assert_eq!(store.feed_head().await.unwrap(), head + 1, "what is refused is not told");
+    });
+}
+
+#[test]
+fn who_follows_while_several_programs_write_gets_every_line_once_and_in_order() {
+    const WRITERS: usize = 4;
+    const APPENDS: usize = 30;
+    on_each(async |store| {
+        let sessions = [store.begin().await, store.begin().await, store.begin().await];
+        let before = store.feed_head().await.unwrap();
+        let write = |n: usize| {
+            let own = block_on(store.open_again());
+            for i in 0..APPENDS {
+                let append = Append::new(sessions[(n + i) % 3], vec![user(&format!("{n}: {i}"))]);
+                block_on(own.append(append)).unwrap();
+            }
+        };
+        let follow = || {
+            let (own, mut after) = (block_on(store.open_again()), before);
+            let mut seen = Vec::new();
+            until("every line is seen", || {
+                let page = block_on(own.feed(after, None, 7)).unwrap();
+                after = page.upto;
+                seen.extend(page.events);
+                (seen.len() >= WRITERS * APPENDS).then_some(())
+            });
+            seen
+        };
+        let seen = std::thread::scope(|scope| {
+            let followers = [scope.spawn(follow), scope.spawn(follow)];
+            let write = &write;
+            for n in 0..WRITERS {
+                scope.spawn(move || write(n));
+            }
+            followers.map(|follower| follower.join().unwrap())
+        });
+        assert_eq!(seen[0], seen[1]);
+        let numbers: Vec<u64> = seen[0].iter().map(|event| event.no).collect();
+        let count = (WRITERS * APPENDS) as u64;
+        assert_eq!(numbers, (before + 1..=before + count).collect::<Vec<_>>());
+        for session in sessions {
+            let own = seen[0].iter().filter(|event| event.session == Some(session));
+            let said: Vec<u32> = own.flat_map(|event| event.first..=event.last).collect();
+            let all: Vec<u32> = store.all(session).await.iter().map(|one| one.seq).collect();
+            assert_eq!(said, all);
+        }
     });
 }
 

@@ -1,7 +1,8 @@
 # Keeps a PostgreSQL server for as long as a process lives, and leaves nothing behind.
 # FOLDER (there, and empty but for its lock), PROGRAMS of PostgreSQL, the PROCESS, and the USER to be, where we are root.
+# With a PORT it listens there as well, to who comes with a password and over TLS; its certificate is FOLDER/own.pem, signed by root.pem.
 set -euo pipefail
-folder=$1 programs=$2 process=$3 user=$4
+folder=$1 programs=$2 process=$3 user=$4 port=${5-}
 cd /
 exec 3>&1 >"$folder/log" 2>&1
 
@@ -41,9 +42,20 @@ max_wal_size = 256MB
 autovacuum_naptime = 10s
 log_min_messages = fatal
 END
+if [ -n "$port" ]; then
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj '/CN=a root' -keyout "$folder/root.key" -out "$folder/root.pem" 3>&-
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -CA "$folder/root.pem" -CAkey "$folder/root.key" \
+        -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+        -keyout "$folder/data/server.key" -out "$folder/data/server.crt" 3>&-
+    cp "$folder/data/server.crt" "$folder/own.pem"
+    chmod 600 "$folder/data/server.key"
+    [ -z "$user" ] || chown "$user:" "$folder/data/server.key" "$folder/data/server.crt"
+    printf "listen_addresses = '127.0.0.1'\nport = %s\nssl = on\n" "$port" >>"$folder/data/postgresql.conf"
+    printf 'local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n' >"$folder/data/pg_hba.conf"
+fi
 "${as[@]}" "$programs/postgres" -D "$folder/data" 3>&- &
 server=$!
-until "$programs/pg_isready" -q -h "$folder/socket" -U postgres; do
+until "$programs/pg_isready" -q -h "$folder/socket" -p "${port:-5432}" -U postgres; do
     kill -0 "$server"
     sleep 0.05
 done

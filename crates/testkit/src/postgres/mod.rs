@@ -5,7 +5,7 @@
 
 mod server;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -62,10 +62,40 @@ impl Database {
     /// Whether a text stands in any row of any table, as it is.
     pub fn holds(&self, text: &str) -> bool {
         let rows = self.server.dump(&self.name);
-        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hex = text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         [text.as_bytes(), hex.as_bytes()]
             .iter()
             .any(|wanted| rows.windows(wanted.len()).any(|window| window == *wanted))
+    }
+}
+
+/// A server of a test's own, which takes connections on this machine from who has a password and comes over TLS. It ends with the
+/// process.
+#[derive(Debug)]
+pub struct Encrypted(Server);
+
+impl Encrypted {
+    /// A server with one database, `sessions`, of this user.
+    pub fn new(user: &str, password: &str) -> Self {
+        let server = Server::encrypted();
+        server.ask("postgres", &format!("create role {user} login password '{password}'"));
+        server.ask("postgres", &format!("create database sessions owner {user}"));
+        Self(server)
+    }
+
+    /// Where it listens on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.0.port.unwrap_or_default()
+    }
+
+    /// The file with its certificate, which is for localhost.
+    pub fn certificate(&self) -> PathBuf {
+        self.0.folder.join("own.pem")
+    }
+
+    /// The file with the certificate that has signed it.
+    pub fn root(&self) -> PathBuf {
+        self.0.folder.join("root.pem")
     }
 }
 
@@ -85,7 +115,7 @@ fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| {
         Server::of_this_run(|server| {
-            drop(server.ask("postgres", &format!("create role {ROLE} login")))
+            server.ask("postgres", &format!("create role {ROLE} login"));
         })
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ const USER: &str = "postgres";
 pub(super) struct Server {
     pub(super) folder: PathBuf,
     programs: PathBuf,
+    /// Where it listens beside its socket.
+    pub(super) port: Option<u16>,
 }
 
 impl Server {
@@ -28,7 +31,7 @@ impl Server {
         let run = Process::of_this_run();
         let folder = folders().join(format!("{PREFIX}{}-{}", run.id, run.began));
         fs::create_dir_all(&folder).unwrap();
-        let server = Self { folder, programs: programs() };
+        let server = Self { folder, programs: programs(), port: None };
         let one_at_a_time = server.lock();
         if !server.has("ready") {
             sweep();
@@ -37,6 +40,18 @@ impl Server {
             server.remember("ready");
         }
         drop(one_at_a_time);
+        server
+    }
+
+    /// One for a single test, which also listens on this machine for who has a password and comes over TLS.
+    pub(super) fn encrypted() -> Self {
+        let own = Process::of(std::process::id()).unwrap();
+        // Whoever else takes the port before the server does makes the test fail, not pass.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = folders().join(format!("{PREFIX}{}-{}-{port}", own.id, own.began));
+        fs::create_dir(&folder).unwrap();
+        let server = Self { folder, programs: programs(), port: Some(port) };
+        server.start(own.id);
         server
     }
 
@@ -55,6 +70,7 @@ impl Server {
         fs::write(self.folder.join(what), "").unwrap();
     }
 
+    #[expect(clippy::zombie_processes, reason = "it lives longer than this test")]
     fn start(&self, run: u32) {
         for left in ["data", "socket"] {
             // Of one that was killed while it started; mostly there is none.
@@ -66,6 +82,7 @@ impl Server {
             .args([&self.folder, &self.programs])
             .arg(run.to_string())
             .arg(if is_root { USER } else { "" })
+            .args(self.port.map(|port| port.to_string()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -88,6 +105,7 @@ impl Server {
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.arg("-h").arg(self.socket()).args(["-U", "postgres"]).stdin(Stdio::null());
+        command.args(self.port.map(|port| format!("-p{port}")));
         command
     }
 
@@ -168,6 +186,7 @@ fn sweep() {
         let name = entry.file_name();
         let named = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
         let run = named.and_then(|(id, began)| {
+            let began = began.split('-').next()?;
             Some(Process { id: id.parse().ok()?, began: began.parse().ok()? })
         });
         if run.is_some_and(|run| !run.lives()) {

@@ -16,6 +16,7 @@ use rusqlite::functions::FunctionFlags;
 
 use super::*;
 use crate::purges::Purging;
+use crate::sqlite::locks::Locks;
 use crate::sqlite::{append, facts, folders, index, purges, rebuild, rows, schema, talks, upkeep};
 use crate::types::{Append, Dump, Grant, Home};
 
