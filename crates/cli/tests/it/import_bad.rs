@@ -130,6 +130,7 @@ fn on_a_full_disk(disk: &Path) {
     claude.calls("UserPromptSubmit", json!({"prompt": "second", "prompt_id": "p2"}));
     let logged = claude.env.data(["logs", "--level", "warn"]);
     assert!(logged.contains("a hook could not record what happened"), "{logged}");
+    drop(filler);
     fs::remove_file(disk.join("filler")).unwrap();
     claude.writes("user", "second");
     claude.calls("Stop", json!({}));
