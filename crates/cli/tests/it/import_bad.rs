@@ -136,7 +136,7 @@ fn on_a_full_disk(disk: &Path) {
     claude.calls("Stop", json!({}));
     let logged = claude.env.data(["logs", "--lines", "20"]);
     let lengths: Vec<usize> = claude.texts().iter().map(String::len).collect();
-    assert_eq!(lengths, [5, long.trim().len(), 6], "{logged}");
+    assert_eq!(lengths, [5, long.len(), 6], "{logged}");
     claude.env.assert_sound();
 }
 
