@@ -3,6 +3,7 @@ a sub-agent, interrupted, forked, compacted. `./agents/import` holds them and ju
 """
 import base64
 import contextlib
+import copy
 import json
 import os
 import re
@@ -29,9 +30,10 @@ PICTURE = {
     "gemini": ["-y", "--resume", "{id}", "-p", "{p} @picture.png"],
     "copilot": ["--resume={id}", "-s", "--allow-all-tools", "--attachment", "{picture}", "-p", "{p}"],
     "pi": ["--session", "{id}", "-p", "@{picture}", "{p}"],
-    # By its name Qwen takes a model for one that sees.
     "qwen": ["-y", "-m", "qwen-vl-max", "--resume", "{id}", "-p", "{p} @picture.png"],
 }
+# By its name Qwen takes a model for one that sees, from then on.
+SEEING = {"qwen": ["-y", "-m", "qwen-vl-max", "--resume", "{id}", "-p", "{p}"]}
 # A tool that shows the model a picture, where prompts have none.
 LOOKING = {"goose": ("read_image", {"source": "{picture}"})}
 
@@ -102,6 +104,8 @@ def goes_on(check, prompt):
 
 def with_a_picture(check):
     (check.work / "picture.png").write_bytes(picture())
+    check.cli = copy.copy(check.cli)
+    check.cli.again = SEEING.get(check.name, check.cli.again)
     if check.name == "claude":
         source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(picture()).decode()}
         content = [{"type": "image", "source": source}, {"type": "text", "text": "say: a picture"}]
@@ -114,7 +118,7 @@ def with_a_picture(check):
         check.run(fill(check, PICTURE[check.name], "say: a picture"))
     _, messages = goes_on(check, "say: after the picture")
     shown = [one for message in messages for one in (message.get("extra") or {}).get("attachments") or []]
-    check.hold(any(one["mime"] == "image/png" for one in shown), f"no picture was imported: {shown}")
+    check.hold(any(one["mime"].startswith("image/") for one in shown), f"no picture was imported: {shown}")
     check.hold(any(one.get("data") or one.get("digest") for one in shown), f"the picture has no data: {shown}")
 
 

@@ -130,12 +130,13 @@ fn on_a_full_disk(disk: &Path) {
     claude.calls("UserPromptSubmit", json!({"prompt": "second", "prompt_id": "p2"}));
     let logged = claude.env.data(["logs", "--level", "warn"]);
     assert!(logged.contains("a hook could not record what happened"), "{logged}");
+    drop(filler);
     fs::remove_file(disk.join("filler")).unwrap();
     claude.writes("user", "second");
     claude.calls("Stop", json!({}));
     let logged = claude.env.data(["logs", "--lines", "20"]);
     let lengths: Vec<usize> = claude.texts().iter().map(String::len).collect();
-    assert_eq!(lengths, [5, long.trim().len(), 6], "{logged}");
+    assert_eq!(lengths, [5, long.len(), 6], "{logged}");
     claude.env.assert_sound();
 }
 

@@ -258,7 +258,6 @@ impl Intake<'_> {
         self.engine.prepare(&mut message);
         match self.merge.next(&message) {
             Next::Known => return Ok(()),
-            Next::Add => (),
             Next::Revise => {
                 let id = message.id.take().unwrap_or_default();
                 let digest = import::digest_of(&[&message.content]);
@@ -270,7 +269,7 @@ impl Intake<'_> {
                     return Ok(());
                 }
             }
-            Next::Fork(_) => (),
+            Next::Add | Next::Fork(_) => (),
         }
         if let Some(mut told) = told {
             self.engine.prepare(&mut told);

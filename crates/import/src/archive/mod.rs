@@ -76,7 +76,7 @@ pub fn unpack(path: &Path) -> Result<Unpacked, Error> {
 
 /// How many bytes may be unpacked: half of what is free where it goes.
 pub(crate) fn room() -> u64 {
-    let about = rustix::fs::statvfs(&std::env::temp_dir());
+    let about = rustix::fs::statvfs(std::env::temp_dir());
     // Where the system does not say, the disk itself is the bound.
     about.map_or(u64::MAX / 4, |about| about.f_bavail.saturating_mul(about.f_frsize) / 2)
 }

@@ -31,15 +31,16 @@ fn sessions(folder: &Path) -> String {
 }
 
 fn expect_session(archive: &Path, name: &str) {
-    assert!(is_archive(archive), "{archive:?}");
+    let at = archive.display();
+    assert!(is_archive(archive), "{at}");
     let mut unpacked = unpack(archive).unwrap();
     let (found, closed) = look_at(unpacked.folder());
-    assert!(closed.is_empty() && unpacked.left_out().is_empty(), "{archive:?}");
+    assert!(closed.is_empty() && unpacked.left_out().is_empty(), "{at}");
     let found: Vec<_> = found.into_iter().map(|one| unpacked.name(one)).collect();
-    assert_eq!(found.len(), 1, "{archive:?}");
+    assert_eq!(found.len(), 1, "{at}");
     assert_eq!((found[0].agent, &found[0].source), ("claude", &archive.join(name)));
     let whole = texts(&crate::common::read_file("claude", &fixture("claude.jsonl")));
-    assert_eq!(texts(&read(&found[0], None).unwrap()), whole, "{archive:?}");
+    assert_eq!(texts(&read(&found[0], None).unwrap()), whole, "{at}");
     let folder = unpacked.folder().to_owned();
     drop(unpacked);
     assert!(!folder.exists());
