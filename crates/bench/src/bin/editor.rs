@@ -15,7 +15,7 @@ use rethread_domain::session::Beginning;
 use serde_json::{Value, json};
 
 /// The updates of the turn whose processor time is taken.
-const UPDATES: u64 = 100_000;
+const UPDATES: u32 = 100_000;
 /// Updates that come one by one.
 const SHOWN: usize = 60;
 const MESSAGES: u32 = 10_000;
@@ -29,6 +29,10 @@ fn main() -> Result<()> {
     shown()?;
     replay()?;
     memory()
+}
+
+fn number(count: impl TryInto<u32>) -> f64 {
+    f64::from(count.try_into().unwrap_or(u32::MAX))
 }
 
 fn now() -> Result<u128> {
@@ -217,7 +221,7 @@ fn overhead() -> Result<()> {
     }
     bare.sort_unstable();
     ours.sort_unstable();
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / UPDATES as f64;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(UPDATES);
     let (bare, ours) = (bare[1], ours[1]);
     say(&format!(
         "an update: {:.1} µs of processor time over `tee`, {:.1} µs with Rethread: {:.1} µs added (reach: 50); on the clock {:.1} and \
@@ -286,10 +290,10 @@ fn replay() -> Result<()> {
         }
     }
     let (time, bytes) = best.context("no run")?;
-    let rate = bytes as f64 / 1e6 / time.as_secs_f64();
+    let megabytes = number(bytes) / 1e6;
+    let rate = megabytes / time.as_secs_f64();
     say(&format!(
-        "a history of {MESSAGES} messages: {:.1} MB in {:.0} ms, {rate:.0} MB/s (reach: 50)",
-        bytes as f64 / 1e6,
+        "a history of {MESSAGES} messages: {megabytes:.1} MB in {:.0} ms, {rate:.0} MB/s (reach: 50)",
         millis(time)
     ));
     Ok(())
@@ -309,9 +313,9 @@ fn memory() -> Result<()> {
     line.end()?;
     say(&format!(
         "memory: {:.1} MB after {} turns of 1000 updates, {:.1} MB after {TURNS}",
-        early as f64 / 1e3,
+        number(early) / 1e3,
         TURNS / 10,
-        late as f64 / 1e3
+        number(late) / 1e3
     ));
     Ok(())
 }
