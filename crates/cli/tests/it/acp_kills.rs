@@ -43,6 +43,23 @@ fn text(frame: &serde_json::Value) -> &str {
     frame["params"]["update"]["content"]["text"].as_str().unwrap_or_default()
 }
 
+/// The editor hears that the agent has died, and what it was shown until then counts; then the agent lives again.
+fn hear_of_it(editor: &mut Editor, id: &str, shown: &mut String) {
+    loop {
+        let frame = editor.frame().expect("the proxy lives");
+        if frame.get("method").is_none() {
+            break;
+        }
+        shown.push_str(text(&frame));
+    }
+    // Killed between two turns, it may be the next prompt that finds it dead; the one after that finds it alive.
+    let asked = editor.prompt(id, "say: alive");
+    let answer = editor.answer(&asked);
+    let reason = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(answer.get("error").is_none() || reason.contains("the agent ended"), "{answer:#}");
+    assert_eq!(editor.say(id, "say: alive"), "alive");
+}
+
 fn die(victim: Victim, is_sudden: bool, bytes: usize, spin: u64) {
     let env = TestEnv::new();
     env.agent("ref", &["--load"]);
@@ -72,20 +89,7 @@ fn die(victim: Victim, is_sudden: bool, bytes: usize, spin: u64) {
         Victim::Editor => editor.leave(),
     }
     if matches!(victim, Victim::Agent) {
-        // The editor hears of it, and what it was shown until then counts.
-        loop {
-            let frame = editor.frame().expect("the proxy lives");
-            if frame.get("method").is_none() {
-                break;
-            }
-            shown.push_str(text(&frame));
-        }
-        // Killed between two turns, it may be the next prompt that finds it dead; the one after that finds it alive.
-        let asked = editor.prompt(&id, "say: alive");
-        let answer = editor.answer(&asked);
-        let reason = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(answer.get("error").is_none() || reason.contains("the agent ended"), "{answer:#}");
-        assert_eq!(editor.say(&id, "say: alive"), "alive");
+        hear_of_it(&mut editor, &id, &mut shown);
         editor.leave();
     }
     while let Some(frame) = editor.frame() {
