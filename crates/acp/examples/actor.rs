@@ -52,7 +52,7 @@ fn scripted(folder: &Path) -> ExitCode {
 }
 
 /// Does what a call has in `_do`: says these lines (`$S` in them is its session), waits for the answers to as many questions as are
-/// among them, then answers with these members. All that it gets is written to a file.
+/// among them, then answers with these members, and says what it has in `then`. All that it gets is written to a file.
 fn mirror(log: &Path) -> ExitCode {
     let (mut lines, mut made) = (io::stdin().lock().lines().map_while(Result::ok), 0);
     let Ok(mut log) = std::fs::File::create(log) else { return ExitCode::from(2) };
@@ -90,7 +90,11 @@ fn mirror(log: &Path) -> ExitCode {
             (None, _) => "\"result\":{}".to_owned(),
         };
         let mut out = io::stdout().lock();
-        let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}\n");
+        let mut answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}\n");
+        for line in own["then"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            answer.push_str(line);
+            answer.push('\n');
+        }
         if out.write_all(answer.as_bytes()).and_then(|()| out.flush()).is_err() {
             break;
         }

@@ -22,6 +22,7 @@ use rethread_engine::agents::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -30,11 +31,11 @@ use crate::connection::{Failure, Peer, lock};
 use crate::frame::{self, Fields};
 use crate::guard;
 use crate::launch::{Errors, Limits, Started};
-use crate::presets::{Entry, Load, ToolServer};
+use crate::presets::{Entry, ToolServer};
 use crate::process::{self, Process};
 use crate::session::{Running, Shared};
 use crate::settings::Offers;
-use crate::translate;
+use crate::{abilities, second, translate};
 
 /// How much of an agent's standard error is shown.
 const SHOWN_ERRORS: usize = 4 * 1024;
@@ -58,6 +59,7 @@ pub(crate) struct AcpAgent {
     shared: Arc<Shared>,
     errors: Arc<Errors>,
     offers: Offers,
+    is_second: bool,
 }
 
 impl AcpAgent {
@@ -68,14 +70,35 @@ impl AcpAgent {
     ) -> Result<Self, AgentError> {
         let Started { peer, process, shared, errors, folder } = started;
         let (abilities, offers) = (Abilities::default(), Offers::default());
-        let mut agent =
-            Self { entry, limits, abilities, folder, peer, process, shared, errors, offers };
+        let asks_second = entry.protocol == Some(2);
+        let mut agent = Self {
+            entry,
+            limits,
+            abilities,
+            folder,
+            peer,
+            process,
+            shared,
+            errors,
+            offers,
+            is_second: false,
+        };
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
             .client_info(Implementation::new("rethread", env!("CARGO_PKG_VERSION")));
-        match agent.call("initialize", &request, limits.initialize).await {
-            Ok(answer) => agent.abilities = abilities_of(answer.get(), &agent.entry)?,
+        let greeted = if asks_second {
+            agent.call("initialize", second::greeting(), limits.initialize).await
+        } else {
+            agent.call("initialize", &request, limits.initialize).await
+        };
+        match greeted {
+            Ok(answer) if asks_second && second::is_answer(answer.get()) => {
+                agent.is_second = true;
+                agent.shared.be_second();
+                agent.abilities = abilities::second(answer.get(), &agent.entry);
+            }
+            Ok(answer) => agent.abilities = abilities::first(answer.get(), &agent.entry)?,
             Err(trouble) => {
                 agent.process.end().await;
                 return Err(agent.not_started(trouble));
@@ -162,6 +185,24 @@ impl AcpAgent {
         })
     }
 
+    /// The answer to a prompt: in version 2, the state that ends it.
+    async fn asked(&self, request: &PromptRequest) -> Result<Box<RawValue>, Failure> {
+        let shared = Arc::clone(&self.shared);
+        if !self.is_second {
+            let at_once = move || shared.answered();
+            return self.peer.call_then("session/prompt", request, at_once).await;
+        }
+        let (tell, idle) = oneshot::channel();
+        let at_once = move || shared.accepted(tell);
+        self.peer.call_then("session/prompt", request, at_once).await?;
+        let state = tokio::select! {
+            biased;
+            state = idle => state.map_err(|_| Failure::Closed)?,
+            () = self.peer.closed() => return Err(Failure::Closed),
+        };
+        Ok(RawValue::from_string(state).unwrap_or_default())
+    }
+
     /// Waits for the answer; once cancelled, only for a short time.
     async fn answer(
         &self,
@@ -170,8 +211,7 @@ impl AcpAgent {
         running: &Running,
         cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, AgentError> {
-        let shared = Arc::clone(&self.shared);
-        let answer = self.peer.call_then("session/prompt", request, move || shared.answered());
+        let answer = self.asked(request);
         tokio::pin!(answer);
         let abandoned = Abandoned { peer: &self.peer, native };
         let silent_for = tokio::select! {
@@ -239,6 +279,20 @@ impl AcpAgent {
         self.entry.servers.iter().filter_map(server).collect()
     }
 
+    /// A request that opens a session, in the words of the version that is spoken.
+    fn worded(&self, request: impl Serialize, door: OpenRequest<'_>) -> Value {
+        let mut request = serde_json::to_value(request).unwrap_or_default();
+        if self.is_second {
+            for server in request["mcpServers"].as_array_mut().into_iter().flatten() {
+                server["type"] = "stdio".into();
+            }
+            if matches!(door, OpenRequest::Load(_)) {
+                request["replayFrom"] = json!({ "type": "start" });
+            }
+        }
+        request
+    }
+
     fn check(&self, door: OpenRequest<'_>) -> Result<(), AgentError> {
         let lacks = |method: &str| Err(AgentError::Unsupported(method.to_owned()));
         match door {
@@ -260,8 +314,10 @@ impl Agent for AcpAgent {
         self.offers = Offers::default();
         let (method, known) = match door {
             OpenRequest::New => ("session/new", None),
-            OpenRequest::Load(native) => ("session/load", Some(native)),
-            OpenRequest::Resume(native) => ("session/resume", Some(native)),
+            OpenRequest::Load(native) if !self.is_second => ("session/load", Some(native)),
+            OpenRequest::Load(native) | OpenRequest::Resume(native) => {
+                ("session/resume", Some(native))
+            }
         };
         let opening = self.shared.begin_opening(known);
         let limit = self.limits.open;
@@ -270,14 +326,14 @@ impl Agent for AcpAgent {
             None => {
                 let mut request = NewSessionRequest::new(&self.folder).mcp_servers(self.servers());
                 request.meta = meta;
-                self.call(method, request, limit).await?
+                self.call(method, self.worded(request, door), limit).await?
             }
             // The parameters of a resume are the same.
             Some(native) => {
                 let mut request = LoadSessionRequest::new(native.to_owned(), &self.folder)
                     .mcp_servers(self.servers());
                 request.meta = meta;
-                self.call(method, request, limit).await?
+                self.call(method, self.worded(request, door), limit).await?
             }
         };
         let answer = answer.get();
@@ -369,6 +425,14 @@ impl Agent for AcpAgent {
             answer => answer?,
         };
         let answer = answer.get();
+        if self.is_second {
+            if let Some(usage) = translate::usage(answer) {
+                turn.running.pass(usage).await;
+            }
+            let quirks = self.entry.quirks;
+            let stop = second::stop(answer).map(|stop| Ended { stop });
+            return stop.map_err(|error| classify("session/prompt", &error, quirks));
+        }
         let stop = Fields::parse(answer).and_then(|answer| answer.text("stopReason"));
         let stop = stop.ok_or_else(|| AgentError::Nonsense {
             what: "session/prompt".to_owned(),
@@ -431,35 +495,4 @@ impl Drop for Abandoned<'_> {
         let request = CancelNotification::new(self.native.to_owned());
         self.peer.notify_now("session/cancel", request);
     }
-}
-
-/// The capabilities that an agent reports, corrected by what is known about it.
-pub(crate) fn abilities_of(answer: &str, entry: &Entry) -> Result<Abilities, AgentError> {
-    let answer = frame::tree(answer);
-    let nonsense =
-        |why: &str| AgentError::Nonsense { what: "initialize".to_owned(), why: why.to_owned() };
-    let version = &answer["protocolVersion"];
-    let can = &answer["agentCapabilities"];
-    match version.as_u64() {
-        Some(1) => (),
-        // Some answer 2 because another client asked for it, and mean 1.
-        Some(2) if can.is_object() => (),
-        Some(other) => return Err(AgentError::WrongVersion(other.to_string())),
-        None if version.is_null() => return Err(nonsense("it has no protocolVersion")),
-        None => return Err(AgentError::WrongVersion(version.to_string())),
-    }
-    let info = &answer["agentInfo"];
-    let text = |value: &Value| value.as_str().map(quote::safe);
-    let session = &can["sessionCapabilities"];
-    let has = |name: &str| !matches!(session[name], Value::Null | Value::Bool(false));
-    Ok(Abilities {
-        name: text(&info["title"]).or_else(|| text(&info["name"])),
-        version: text(&info["version"]),
-        resume: has("resume") || entry.quirks.resume_unadvertised,
-        load: can["loadSession"] == true && entry.quirks.load != Load::Unsafe,
-        list: has("list"),
-        embedded: can["promptCapabilities"]["embeddedContext"] == true && entry.quirks.embeds,
-        keeps_request: entry.quirks.keeps_request,
-        reuses_ids: entry.quirks.reuses_ids,
-    })
 }

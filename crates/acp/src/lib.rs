@@ -5,12 +5,14 @@
 //! agent (backpressure). [`Shell`] runs commands that the user has approved. The embedding program has to offer [`guard()`] as a
 //! subcommand.
 
+mod abilities;
 mod act;
 mod calls;
 mod classify;
 mod client;
 mod connection;
 mod files;
+mod foreground;
 mod frame;
 mod guard;
 mod hold;
@@ -25,6 +27,7 @@ mod process;
 mod protected_paths;
 pub mod proxy;
 mod restrict;
+mod second;
 mod serve;
 mod session;
 mod settings;

@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
 use rethread_domain::consent::{self, Request};
 use rethread_domain::turn::{Permission, Update};
 use rethread_engine::agents::{Choice, PermissionOption, Question};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::calls::Call;
 use crate::classify::RpcError;
@@ -54,7 +54,9 @@ fn response(option: Option<String>) -> Result<Value, RpcError> {
 
 /// The question, from what the agent says now and what it reported about the same call before.
 fn question(shared: &Shared, params: &Fields<'_>) -> Question {
-    let asked = params.get("toolCall").and_then(Fields::parse).unwrap_or_default();
+    let command = command(params);
+    let asked = command.as_deref().and_then(Fields::parse).or_else(|| call(params));
+    let asked = asked.unwrap_or_default();
     let tool = translate::name(&asked, "toolCallId").unwrap_or_default();
     let known = shared.tool(&tool).unwrap_or_default();
     // All of it: nobody is to allow what they have not seen.
@@ -95,6 +97,20 @@ fn question(shared: &Shared, params: &Fields<'_>) -> Question {
     }
 }
 
+/// The tool call that is asked about: version 2 has it as the subject of the question.
+fn call<'a>(params: &Fields<'a>) -> Option<Fields<'a>> {
+    let subject = params.get("subject").and_then(Fields::parse);
+    params.get("toolCall").or_else(|| subject?.get("toolCall")).and_then(Fields::parse)
+}
+
+/// The command that version 2 may ask about without a tool call, as one.
+fn command(params: &Fields<'_>) -> Option<String> {
+    let subject = params.get("subject").and_then(Fields::parse)?;
+    let command = subject.text("command")?;
+    let input = json!({ "command": command });
+    Some(json!({ "kind": "execute", "title": command, "rawInput": input }).to_string())
+}
+
 fn options(params: &Fields<'_>) -> Vec<PermissionOption> {
     let options = params.get("options").map(frame::elements).unwrap_or_default();
     let offered = options.into_iter().filter_map(Fields::parse).filter_map(|option| {
@@ -116,7 +132,18 @@ fn options(params: &Fields<'_>) -> Vec<PermissionOption> {
 fn changes(content: &str) -> (Vec<String>, Vec<String>) {
     let parts = frame::elements(content).into_iter().filter_map(Fields::parse);
     let diffs = parts.filter(|part| part.text("type").as_deref() == Some("diff"));
-    diffs.map(|diff| (translate::edited(&diff), diff.text("path").unwrap_or_default())).unzip()
+    let (mut texts, mut places) = (Vec::new(), Vec::new());
+    for diff in diffs {
+        texts.push(translate::edited(&diff));
+        let files = diff.get("changes").map(frame::elements).unwrap_or_default();
+        let files = files.into_iter().filter_map(Fields::parse);
+        // Version 2 has all files of a change together.
+        places.extend(files.flat_map(|file| [file.text("path"), file.text("oldPath")]).flatten());
+        if diff.get("changes").is_none() {
+            places.push(diff.text("path").unwrap_or_default());
+        }
+    }
+    (texts, places)
 }
 
 fn paths(locations: &str) -> Vec<String> {

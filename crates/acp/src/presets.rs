@@ -30,6 +30,8 @@ pub struct Entry {
     /// The agent's own options, set in each session.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// The version of the protocol: 2 is spoken with an agent that really does, and is still a draft.
+    pub protocol: Option<u8>,
     /// Sent before the first request.
     pub system_prompt: Option<String>,
     /// How the agent's permission questions are answered.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::channel::mpsc;
@@ -11,16 +11,18 @@ use rethread_domain::replay::{Excerpt, Said};
 use rethread_domain::turn::{Tool, Update};
 use rethread_engine::agents::{ActionKind, PermissionHandler, Replayed, Settings};
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::calls::{Call, Calls};
 use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
+use crate::foreground::{Foreground, Told};
 use crate::frame::{Fields, SplitCharacter};
 use crate::latch::Latch;
 use crate::serve::{Server, ServiceRequest};
 use crate::translate::SplitCharacters;
-use crate::{act, permission, translate};
+use crate::{act, permission, second, translate};
 
 /// How long to wait for an agent to become silent.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
@@ -35,6 +37,7 @@ pub(crate) struct Shared {
     /// How many messages the agent has sent, and how many of them are being handled.
     heard: AtomicU64,
     working: AtomicU64,
+    is_second: AtomicBool,
 }
 
 /// A message of the agent that is being handled, until this is dropped.
@@ -64,6 +67,9 @@ struct Session {
     split: SplitCharacters,
     /// Tool calls whose output is that of a terminal, by the terminal.
     terminals: HashMap<String, String>,
+    /// What version 2 adds: messages and terminals that are followed, and the prompt that is worked on.
+    translator: second::Translator,
+    foreground: Foreground,
 }
 
 #[derive(Default)]
@@ -174,7 +180,19 @@ impl Running {
 impl Shared {
     pub(crate) fn new(permissions: Arc<dyn PermissionHandler>, server: Server) -> Self {
         let (heard, working) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { permissions, server, session: Mutex::default(), heard, working }
+        let is_second = AtomicBool::new(false);
+        Self { permissions, server, session: Mutex::default(), heard, working, is_second }
+    }
+
+    /// The agent speaks version 2.
+    pub(crate) fn be_second(&self) {
+        self.is_second.store(true, Ordering::Relaxed);
+    }
+
+    /// The agent has accepted the prompt, as version 2 has it: who waits is told the state that ends it.
+    pub(crate) fn accepted(&self, waits: oneshot::Sender<String>) {
+        let tell = move |state| drop(waits.send(state));
+        lock(&self.session).foreground.accepted(Box::new(tell));
     }
 
     fn work(&self) -> Work<'_> {
@@ -226,6 +244,8 @@ impl Shared {
             session.phase = Phase::Turn(Arc::clone(&running));
             session.tools.clear();
             session.split = SplitCharacters::default();
+            session.translator = second::Translator::default();
+            session.foreground = Foreground::default();
             [session.title.take(), session.mode.take()]
         };
         let turn = TurnGuard { shared: self, running };
@@ -287,6 +307,20 @@ impl Shared {
         let mut session = lock(&self.session);
         let session = &mut *session;
         session.options.extend(translate::options(update));
+        if let Phase::Turn(running) = &session.phase
+            && self.is_second.load(Ordering::Relaxed)
+        {
+            if session.foreground.told(update) == Told::Ended {
+                session.phase = Phase::Answered;
+                return None;
+            }
+            let running = Arc::clone(running);
+            let translated = session.translator.translate(update)?;
+            if matches!(translated, Update::Tool(_)) {
+                session.tools.note(update);
+            }
+            return Some((running, translated));
+        }
         if let Phase::Turn(running) = &session.phase {
             let terminals = |id: &str| self.server.terminals.output(id);
             let translated = translate::translate(update, &terminals, &mut session.split)?;
@@ -415,6 +449,7 @@ impl Drop for TurnGuard<'_> {
         self.running.cancelled.set();
         let mut session = lock(&self.shared.session);
         session.phase = Phase::Idle;
+        session.foreground.leave();
         session.terminals.clear();
     }
 }
@@ -435,10 +470,14 @@ impl Replay {
     pub(crate) fn take(&mut self, update: &str) {
         self.updates += 1;
         let chunk = translate::chunk(update, &mut self.split);
-        let Some(translate::Chunk { is_user, text, message }) = chunk else {
+        let Some(translate::Chunk { is_user, text, message, is_whole }) = chunk else {
             self.is_ended = true;
             return;
         };
+        if is_whole && (text.is_empty() || message == self.message) {
+            // It follows in pieces, or has come in them.
+            return;
+        }
         let is_same = message == self.message && !std::mem::take(&mut self.is_ended);
         self.message = message;
         if !is_same || !self.kept.go_on(is_user, &text) {

@@ -32,6 +32,7 @@ struct Choosable {
     named: Named,
     category: String,
     is_switch: bool,
+    is_second: bool,
     values: Vec<Named>,
 }
 
@@ -108,7 +109,9 @@ impl Offers {
     /// What an agent reports as set, if that is not what was requested.
     pub(crate) fn differs(step: &Step, answer: &Value) -> Option<String> {
         let options = answer["configOptions"].as_array()?;
-        let option = options.iter().find(|option| option["id"] == step.params["configId"])?;
+        let wanted = &step.params["configId"];
+        let is_meant = |option: &&Value| option["id"] == *wanted || option["configId"] == *wanted;
+        let option = options.iter().find(is_meant)?;
         let now = &option["currentValue"];
         (!now.is_null() && *now != step.params["value"])
             .then(|| now.as_str().map_or_else(|| now.to_string(), str::to_owned))
@@ -130,7 +133,11 @@ impl Choosable {
             json!({ "configId": id, "type": "boolean", "value": value })
         } else {
             let known = self.values.iter().find(|value| value.is(wanted)).ok_or_else(missing)?;
-            json!({ "configId": id, "value": known.id })
+            let mut params = json!({ "configId": id, "value": known.id });
+            if self.is_second {
+                params["type"] = "id".into();
+            }
+            params
         };
         Ok(Step { method: "session/set_config_option", params })
     }
@@ -167,7 +174,11 @@ fn one(item: &Value, id: &str) -> Option<Named> {
 fn options(list: &Value) -> Vec<Choosable> {
     let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
     let options = list.iter().filter_map(|option| {
-        let named = one(option, "id")?;
+        // Version 2 calls it otherwise, and wants the kind of a value named.
+        let (named, is_second) = match one(option, "id") {
+            Some(named) => (named, false),
+            None => (one(option, "configId")?, true),
+        };
         let category = option["category"].as_str().unwrap_or(&named.id).to_owned();
         let mut values = self::named(&option["options"], "value");
         // They may be grouped.
@@ -175,7 +186,7 @@ fn options(list: &Value) -> Vec<Choosable> {
             values.extend(self::named(&group["options"], "value"));
         }
         let is_switch = option["currentValue"].is_boolean();
-        Some(Choosable { named, category, is_switch, values })
+        Some(Choosable { named, category, is_switch, is_second, values })
     });
     options.collect()
 }
@@ -238,6 +249,19 @@ mod tests {
                 Err("the agent has no value \"no\" for web (it has: true, false)".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn version_2_has_other_names() {
+        let answer = json!({ "configOptions": [
+            { "configId": "mode", "category": "mode", "type": "select", "currentValue": "ask",
+              "options": [{ "value": "code", "name": "Code" }] },
+        ] });
+        let set = json!({ "configId": "mode", "type": "id", "value": "code" });
+        let call = "session/set_config_option".to_owned();
+        assert_eq!(steps(&answer, wanted("", "code", &[])), [Ok((call, set.clone()))]);
+        let step = Step { method: "session/set_config_option", params: set };
+        assert_eq!(Offers::differs(&step, &answer).as_deref(), Some("ask"));
     }
 
     #[test]

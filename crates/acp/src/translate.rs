@@ -60,7 +60,8 @@ pub(crate) fn translate(
     }
 }
 
-fn other(raw: &str) -> Update {
+/// What nobody knows, as it came.
+pub(crate) fn other(raw: &str) -> Update {
     Update::Other { raw: kept(raw) }
 }
 
@@ -95,17 +96,22 @@ pub(crate) struct Chunk {
     pub(crate) text: String,
     /// The id of the message, if the agent gives one.
     pub(crate) message: Option<String>,
+    /// Whether it is all of the message, as version 2 has it.
+    pub(crate) is_whole: bool,
 }
 
 /// What was said, in a replay.
 pub(crate) fn chunk(raw: &str, split: &mut SplitCharacter) -> Option<Chunk> {
     let update = Fields::parse(raw)?;
-    let is_user = match update.text("sessionUpdate")?.as_str() {
-        "user_message_chunk" => true,
-        "agent_message_chunk" => false,
+    let (is_user, is_whole) = match update.text("sessionUpdate")?.as_str() {
+        "user_message_chunk" => (true, false),
+        "agent_message_chunk" => (false, false),
+        "user_message" => (true, true),
+        "agent_message" => (false, true),
         _ => return None,
     };
-    Some(Chunk { is_user, text: said(&update, split)?, message: name(&update, "messageId") })
+    let message = name(&update, "messageId");
+    Some(Chunk { is_user, text: said(&update, split)?, message, is_whole })
 }
 
 /// Title and mode, which also count outside of turns.
@@ -133,7 +139,8 @@ pub(crate) fn options(raw: &str) -> BTreeMap<String, String> {
     let options = options.map(frame::elements).unwrap_or_default().into_iter().take(MOST_OPTIONS);
     let value = |option: Fields<'_>| {
         let raw = option.get("currentValue")?;
-        Some((name(&option, "id")?, frame::text(raw).unwrap_or_else(|| raw.to_owned())))
+        let id = name(&option, "id").or_else(|| name(&option, "configId"))?;
+        Some((id, frame::text(raw).unwrap_or_else(|| raw.to_owned())))
     };
     let values = options.filter_map(Fields::parse).filter_map(value);
     values.map(|(name, value)| (name, shortened(value))).collect()
@@ -243,7 +250,8 @@ pub(crate) fn terminal(raw: &str) -> Option<(String, String)> {
     if is_terminal { Some((only.text("terminalId")?, name(&update, "toolCallId")?)) } else { None }
 }
 
-fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
+/// What the content of a tool call says.
+pub(crate) fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
     let parts = frame::elements(raw).into_iter().filter_map(|part| {
         let fields = Fields::parse(part)?;
         match fields.text("type").as_deref() {
@@ -267,9 +275,27 @@ fn raw_output(raw: &str) -> Option<String> {
 
 /// What a change took away and put in, without the lines around it.
 pub(crate) fn edited(diff: &Fields<'_>) -> String {
+    if let Some(changes) = diff.get("changes") {
+        return patched(changes, diff.get("patch").and_then(Fields::parse));
+    }
     let path = diff.text("path").unwrap_or_default();
     let (old, new) = (diff.text("oldText"), diff.text("newText").unwrap_or_default());
     changed(&path, old, &new)
+}
+
+/// Changes as version 2 has them: of each file what is done to it, and a patch of all.
+fn patched(changes: &str, whole: Option<Fields<'_>>) -> String {
+    let files = frame::elements(changes).into_iter().filter_map(Fields::parse).map(|change| {
+        let path = change.text("path").unwrap_or_default();
+        format!("{} {path}", change.text("operation").unwrap_or_default())
+    });
+    let mut text = files.take(MOST_DIFF_LINES).collect::<Vec<_>>().join("\n");
+    if let Some(whole) = whole.and_then(|whole| whole.text("text")) {
+        let shown = &whole[..whole.floor_char_boundary(MOST_DIFF_BYTES)];
+        let cut = if shown.len() < whole.len() { "\n…" } else { "" };
+        text.push_str(&format!("\n{}{cut}", shown.trim_end()));
+    }
+    text
 }
 
 /// The same, of a file whose old text is known, or which is new.

@@ -49,7 +49,7 @@ impl Host {
 }
 
 /// What went wrong, as the use cases tell it.
-fn fault(failure: anyhow::Error) -> Fault {
+pub(crate) fn fault(failure: anyhow::Error) -> Fault {
     let failure = match failure.downcast::<Fault>() {
         Ok(fault) => return fault,
         Err(failure) => failure,

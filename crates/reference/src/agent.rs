@@ -14,6 +14,7 @@ use crate::flags::Flags;
 use crate::lock;
 use crate::memory::{Fact, Store};
 use crate::script::Ending;
+use crate::second;
 use crate::session::{Origin, Session, Shared, listed};
 use crate::time::now_ms;
 use crate::turn::Turn;
@@ -71,10 +72,18 @@ impl Agent {
 
     fn serve(&mut self, id: &Value, method: &str, params: &Value) {
         let answer = match method {
-            "initialize" => Ok(self.initialize()),
+            "initialize" => Ok(self.greeted(params)),
             "authenticate" => {
                 self.authenticated = true;
                 Ok(json!({}))
+            }
+            "session/new" | "session/resume" | "session/set_config_option"
+                if self.wire.is_second() =>
+            {
+                self.open_second(method, params)
+            }
+            "session/load" | "session/set_mode" if self.wire.is_second() => {
+                Err(Error::no_method(method))
             }
             "session/new" => self.create(params),
             "session/load" if self.flags.load => self.load(params),
@@ -101,6 +110,31 @@ impl Agent {
         {
             self.replay_late(params);
         }
+    }
+
+    fn greeted(&self, params: &Value) -> Value {
+        let answer = self.initialize();
+        if self.flags.second && second::is_asked_for(params) {
+            self.wire.be_second();
+            return second::greeted(&answer);
+        }
+        answer
+    }
+
+    /// What version 2 asks in the same words, and wants answered in others.
+    fn open_second(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        let answer = match method {
+            "session/new" => self.create(params),
+            "session/set_config_option" => {
+                return self.set_option(params).map(|mut answer| {
+                    second::options(&mut answer);
+                    answer
+                });
+            }
+            _ if params["replayFrom"].is_object() => self.load(params),
+            _ => self.resume(params),
+        };
+        answer.map(second::opened)
     }
 
     fn may_die(&self, method: &str) {
@@ -237,6 +271,12 @@ impl Agent {
             session.turn = Some(handle.clone());
             session.prompts().count()
         };
+        if self.wire.is_second() {
+            let message = format!("{id}-user-{number}");
+            self.wire.update(id, second::accepted(&message, &blocks));
+            self.wire.respond(request, Ok(json!({ "messageId": message })));
+            self.wire.update(id, second::running());
+        }
         let turn = Turn {
             wire: Arc::clone(&self.wire),
             flags: Arc::clone(&self.flags),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::memory::Tool;
 use crate::replay::tool_call;
+use crate::second;
 use crate::turn::{Cancelled, Step, Turn};
 use crate::wire::{Reply, Signal};
 
@@ -129,7 +130,10 @@ impl Turn {
     }
 
     /// Sends a request to the client and waits for its reply, or for the turn to be cancelled.
-    fn call(&self, method: &str, params: Value) -> Step<Reply> {
+    fn call(&self, method: &str, mut params: Value) -> Step<Reply> {
+        if self.wire.is_second() && params["toolCall"].is_object() {
+            second::question(&mut params);
+        }
         let asked = self.wire.request(&self.handle, method, params);
         loop {
             match self.signals.recv() {

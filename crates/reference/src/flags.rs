@@ -36,6 +36,10 @@ pub struct Flags {
     #[arg(long)]
     pub(crate) list: bool,
 
+    /// Speak version 2 of the protocol with clients that do
+    #[arg(long)]
+    pub(crate) second: bool,
+
     /// Do not offer session/close
     #[arg(long)]
     pub(crate) no_close: bool,

@@ -1,4 +1,5 @@
-//! The reference agent: a deterministic agent that speaks ACP version 1 over its standard input and output.
+//! The reference agent: a deterministic agent that speaks ACP version 1, and on request version 2, over its standard input and
+//! output.
 //!
 //! It is the other side in tests, benchmarks and the tour, and written by hand on raw JSON so that it shares no
 //! mistake with the code it tests. What it answers depends only on what it was really told in that native session;
@@ -17,6 +18,7 @@ mod log;
 mod memory;
 mod replay;
 mod script;
+mod second;
 mod session;
 mod time;
 mod turn;

@@ -14,6 +14,7 @@ use crate::lock;
 use crate::memory::{Fact, Part, Store, Tool};
 use crate::replay::{agent_chunk, tool_call, tool_end, user_chunk};
 use crate::script::{self, Ending};
+use crate::second;
 use crate::session::{Shared, words_said};
 use crate::wire::{Signal, Wire};
 
@@ -290,7 +291,11 @@ impl Turn {
             None => saved.map_err(Error::internal),
         };
         let answer = answer.map(|()| json!({ "stopReason": reason, "usage": usage }));
-        self.wire.respond(&self.request, answer);
+        if self.wire.is_second() {
+            self.update(second::idle(answer.map_err(|error| error.to_json())));
+        } else {
+            self.wire.respond(&self.request, answer);
+        }
         if self.flags.updates_after_end || self.flags.garbage {
             self.update(agent_chunk(&self.id, self.number, "after the end"));
         }

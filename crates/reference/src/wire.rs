@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::faults;
 use crate::flags::Flags;
 use crate::lock;
 use crate::log::{Direction, Log};
+use crate::second;
 
 /// What the client sent.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub(crate) struct Wire {
     log: Option<Log>,
     waiting: Mutex<Waiting>,
     garbage: bool,
+    is_second: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -61,7 +64,17 @@ impl Wire {
             log: flags.log.as_deref().map(Log::open).transpose()?,
             waiting: Mutex::default(),
             garbage: flags.garbage,
+            is_second: AtomicBool::new(false),
         })
+    }
+
+    /// From now on, version 2 is spoken.
+    pub(crate) fn be_second(&self) {
+        self.is_second.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_second(&self) -> bool {
+        self.is_second.load(Ordering::Relaxed)
     }
 
     /// Writes what comes before the first frame.
@@ -100,7 +113,10 @@ impl Wire {
     }
 
     /// Sends a `session/update`.
-    pub(crate) fn update(&self, session: &str, update: Value) {
+    pub(crate) fn update(&self, session: &str, mut update: Value) {
+        if self.is_second() {
+            second::update(&mut update);
+        }
         self.notify("session/update", json!({ "sessionId": session, "update": update }));
     }
 

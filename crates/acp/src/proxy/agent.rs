@@ -17,17 +17,17 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::backend::Backend;
 use super::binding::Binding;
 use super::hub::Hub;
 use super::outbox::Attempt;
 use super::raw::{self, quoted};
 use super::upstream::{Pending, Reply, Upstream};
 use crate::classify::{RpcError, classify};
-use crate::client::abilities_of;
 use crate::frame::{self, Fields};
 use crate::session::Running;
 use crate::settings::Offers;
-use crate::translate;
+use crate::{abilities, second, translate};
 
 /// For the agent's own list: a list that is too slow is given up, the agent is not.
 const LONGEST_LIST: Duration = Duration::from_secs(5);
@@ -47,19 +47,29 @@ impl Launcher for ProxyLauncher {
         folder: &Path,
         _: Arc<dyn PermissionHandler>,
     ) -> Result<Box<dyn Agent>, AgentError> {
-        let upstream = self.hub.upstream().await.map_err(|(trouble, error)| {
+        let backend = self.binding.backend();
+        let upstream = backend.upstream(&self.hub).await.map_err(|(trouble, error)| {
             self.binding.set_error(error);
             trouble
         })?;
-        let entry = &self.hub.launcher.entry;
+        let entry = &backend.launcher.entry;
         let abilities = match upstream.hello.get() {
-            Some(hello) => abilities_of(hello, entry)?,
+            Some(hello) if self.binding.is_second => {
+                if !second::is_answer(hello) {
+                    let what = "version 2 of the protocol, which the editor speaks".to_owned();
+                    return Err(AgentError::Unsupported(what));
+                }
+                abilities::second(hello, entry)
+            }
+            Some(hello) => abilities::first(hello, entry)?,
             None => Abilities::default(),
         };
-        let closes = upstream.hello.get().is_some_and(|hello| can_close(hello));
+        let closes =
+            self.binding.is_second || upstream.hello.get().is_some_and(|hello| can_close(hello));
         Ok(Box::new(ProxyAgent {
             hub: Arc::clone(&self.hub),
             binding: Arc::clone(&self.binding),
+            backend,
             upstream,
             abilities,
             closes,
@@ -79,6 +89,7 @@ fn can_close(hello: &str) -> bool {
 struct ProxyAgent {
     hub: Arc<Hub>,
     binding: Arc<Binding>,
+    backend: Arc<Backend>,
     upstream: Arc<Upstream>,
     abilities: Abilities,
     closes: bool,
@@ -99,20 +110,20 @@ impl ProxyAgent {
         match timeout(after, call).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Some(error))) => Err(self.refused(method, error)),
-            Ok(Err(None)) => Err(self.upstream.ended(self.hub.launcher.limits.close).await),
+            Ok(Err(None)) => Err(self.upstream.ended(self.backend.launcher.limits.close).await),
             Err(_) => Err(AgentError::TimedOut { what: method.to_owned(), after }),
         }
     }
 
     /// An error of the agent, which the editor gets as it is if nothing helps.
     fn refused(&self, method: &str, error: String) -> AgentError {
-        let known = classify(method, &RpcError::parse(&error), self.hub.launcher.entry.quirks);
+        let known = classify(method, &RpcError::parse(&error), self.backend.launcher.entry.quirks);
         self.binding.set_error(Some(error));
         known
     }
 
     fn quiet(&self) -> Duration {
-        Duration::from_millis(self.hub.launcher.entry.quirks.quiet_ms.into())
+        Duration::from_millis(self.backend.launcher.entry.quirks.quiet_ms.into())
     }
 
     /// What the editor opened the session with, for this way of opening it.
@@ -135,6 +146,12 @@ impl ProxyAgent {
         }
         if !has_servers {
             params = raw::set(&params, "mcpServers", "[]");
+        }
+        if self.binding.is_second {
+            params = raw::without(&params, "replayFrom");
+            if matches!(door, OpenRequest::Load(_)) {
+                params = raw::set(&params, "replayFrom", r#"{"type":"start"}"#);
+            }
         }
         match native {
             Some(native) => raw::set(&params, "sessionId", &quoted(native)),
@@ -195,7 +212,7 @@ impl ProxyAgent {
                 let plain = format!("{{\"sessionId\":{}}}", quoted(native));
                 let line = line.unwrap_or_else(|| raw::notification("session/cancel", &plain));
                 self.upstream.send(line).await;
-                let patience = self.hub.launcher.limits.cancel;
+                let patience = self.backend.launcher.limits.cancel;
                 match timeout(patience, &mut answered).await {
                     Ok(reply) => reply,
                     Err(_) => {
@@ -210,7 +227,7 @@ impl ProxyAgent {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) if cancel.is_cancelled() => Err(AgentError::Cancelled),
             Ok(Err(error)) => Err(self.refused("session/prompt", error)),
-            Err(_) => Err(self.upstream.ended(self.hub.launcher.limits.close).await),
+            Err(_) => Err(self.upstream.ended(self.backend.launcher.limits.close).await),
         }
     }
 }
@@ -224,8 +241,10 @@ impl Agent for ProxyAgent {
     async fn open(&mut self, door: OpenRequest<'_>) -> Result<Opened, AgentError> {
         let (method, known) = match door {
             OpenRequest::New => ("session/new", None),
-            OpenRequest::Load(native) => ("session/load", Some(native)),
-            OpenRequest::Resume(native) => ("session/resume", Some(native)),
+            OpenRequest::Load(native) if !self.binding.is_second => ("session/load", Some(native)),
+            OpenRequest::Load(native) | OpenRequest::Resume(native) => {
+                ("session/resume", Some(native))
+            }
         };
         let params = self.params(door);
         self.binding.begin_opening(known);
@@ -246,7 +265,7 @@ impl Agent for ProxyAgent {
                 hub.bind(&native, &binding);
             }
         };
-        let limit = self.hub.launcher.limits.open;
+        let limit = self.backend.launcher.limits.open;
         let answer = if known.is_none() {
             self.hub.begin_new();
             let answer = self.call(method, &params, limit, at_once).await;
@@ -302,7 +321,7 @@ impl Agent for ProxyAgent {
             // What the agent does not offer any more is no reason to fail.
             let Ok(mut step) = step else { continue };
             step.params["sessionId"] = Value::String(native.clone());
-            let (params, limit) = (step.params.to_string(), self.hub.launcher.limits.set);
+            let (params, limit) = (step.params.to_string(), self.backend.launcher.limits.set);
             match self.call(step.method, &params, limit, |_| ()).await {
                 Ok(answer) => {
                     self.offers.refresh(&frame::tree(&answer));
@@ -327,7 +346,7 @@ impl Agent for ProxyAgent {
     ) -> Result<Ended, AgentError> {
         let Some(native) = self.binding.native() else {
             // The agent ended after it was found alive.
-            return Err(self.upstream.ended(self.hub.launcher.limits.close).await);
+            return Err(self.upstream.ended(self.backend.launcher.limits.close).await);
         };
         if let Some(before) = self.binding.attempt() {
             before.void();
@@ -340,7 +359,7 @@ impl Agent for ProxyAgent {
         let id = self.binding.with_prompt(|prompt| prompt.id.clone()).unwrap_or_default();
         let (answer, answered) = oneshot::channel();
         let pending = Pending::Prompt { id, attempt, answer, binding: Arc::clone(&self.binding) };
-        let gone = self.hub.launcher.limits.close;
+        let gone = self.backend.launcher.limits.close;
         let Ok(id) = self.upstream.expect(pending) else {
             return Err(self.upstream.ended(gone).await);
         };
@@ -353,6 +372,16 @@ impl Agent for ProxyAgent {
             Err(AgentError::Cancelled) => return Ok(Ended { stop: "cancelled".to_owned() }),
             answer => answer?,
         };
+        if self.binding.is_second {
+            if let Some(usage) = translate::usage(&answer) {
+                running.pass(usage).await;
+            }
+            let quirks = self.backend.launcher.entry.quirks;
+            let stop = second::stop(&answer);
+            return stop
+                .map(|stop| Ended { stop })
+                .map_err(|error| classify("session/prompt", &error, quirks));
+        }
         let stop = Fields::parse(&answer).and_then(|answer| answer.text("stopReason"));
         let stop = stop.ok_or_else(|| AgentError::Nonsense {
             what: "session/prompt".to_owned(),
@@ -378,7 +407,7 @@ impl Agent for ProxyAgent {
         if let Some(native) = native.filter(|_| self.closes && !self.upstream.is_gone()) {
             let params = format!("{{\"sessionId\":{}}}", quoted(&native));
             let close = self.upstream.call("session/close", &params, Box::new(|_| ()));
-            let _slow = timeout(self.hub.launcher.limits.close, close).await;
+            let _slow = timeout(self.backend.launcher.limits.close, close).await;
         }
         self.leave();
         // What the agent still says of it must not be taken for the next opening.

@@ -11,23 +11,33 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::backend::Backend;
+use super::hub::Hub;
 use super::outbox::Attempt;
 use super::raw;
+use super::upstream::Reply;
 use crate::connection::lock;
+use crate::foreground::{Foreground, Told};
 use crate::frame::{self, Fields};
+use crate::second;
 use crate::session::{Replay, Running};
 use crate::translate::{self, SplitCharacters};
 
 /// How long to wait for an agent to become silent after it has opened a session.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 /// How many updates of a session are kept until the editor knows it.
-const MOST_HELD: usize = 64;
+const MOST_HELD: usize = 1024;
+/// How many reports are kept for the next turn.
+const MOST_STANDING: usize = 64;
 
 /// A session of the editor's.
 #[derive(Debug)]
 pub(crate) struct Binding {
     /// The id that the editor knows it by.
     pub(crate) id: String,
+    /// Whether version 2 is spoken.
+    pub(crate) is_second: bool,
+    backend: Mutex<Arc<Backend>>,
     state: Mutex<State>,
 }
 
@@ -47,13 +57,17 @@ struct State {
     cancel: Option<CancellationToken>,
     /// The cancel, as the editor worded it.
     cancelled: Option<String>,
-    /// What came during an opening and is no replay: for the editor, once the session is open.
+    /// What came since the session was last opened, until the editor has been told that it is open.
     held: Vec<String>,
+    holds: bool,
     /// What was reported between turns, for the next one.
     standing: Vec<Update>,
     /// What the editor has set since the last turn began.
     set: Settings,
     split: SplitCharacters,
+    /// What version 2 adds: messages and terminals that are followed, and the prompt that is worked on.
+    translator: second::Translator,
+    foreground: Foreground,
     /// The last output of each terminal, and the tool call that shows it.
     outputs: HashMap<String, String>,
     terminals: HashMap<String, String>,
@@ -72,6 +86,8 @@ enum Phase {
     Opening {
         replay: Replay,
         last: Instant,
+        /// There is no history in a new one.
+        is_new: bool,
     },
     Turn(Arc<Running>, Arc<Attempt>),
 }
@@ -93,12 +109,33 @@ pub(crate) enum Taken {
     Swallowed,
     Held,
     Recorded(Arc<Running>, Arc<Attempt>, Option<Box<Update>>),
+    /// It ends the turn.
+    Ended(Arc<Attempt>),
 }
 
 impl Binding {
-    pub(crate) fn new(id: &str, params: &str) -> Arc<Self> {
-        let state = State { params: params.to_owned(), ..State::default() };
-        Arc::new(Self { id: id.to_owned(), state: Mutex::new(state) })
+    pub(crate) fn new(hub: &Hub, id: &str, params: &str) -> Arc<Self> {
+        let state = State { params: params.to_owned(), holds: true, ..State::default() };
+        Arc::new(Self {
+            id: id.to_owned(),
+            is_second: hub.is_second(),
+            backend: Mutex::new(Arc::clone(&hub.first)),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The agent that has the session.
+    pub(crate) fn backend(&self) -> Arc<Backend> {
+        Arc::clone(&lock(&self.backend))
+    }
+
+    /// From now on another agent has it.
+    pub(crate) fn switch(&self, backend: &Arc<Backend>) {
+        *lock(&self.backend) = Arc::clone(backend);
+        let mut state = lock(&self.state);
+        state.opened = None;
+        state.set = Settings::default();
+        state.standing.clear();
     }
 
     pub(crate) fn native(&self) -> Option<String> {
@@ -153,7 +190,9 @@ impl Binding {
     pub(crate) fn begin_opening(&self, native: Option<&str>) {
         let mut state = lock(&self.state);
         state.native = native.map(str::to_owned);
-        state.phase = Phase::Opening { replay: Replay::default(), last: Instant::now() };
+        let (last, is_new) = (Instant::now(), native.is_none());
+        state.phase = Phase::Opening { replay: Replay::default(), last, is_new };
+        state.holds = true;
         state.error = None;
     }
 
@@ -198,6 +237,7 @@ impl Binding {
     pub(crate) fn lose(&self) -> Option<String> {
         let mut state = lock(&self.state);
         state.phase = Phase::Idle;
+        state.foreground.leave();
         state.native.take()
     }
 
@@ -206,6 +246,8 @@ impl Binding {
         state.phase = Phase::Turn(Arc::clone(running), Arc::clone(attempt));
         state.attempt = Some(Arc::clone(attempt));
         state.split = SplitCharacters::default();
+        state.translator = second::Translator::default();
+        state.foreground = Foreground::default();
         state.outputs.clear();
         state.terminals.clear();
         std::mem::take(&mut state.standing)
@@ -217,6 +259,21 @@ impl Binding {
         if matches!(state.phase, Phase::Turn(..)) {
             state.phase = Phase::Idle;
         }
+        state.foreground.leave();
+    }
+
+    /// The agent has accepted the prompt, as version 2 has it: whoever waits for the turn is told when it has ended.
+    pub(crate) fn accepted(&self, attempt: Arc<Attempt>, waits: oneshot::Sender<Reply>) {
+        let tell = move |state| {
+            attempt.answered();
+            let _nobody_waits = waits.send(Ok(state));
+        };
+        lock(&self.state).foreground.accepted(Box::new(tell));
+    }
+
+    /// Whether the editor's request was answered already, as version 2 has it.
+    pub(crate) fn is_accepted(&self) -> bool {
+        lock(&self.state).foreground.is_accepted()
     }
 
     /// The attempt to send the prompt, if there was one.
@@ -231,6 +288,7 @@ impl Binding {
         state.attempt = None;
         state.cancelled = None;
         state.error = None;
+        state.foreground = Foreground::default();
         state.cancel = Some(cancel);
     }
 
@@ -265,8 +323,11 @@ impl Binding {
         }
     }
 
+    /// What is to be said to the editor now that it knows the session. Once that is nothing, nothing is held any more.
     pub(crate) fn take_held(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.state).held)
+        let mut state = lock(&self.state);
+        state.holds = !state.held.is_empty();
+        std::mem::take(&mut state.held)
     }
 
     pub(crate) fn remember(&self, settings: &Settings) {
@@ -284,6 +345,15 @@ impl Binding {
         let mut state = lock(&self.state);
         let state = &mut *state;
         match &mut state.phase {
+            Phase::Turn(running, attempt) if self.is_second => {
+                let (running, attempt) = (Arc::clone(running), Arc::clone(attempt));
+                if state.foreground.told(update) == Told::Ended {
+                    state.phase = Phase::Idle;
+                    return Taken::Ended(attempt);
+                }
+                let update = state.translator.translate(update).map(Box::new);
+                return Taken::Recorded(running, attempt, update);
+            }
             Phase::Turn(running, attempt) => {
                 let outputs = |id: &str| state.outputs.get(id).cloned();
                 let translated = translate::translate(update, &outputs, &mut state.split);
@@ -295,7 +365,8 @@ impl Binding {
                 let update = translated.map(Box::new);
                 return Taken::Recorded(Arc::clone(running), Arc::clone(attempt), update);
             }
-            Phase::Opening { replay, last } => {
+            Phase::Opening { is_new: true, .. } => return Taken::Held,
+            Phase::Opening { replay, last, .. } => {
                 *last = Instant::now();
                 replay.take(update);
                 let fields = Fields::parse(update).unwrap_or_default();
@@ -314,9 +385,9 @@ impl Binding {
             Phase::Idle => (),
         }
         state.standing.extend(translate::standing(update));
-        let over = state.standing.len().saturating_sub(MOST_HELD);
+        let over = state.standing.len().saturating_sub(MOST_STANDING);
         state.standing.drain(..over);
-        Taken::Shown
+        if state.holds { Taken::Held } else { Taken::Shown }
     }
 
     /// The turn that runs.
@@ -347,7 +418,9 @@ impl Binding {
 /// What the editor's answer to a permission question was.
 pub(crate) fn permission(question: &str, reply: Result<&str, &str>) -> Option<Permission> {
     let question = Fields::parse(question)?;
-    let call = Fields::parse(question.get("toolCall")?)?;
+    let subject = question.get("subject").and_then(Fields::parse);
+    let call = question.get("toolCall").or_else(|| subject?.get("toolCall"));
+    let call = Fields::parse(call?)?;
     let outcome =
         reply.ok().and_then(|result| Fields::parse(Fields::parse(result)?.get("outcome")?));
     let chosen = outcome.and_then(|outcome| outcome.text("optionId"));
@@ -358,7 +431,9 @@ pub(crate) fn permission(question: &str, reply: Result<&str, &str>) -> Option<Pe
     });
     Some(Permission {
         tool: translate::name(&call, "toolCallId")?,
-        title: translate::name(&call, "title").unwrap_or_default(),
+        title: translate::name(&call, "title")
+            .or_else(|| translate::name(&question, "title"))
+            .unwrap_or_default(),
         kind: translate::name(&call, "kind").unwrap_or_else(|| "other".to_owned()),
         answer: kind.unwrap_or_else(|| "cancelled".to_owned()),
         by: "user".to_owned(),

@@ -1,29 +1,34 @@
 //! Slash commands of ours, beside those of the agent.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use rethread_domain::Session;
 use rethread_domain::quote::one_line;
 use rethread_domain::search::Filter;
+use rethread_engine::program::Fault;
 use rethread_engine::{ContextOptions, Engine};
 use serde_json::{Value, json};
 
-use super::binding::Binding;
 use super::hub::Hub;
 use super::raw::{Edit, Raw, quoted};
 use super::replies;
+use super::session::SessionTask;
 use crate::frame::{self, Fields};
 
 /// How many finds are shown.
 const SHOWN: u32 = 10;
 
 /// Each command: its name, what it does, what follows it.
-const COMMANDS: [(&str, &str, Option<&str>); 2] = [
+const COMMANDS: [(&str, &str, Option<&str>); 3] = [
     (
         "rethread-search",
         "Search everything that was said in this project's sessions, with any agent",
         Some("words to look for"),
+    ),
+    (
+        "rethread-switch",
+        "Let another agent go on in this session: it is told what was said",
+        Some("the name of the agent"),
     ),
     (
         "rethread-context",
@@ -37,6 +42,7 @@ const COMMANDS: [(&str, &str, Option<&str>); 2] = [
 pub(crate) enum Command {
     Search(String),
     Context,
+    Switch(String),
 }
 
 /// The command that a prompt is, if it is one of ours.
@@ -46,16 +52,24 @@ pub(crate) fn asked(prompt: &str) -> Option<Command> {
     match name {
         "search" => Some(Command::Search(words.trim().to_owned())),
         "context" => Some(Command::Context),
+        "switch" => Some(Command::Switch(words.trim().to_owned())),
         _ => None,
     }
 }
 
-/// The agent's commands, in an update that offers them.
-#[derive(Debug)]
-pub(crate) struct Offered<'a>(&'a str);
+/// An update under the editor's name of the session; where it offers commands, with ours behind them.
+pub(crate) fn in_update(update: &str, raw: &Raw<'_>, session: &str) -> String {
+    let Some(theirs) = offered(update) else { return raw.with(None, Some(session)) };
+    let mut edit = Edit::new(raw.line);
+    edit.replace(theirs, &with_ours(theirs));
+    if let Some((old, _)) = &raw.session {
+        edit.replace(old, &quoted(session));
+    }
+    edit.finish()
+}
 
 /// The commands that an update offers.
-pub(crate) fn offered(update: &str) -> Option<Offered<'_>> {
+fn offered(update: &str) -> Option<&str> {
     const KIND: &str = "available_commands_update";
     // Most updates are pieces of text, which need not be read twice.
     if !update.contains(KIND) {
@@ -65,52 +79,45 @@ pub(crate) fn offered(update: &str) -> Option<Offered<'_>> {
     if update.text("sessionUpdate").as_deref() != Some(KIND) {
         return None;
     }
-    update.get("availableCommands").filter(|all| all.starts_with('[')).map(Offered)
+    update.get("availableCommands").filter(|all| all.starts_with('['))
 }
 
-impl Offered<'_> {
-    /// The update with ours added.
-    pub(crate) fn in_place_of(&self, raw: &Raw<'_>, session: &str) -> String {
-        let theirs = frame::elements(self.0);
-        let own = COMMANDS.iter().map(|one| described(one).to_string());
-        let all: Vec<String> = theirs.into_iter().map(str::to_owned).chain(own).collect();
-        let mut edit = Edit::new(raw.line);
-        edit.replace(self.0, &format!("[{}]", all.join(",")));
-        if let Some((old, _)) = &raw.session {
-            edit.replace(old, &quoted(session));
-        }
-        edit.finish()
-    }
+/// The agent's commands, and ours behind them.
+pub(crate) fn with_ours(theirs: &str) -> String {
+    let theirs = frame::elements(theirs);
+    let own = COMMANDS.iter().map(|one| described(one).to_string());
+    let all: Vec<String> = theirs.into_iter().map(str::to_owned).chain(own).collect();
+    format!("[{}]", all.join(","))
 }
 
+/// As both versions of the protocol take it.
 fn described((name, description, hint): &(&str, &str, Option<&str>)) -> Value {
-    let mut command = json!({ "name": name, "description": description });
+    let mut command = json!({ "type": "command", "name": name, "description": description });
     if let Some(hint) = hint {
-        command["input"] = json!({ "hint": hint });
+        command["input"] = json!({ "type": "text", "hint": hint });
     }
     command
 }
 
-/// Runs a command and says what came of it in the thread; gives the result of the prompt.
-pub(crate) async fn run(
-    hub: &Arc<Hub>,
-    session: Option<&Session>,
-    binding: &Binding,
-    command: Command,
-) -> String {
-    let said = match (command, session) {
-        (_, None) => Ok("This session is not recorded.".to_owned()),
-        (Command::Search(words), Some(_)) if words.is_empty() => {
-            Ok("Say what to look for: `/rethread-search WORDS`.".to_owned())
-        }
-        (Command::Search(words), Some(session)) => search(hub, session, &words).await,
-        (Command::Context, Some(session)) => context(hub, session).await,
-    };
-    let said = said.unwrap_or_else(|error| format!("That did not work: {error}"));
-    for piece in super::history::pieces(&said) {
-        hub.outbox.say(replies::line(&binding.id, piece)).await;
+impl SessionTask {
+    /// Runs a command and says what came of it in the thread, in answer to the prompt with this id.
+    pub(super) async fn command(&mut self, id: &str, command: Command) {
+        let said: Result<String, Fault> = match (command, &self.session) {
+            (_, None) => Ok("This session is not recorded.".to_owned()),
+            (Command::Search(words), Some(_)) if words.is_empty() => {
+                Ok("Say what to look for: `/rethread-search WORDS`.".to_owned())
+            }
+            (Command::Search(words), Some(session)) => {
+                search(&self.hub, session, &words).await.map_err(Fault::from)
+            }
+            (Command::Context, Some(session)) => {
+                context(&self.hub, session).await.map_err(Fault::from)
+            }
+            (Command::Switch(name), Some(_)) => self.switch(&name).await,
+        };
+        let said = said.unwrap_or_else(|fault| format!("That did not work: {fault}"));
+        replies::say(&self.hub, &self.binding, id, &said).await;
     }
-    r#"{"stopReason":"end_turn"}"#.to_owned()
 }
 
 async fn search(hub: &Hub, session: &Session, words: &str) -> rethread_engine::Result<String> {
@@ -160,7 +167,7 @@ mod tests {
         let line = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"n","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"a","x":1}],"_meta":{}}}}"#;
         let raw = Raw::parse(line.as_bytes()).unwrap();
         let update = Fields::parse(raw.params).unwrap().get("update").unwrap();
-        let patched = offered(update).unwrap().in_place_of(&raw, "ours");
+        let patched = in_update(update, &raw, "ours");
         let patched: Value = serde_json::from_str(&patched).unwrap();
         assert_eq!(patched["params"]["sessionId"], "ours");
         let commands = patched["params"]["update"]["availableCommands"].as_array().unwrap();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::io::AsyncRead;
 
@@ -12,6 +14,7 @@ use super::session::{self, Ask, SessionHandle};
 use super::{forward, list, replies};
 use crate::frame::Fields;
 use crate::lines::{LineError, LineReader};
+use crate::second;
 
 /// How much of a line that is too long is searched for its id.
 const SEARCHED: usize = 4 * 1024;
@@ -58,14 +61,34 @@ async fn take(hub: &Arc<Hub>, line: &[u8]) {
         Kind::Request { id, method } if method == "initialize" => {
             initialize(hub, id, raw.params).await;
         }
-        _ if hub.is_plain() => forward::to_agent(hub, &raw, None).await,
         Kind::Request { id, method } => request(hub, &raw, id, method).await,
         Kind::Notification { method } if method == "session/cancel" => cancel(hub, &raw).await,
         Kind::Notification { .. } => match handle_of(hub, &raw) {
-            Some(handle) => handle.ask(Ask::Line(raw.line.to_owned())).await,
+            Some(handle) => to_session(hub, &handle, raw.line.to_owned()).await,
             None => forward::to_agent(hub, &raw, None).await,
         },
     }
+}
+
+/// Hands something to a session. If that has been closed meanwhile, it is looked at again: another one may be open by now.
+async fn to_session(hub: &Arc<Hub>, handle: &SessionHandle, line: String) {
+    if let Err(Ask::Line(line)) = handle.ask(Ask::Line(line)).await {
+        again(hub, line).await;
+    }
+}
+
+/// Takes a line for which nobody was there any more.
+pub(crate) fn again(hub: &Arc<Hub>, line: String) -> BoxFuture<'_, ()> {
+    async move { take(hub, line.as_bytes()).await }.boxed()
+}
+
+/// Works on something beside the rest, as long as there is room for it.
+async fn beside(hub: &Arc<Hub>, work: impl Future<Output = ()> + Send + 'static) {
+    let Ok(room) = Arc::clone(&hub.beside).acquire_owned().await else { return };
+    tokio::spawn(async move {
+        work.await;
+        drop(room);
+    });
 }
 
 fn handle_of(hub: &Hub, raw: &Raw<'_>) -> Option<Arc<SessionHandle>> {
@@ -74,31 +97,31 @@ fn handle_of(hub: &Hub, raw: &Raw<'_>) -> Option<Arc<SessionHandle>> {
 
 async fn request(hub: &Arc<Hub>, raw: &Raw<'_>, id: &str, method: &str) {
     let line = raw.line.to_owned();
+    let is_load = match method {
+        "session/load" => !hub.is_second(),
+        method => method == "session/resume",
+    };
     match (method, &raw.session) {
-        ("session/new", _) => {
-            tokio::spawn(session::begin(Arc::clone(hub), line));
-        }
-        ("session/list", _) => {
-            tokio::spawn(list::answer(Arc::clone(hub), line));
-        }
-        ("session/fork", Some(_)) => {
-            tokio::spawn(session::fork(Arc::clone(hub), line));
-        }
+        ("session/new", _) => beside(hub, session::begin(Arc::clone(hub), line)).await,
+        ("session/list", _) => beside(hub, list::answer(Arc::clone(hub), line)).await,
+        ("session/fork", Some(_)) => beside(hub, session::fork(Arc::clone(hub), line)).await,
         ("session/delete", Some((_, named))) => {
-            let (hub, id, named) = (Arc::clone(hub), id.to_owned(), named.clone());
-            tokio::spawn(async move { delete(&hub, &id, &named, &line).await });
+            let (its, id, named) = (Arc::clone(hub), id.to_owned(), named.clone());
+            beside(hub, async move { delete(&its, &id, &named, &line).await }).await;
         }
-        ("session/load" | "session/resume", Some((_, named))) => {
-            let handle = hub
-                .handle(named)
-                .unwrap_or_else(|| SessionHandle::open(hub, Binding::new(named, raw.params), None));
-            handle.ask(Ask::Line(line)).await;
+        (_, Some((_, named))) if is_load => {
+            let opened = || {
+                let binding = Binding::new(hub, named, raw.params);
+                SessionHandle::open(hub, binding, None)
+            };
+            let handle = hub.handle(named).unwrap_or_else(opened);
+            to_session(hub, &handle, line).await;
         }
         ("session/close", Some((_, named))) if hub.handle(named).is_none() => {
             close_unopened(hub, id, named, raw).await;
         }
         _ => match handle_of(hub, raw) {
-            Some(handle) => handle.ask(Ask::Line(line)).await,
+            Some(handle) => to_session(hub, &handle, line).await,
             None => forward::to_agent(hub, raw, None).await,
         },
     }
@@ -108,16 +131,18 @@ async fn request(hub: &Arc<Hub>, raw: &Raw<'_>, id: &str, method: &str) {
 async fn cancel(hub: &Arc<Hub>, raw: &Raw<'_>) {
     let Some(handle) = handle_of(hub, raw) else { return forward::to_agent(hub, raw, None).await };
     if handle.binding.cancel(raw.line) {
-        handle.ask(Ask::Cancel).await;
+        let _closed = handle.ask(Ask::Cancel).await;
     } else {
-        handle.ask(Ask::Line(raw.line.to_owned())).await;
+        to_session(hub, &handle, raw.line.to_owned()).await;
     }
 }
 
 /// A session of ours that is not open: there is nothing to be closed in the agent.
 async fn close_unopened(hub: &Arc<Hub>, id: &str, named: &str, raw: &Raw<'_>) {
     let known = match hub.program.user() {
-        Ok(user) => hub.engine.session_for_editor(&user, &hub.agent, named).await.ok().flatten(),
+        Ok(user) => {
+            hub.engine.session_for_editor(&user, &hub.first.agent, named).await.ok().flatten()
+        }
         Err(_) => None,
     };
     match known {
@@ -130,7 +155,7 @@ async fn close_unopened(hub: &Arc<Hub>, id: &str, named: &str, raw: &Raw<'_>) {
 async fn delete(hub: &Arc<Hub>, id: &str, named: &str, line: &str) {
     let deleted = async {
         let user = hub.program.user()?;
-        let known = hub.engine.session_for_editor(&user, &hub.agent, named).await?;
+        let known = hub.engine.session_for_editor(&user, &hub.first.agent, named).await?;
         let Some(session) = known else { return Ok(false) };
         if let Some(handle) = hub.handle(named) {
             let params = json!({ "sessionId": named }).to_string();
@@ -147,7 +172,7 @@ async fn delete(hub: &Arc<Hub>, id: &str, named: &str, line: &str) {
             }
         }
         Err(fault) => {
-            let fault = replies::fault(&Binding::new(named, "{}"), &fault);
+            let fault = replies::fault(&Binding::new(hub, named, "{}"), &fault);
             hub.outbox.say(raw::error(id, &fault)).await;
         }
     }
@@ -157,7 +182,7 @@ async fn delete(hub: &Arc<Hub>, id: &str, named: &str, line: &str) {
 async fn initialize(hub: &Arc<Hub>, id: &str, params: &str) {
     let asked = Fields::parse(params).unwrap_or_default();
     let version = asked.number("protocolVersion");
-    let is_second = is_second(&asked) && version.is_some_and(|version| version >= 2);
+    let is_second = second::is_shape(&asked) && version.is_some_and(|version| version >= 2);
     let hello = match version {
         Some(2..) if !is_second => raw::set(params, "protocolVersion", "1"),
         _ => params.to_owned(),
@@ -165,9 +190,9 @@ async fn initialize(hub: &Arc<Hub>, id: &str, params: &str) {
     let line = match hub.initialize(&hello).await {
         Ok(answer) => {
             let known = Fields::parse(&answer).unwrap_or_default();
-            if is_second && is_second_answer(&known) {
-                hub.be_plain();
-                raw::result(id, &answer)
+            if is_second && second::is_spoken(&known) {
+                hub.be_second();
+                raw::result(id, &patched_second(&answer))
             } else {
                 raw::result(id, &patched(&answer))
             }
@@ -177,15 +202,6 @@ async fn initialize(hub: &Arc<Hub>, id: &str, params: &str) {
         }
     };
     hub.outbox.say(line).await;
-}
-
-/// Whether it is in the shape of version 2: some answer with the number alone, and mean version 1.
-fn is_second(fields: &Fields<'_>) -> bool {
-    fields.get("capabilities").is_some() || fields.get("info").is_some()
-}
-
-fn is_second_answer(fields: &Fields<'_>) -> bool {
-    fields.number("protocolVersion") == Some(2) && is_second(fields)
 }
 
 /// What the agent can do, and what we can do for it.
@@ -211,6 +227,25 @@ fn patched(answer: &str) -> String {
     }
 }
 
+/// The same in version 2, where an agent that has sessions at all can list and resume them.
+fn patched_second(answer: &str) -> String {
+    let known = Fields::parse(answer).unwrap_or_default();
+    let can = known.get("capabilities").and_then(Fields::parse).unwrap_or_default();
+    let Some(sessions) = can.get("session").filter(|can| can.starts_with('{')) else {
+        return answer.to_owned();
+    };
+    let mut patched = sessions.to_owned();
+    for name in ["delete", "fork"] {
+        let known = Fields::parse(&patched).unwrap_or_default().get(name);
+        if !known.is_some_and(|value| value.starts_with('{')) {
+            patched = raw::set(&patched, name, "{}");
+        }
+    }
+    let mut edit = raw::Edit::new(answer);
+    edit.replace(sessions, &patched);
+    edit.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +261,17 @@ mod tests {
         let told = crate::frame::tree(&patched(echoed));
         assert_eq!(told["protocolVersion"], 1);
         assert_eq!(told["agentCapabilities"]["loadSession"], true);
+    }
+
+    #[test]
+    fn of_version_2_only_what_is_missing_is_added() {
+        let answer = r#"{"protocolVersion":2,"info":{},"capabilities":{"session":{"delete":{"_a":1.0}},"_meta":{}}}"#;
+        assert_eq!(
+            patched_second(answer),
+            r#"{"protocolVersion":2,"info":{},"capabilities":{"session":{"delete":{"_a":1.0},"fork":{}},"_meta":{}}}"#
+        );
+        let none = r#"{"protocolVersion":2,"info":{},"capabilities":{}}"#;
+        assert_eq!(patched_second(none), none);
     }
 
     #[test]

@@ -16,19 +16,25 @@ use crate::frame::{self, Fields};
 /// Passes a request or a notification on.
 pub(crate) async fn to_agent(hub: &Arc<Hub>, raw: &Raw<'_>, binding: Option<&Arc<Binding>>) {
     let native = binding.and_then(|binding| binding.native());
+    let backend = binding.map_or_else(|| Arc::clone(&hub.first), |binding| binding.backend());
     match &raw.kind {
         Kind::Request { id, method } => {
-            let upstream = match hub.upstream().await {
+            let upstream = match backend.upstream(hub).await {
                 Ok(upstream) => upstream,
                 Err((trouble, error)) => {
                     let error = error.unwrap_or_else(|| replies::of_agent(&trouble));
                     return hub.outbox.say(raw::error(id, &error)).await;
                 }
             };
+            if upstream.is_crowded() {
+                let reason = "the agent has too many requests to answer";
+                let fault = raw::fault(-32603, reason, &json!({ "reason": reason }));
+                return hub.outbox.say(raw::error(id, &fault)).await;
+            }
             let sets = setting(method, raw.params);
             let pending = Pending::Editor { id: (*id).to_owned(), binding: binding.cloned(), sets };
             let Ok(ours) = upstream.expect(pending) else {
-                let trouble = upstream.ended(hub.launcher.limits.close).await;
+                let trouble = upstream.ended(backend.launcher.limits.close).await;
                 let error = replies::of_agent(&trouble);
                 return hub.outbox.say(raw::error(id, &error)).await;
             };
@@ -36,7 +42,7 @@ pub(crate) async fn to_agent(hub: &Arc<Hub>, raw: &Raw<'_>, binding: Option<&Arc
             upstream.send(raw.with(Some(&ours.to_string()), native.as_deref())).await;
         }
         Kind::Notification { method } => {
-            let Some(upstream) = hub.alive() else { return };
+            let Some(upstream) = backend.alive() else { return };
             let mut line = raw.with(None, native.as_deref());
             if method == "$/cancel_request" {
                 let meant = Fields::parse(raw.params).and_then(|params| params.get("requestId"));
@@ -73,13 +79,10 @@ fn setting(method: &str, params: &str) -> Settings {
 }
 
 /// A prompt that cannot be recorded: it goes to the agent all the same; `false` if the agent does not have the session.
-pub(crate) async fn unrecorded(
-    hub: &Arc<Hub>,
-    binding: &Arc<Binding>,
-    id: &str,
-    line: &str,
-) -> bool {
-    let (Some(upstream), Some(native)) = (hub.alive(), binding.native()) else { return false };
+pub(crate) async fn unrecorded(binding: &Arc<Binding>, id: &str, line: &str) -> bool {
+    let (Some(upstream), Some(native)) = (binding.backend().alive(), binding.native()) else {
+        return false;
+    };
     let Some(raw) = Raw::parse(line.as_bytes()) else { return false };
     let (id, binding) = (id.to_owned(), Some(Arc::clone(binding)));
     let pending = Pending::Editor { id, binding, sets: Settings::default() };
@@ -90,7 +93,7 @@ pub(crate) async fn unrecorded(
 /// A session that we do not know: the agent may have it from before.
 pub(crate) async fn unknown(hub: &Arc<Hub>, id: &str, method: &str, raw: &Raw<'_>) {
     let named = raw.session.as_ref().map(|(_, named)| named.clone()).unwrap_or_default();
-    let upstream = match hub.upstream().await {
+    let upstream = match hub.first.upstream(hub).await {
         Ok(upstream) => upstream,
         Err((trouble, error)) => {
             let error = error.unwrap_or_else(|| replies::of_agent(&trouble));
@@ -103,10 +106,10 @@ pub(crate) async fn unknown(hub: &Arc<Hub>, id: &str, method: &str, raw: &Raw<'_
             raw::result(id, if answer == "null" { "{}" } else { &answer })
         }
         Err(Some(error)) => {
-            let known = classify(method, &RpcError::parse(&error), hub.launcher.entry.quirks);
+            let known = classify(method, &RpcError::parse(&error), hub.first.launcher.entry.quirks);
             let is_gone = matches!(known, AgentError::SessionGone(_) | AgentError::Unsupported(_));
             if is_gone {
-                let reason = format!("neither Rethread nor {} knows this session", hub.agent);
+                let reason = format!("neither Rethread nor {} knows this session", hub.first.agent);
                 let data = json!({ "sessionId": named, "reason": reason });
                 let message = format!("session not found: {named}");
                 raw::error(id, &raw::fault(-32002, &message, &data))
@@ -115,7 +118,7 @@ pub(crate) async fn unknown(hub: &Arc<Hub>, id: &str, method: &str, raw: &Raw<'_
             }
         }
         Err(None) => {
-            let trouble = upstream.ended(hub.launcher.limits.close).await;
+            let trouble = upstream.ended(hub.first.launcher.limits.close).await;
             raw::error(id, &replies::of_agent(&trouble))
         }
     };

@@ -12,8 +12,8 @@ const MOST_OUTPUT: usize = 40 * 1024;
 /// The longest frame, with room for what is around the update.
 const LARGEST_UPDATE: usize = 56 * 1024;
 
-/// The frames of a message.
-pub(crate) fn frames(session: &str, message: &Message) -> Vec<String> {
+/// The frames of a message, in version 2 of the protocol or in version 1.
+pub(crate) fn frames(session: &str, message: &Message, is_second: bool) -> Vec<String> {
     let id = format!("rethread-{}", message.seq);
     let mut updates = Vec::new();
     let other = &message.extras.other;
@@ -29,7 +29,17 @@ pub(crate) fn frames(session: &str, message: &Message) -> Vec<String> {
         Role::System => (),
     }
     if let Some(plan) = other.get("plan").filter(|plan| plan.is_array()) {
-        updates.push(json!({ "sessionUpdate": "plan", "entries": plan }));
+        updates.push(if is_second {
+            let items = json!({ "type": "items", "planId": "rethread", "entries": plan });
+            json!({ "sessionUpdate": "plan_update", "plan": items })
+        } else {
+            json!({ "sessionUpdate": "plan", "entries": plan })
+        });
+    }
+    if is_second {
+        for update in updates.iter_mut().filter(|update| update["sessionUpdate"] == "tool_call") {
+            update["sessionUpdate"] = "tool_call_update".into();
+        }
     }
     let frame = |update: Value| {
         let params = json!({ "sessionId": session, "update": update });

@@ -1,66 +1,69 @@
 //! What the parts of the proxy share, and what becomes of each line of the agent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use rethread_domain::turn::Update;
 use rethread_engine::Engine;
-use rethread_engine::agents::AgentError;
-use rethread_engine::program::Program;
+use rethread_engine::program::{Fault, Program};
 use tokio::process::ChildStdout;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::binding::{self, Binding, Taken};
+use super::backend::{Backend, Unusable};
+use super::binding::{Binding, Taken};
 use super::commands;
 use super::outbox::{Gate, Outbox};
+use super::questions::Question;
 use super::raw::{self, Edit, Kind, Raw, quoted};
 use super::session::SessionHandle;
 use super::upstream::{Pending, Upstream};
+use super::{LONGEST_LINE, Launchers, Proxy};
 use crate::connection::lock;
 use crate::frame::Fields;
-use crate::launch::AcpLauncher;
 use crate::lines::{LineError, LineReader};
 
 /// How many updates are kept of sessions that the agent has not named yet.
 const MOST_EARLY: usize = 256;
-/// How many questions of the agent the editor may leave without an answer.
-const MOST_QUESTIONS: usize = 4096;
+/// How many requests beside those of open sessions are worked on before the editor has to wait.
+const MOST_BESIDE: usize = 64;
 
 pub(crate) struct Hub {
     pub(crate) engine: Engine,
     pub(crate) program: Arc<dyn Program>,
-    pub(crate) launcher: AcpLauncher,
-    /// The name of the agent's entry in the settings.
-    pub(crate) agent: String,
-    /// Where the agent's process is started.
+    /// The agent that the editor has started; another one may go on in a session.
+    pub(crate) first: Arc<Backend>,
+    launchers: Launchers,
+    /// Where agents are started.
     pub(crate) folder: PathBuf,
     /// Whether how a conversation was opened is said in it.
     pub(crate) tells: bool,
     pub(crate) outbox: Outbox,
     /// The editor is gone.
     pub(crate) gone: CancellationToken,
-    state: Mutex<State>,
-    starting: tokio::sync::Mutex<()>,
+    /// Room for requests that are worked on beside the others.
+    pub(crate) beside: Arc<Semaphore>,
+    pub(super) state: Mutex<State>,
 }
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("agent", &self.agent).finish_non_exhaustive()
+        f.debug_struct("Hub").field("first", &self.first).finish_non_exhaustive()
     }
 }
 
 #[derive(Default)]
-struct State {
-    upstream: Option<Arc<Upstream>>,
+pub(crate) struct State {
+    others: BTreeMap<String, Arc<Backend>>,
     /// What the agent is greeted with.
     hello: Option<String>,
-    /// Whether both sides speak a version that is passed on as it is.
-    is_plain: bool,
+    /// Whether both sides speak version 2.
+    is_second: bool,
     sessions: HashMap<String, Arc<SessionHandle>>,
-    natives: HashMap<String, Arc<Binding>>,
-    questions: HashMap<u64, Question>,
-    next: u64,
+    /// By the name of the agent, and its own name of the session.
+    natives: HashMap<(String, String), Arc<Binding>>,
+    pub(super) questions: HashMap<u64, Question>,
+    pub(super) next: u64,
     /// How many new sessions are being opened, and what came of sessions that have no name yet.
     openings: usize,
     early: Vec<(String, String)>,
@@ -68,118 +71,64 @@ struct State {
     has_told: bool,
 }
 
-/// A request of the agent that the editor has to answer.
-struct Question {
-    upstream: Arc<Upstream>,
-    /// The agent's id of it.
-    id: String,
-    method: String,
-    params: String,
-    binding: Option<Arc<Binding>>,
-}
-
-/// What a proxy is made with.
-pub(crate) struct Parts {
-    pub(crate) engine: Engine,
-    pub(crate) program: Arc<dyn Program>,
-    pub(crate) launcher: AcpLauncher,
-    pub(crate) folder: PathBuf,
-    pub(crate) tells: bool,
-}
-
 impl Hub {
-    pub(crate) fn new(parts: Parts, outbox: Outbox) -> Arc<Self> {
-        let Parts { engine, program, launcher, folder, tells } = parts;
+    pub(crate) fn new(proxy: Proxy, outbox: Outbox) -> Arc<Self> {
+        let Proxy { engine, program, mut launcher, others, folder, tells } = proxy;
+        launcher.limits.line = LONGEST_LINE;
         Arc::new(Self {
             engine,
             program,
-            agent: launcher.entry.name.clone(),
-            launcher,
+            first: Backend::new(launcher),
+            launchers: others,
             folder,
             tells,
             outbox,
             gone: CancellationToken::new(),
+            beside: Arc::new(Semaphore::new(MOST_BESIDE)),
             state: Mutex::default(),
-            starting: tokio::sync::Mutex::default(),
         })
     }
 
-    /// The agent's process, started if there is none.
-    pub(crate) async fn process(self: &Arc<Self>) -> Result<Arc<Upstream>, AgentError> {
-        let _starting = self.starting.lock().await;
-        self.started()
-    }
-
-    fn started(self: &Arc<Self>) -> Result<Arc<Upstream>, AgentError> {
-        if let Some(known) = self.alive() {
-            return Ok(known);
+    /// The agent of this name.
+    pub(crate) fn backend(&self, name: &str) -> Result<Arc<Backend>, Fault> {
+        if name == self.first.agent {
+            return Ok(Arc::clone(&self.first));
         }
-        let (upstream, lines) = Upstream::start(&self.launcher, &self.folder)?;
-        lock(&self.state).upstream = Some(Arc::clone(&upstream));
-        tokio::spawn(listen(Arc::clone(self), Arc::clone(&upstream), lines));
-        Ok(upstream)
-    }
-
-    pub(crate) fn alive(&self) -> Option<Arc<Upstream>> {
-        lock(&self.state).upstream.clone().filter(|one| !one.is_gone())
-    }
-
-    /// The agent's process, started and greeted if there is none. The error is the agent's own where it gave one.
-    pub(crate) async fn upstream(
-        self: &Arc<Self>,
-    ) -> Result<Arc<Upstream>, (AgentError, Option<String>)> {
-        let _starting = self.starting.lock().await;
-        let upstream = self.started().map_err(|trouble| (trouble, None))?;
-        let hello = lock(&self.state).hello.clone();
-        if let Some(hello) = hello.filter(|_| upstream.hello.get().is_none()) {
-            self.greet(&upstream, &hello).await?;
+        if let Some(known) = lock(&self.state).others.get(name) {
+            return Ok(Arc::clone(known));
         }
-        Ok(upstream)
+        let mut launcher = (self.launchers)(name)?;
+        launcher.limits.line = LONGEST_LINE;
+        let backend = Backend::new(launcher);
+        lock(&self.state).others.insert(name.to_owned(), Arc::clone(&backend));
+        Ok(backend)
     }
 
-    async fn greet(
-        &self,
-        upstream: &Arc<Upstream>,
-        hello: &str,
-    ) -> Result<(), (AgentError, Option<String>)> {
-        let limits = &self.launcher.limits;
-        let call = upstream.call("initialize", hello, Box::new(|_| ()));
-        match tokio::time::timeout(limits.initialize, call).await {
-            Ok(Ok(answer)) => {
-                let _first = upstream.hello.set(answer);
-                Ok(())
-            }
-            Ok(Err(Some(error))) => {
-                let known = crate::classify::RpcError::parse(&error);
-                let quirks = self.launcher.entry.quirks;
-                Err((crate::classify::classify("initialize", &known, quirks), Some(error)))
-            }
-            Ok(Err(None)) => Err((upstream.ended(limits.close).await, None)),
-            Err(_) => {
-                upstream.abandon();
-                let (what, after) = ("initialize".to_owned(), limits.initialize);
-                Err((AgentError::TimedOut { what, after }, None))
-            }
-        }
+    /// The processes of all agents.
+    pub(crate) fn alive(&self) -> Vec<Arc<Upstream>> {
+        let others: Vec<_> = lock(&self.state).others.values().cloned().collect();
+        [&self.first].into_iter().chain(&others).filter_map(|one| one.alive()).collect()
+    }
+
+    /// What agents are greeted with.
+    pub(crate) fn hello(&self) -> Option<String> {
+        lock(&self.state).hello.clone()
     }
 
     /// Greets the agent as the editor does; every later process is greeted in the same way.
-    pub(crate) async fn initialize(
-        self: &Arc<Self>,
-        hello: &str,
-    ) -> Result<String, (AgentError, Option<String>)> {
+    pub(crate) async fn initialize(self: &Arc<Self>, hello: &str) -> Result<String, Unusable> {
         lock(&self.state).hello = Some(hello.to_owned());
-        let upstream = self.upstream().await?;
+        let upstream = self.first.upstream(self).await?;
         let answer = upstream.hello.get().cloned();
-        answer.ok_or((AgentError::Cancelled, None))
+        answer.ok_or((rethread_engine::agents::AgentError::Cancelled, None))
     }
 
-    pub(crate) fn is_plain(&self) -> bool {
-        lock(&self.state).is_plain
+    pub(crate) fn is_second(&self) -> bool {
+        lock(&self.state).is_second
     }
 
-    pub(crate) fn be_plain(&self) {
-        lock(&self.state).is_plain = true;
+    pub(crate) fn be_second(&self) {
+        lock(&self.state).is_second = true;
     }
 
     /// Whether this is the first time that the user has to be told that nothing is recorded.
@@ -209,23 +158,27 @@ impl Hub {
 
     /// The agent's own session of that id is now this session of the editor's.
     pub(crate) fn bind(&self, native: &str, binding: &Arc<Binding>) {
+        let agent = binding.backend().agent.clone();
         let mut state = lock(&self.state);
-        state.natives.insert(native.to_owned(), Arc::clone(binding));
+        state.natives.insert((agent, native.to_owned()), Arc::clone(binding));
         let (own, others) =
             std::mem::take(&mut state.early).into_iter().partition(|(of, _)| of == native);
         state.early = others;
         let own: Vec<(String, String)> = own;
         for (_, line) in own {
             if let Some(raw) = Raw::parse(line.as_bytes()) {
-                binding.hold(raw.with(None, Some(&binding.id)));
+                let update = Fields::parse(raw.params).and_then(|params| params.get("update"));
+                let line = commands::in_update(update.unwrap_or("null"), &raw, &binding.id);
+                binding.hold(line);
             }
         }
     }
 
     pub(crate) fn unbind(&self, native: &str, binding: &Binding) {
+        let key = (binding.backend().agent.clone(), native.to_owned());
         let mut state = lock(&self.state);
-        if state.natives.get(native).is_some_and(|one| one.id == binding.id) {
-            state.natives.remove(native);
+        if state.natives.get(&key).is_some_and(|one| one.id == binding.id) {
+            state.natives.remove(&key);
         }
     }
 
@@ -245,18 +198,18 @@ impl Hub {
         }
     }
 
-    fn binding_of(&self, native: &str) -> Option<Arc<Binding>> {
-        lock(&self.state).natives.get(native).cloned()
+    fn binding_of(&self, agent: &str, native: &str) -> Option<Arc<Binding>> {
+        lock(&self.state).natives.get(&(agent.to_owned(), native.to_owned())).cloned()
     }
 
-    async fn from_agent(self: &Arc<Self>, upstream: &Arc<Upstream>, line: &[u8]) {
+    async fn from_agent(self: &Arc<Self>, agent: &str, upstream: &Arc<Upstream>, line: &[u8]) {
         let Some(raw) = Raw::parse(line) else {
             if !line.iter().all(u8::is_ascii_whitespace) {
                 lock(&upstream.noise).take(line);
             }
             return;
         };
-        let binding = raw.session.as_ref().and_then(|(_, native)| self.binding_of(native));
+        let binding = raw.session.as_ref().and_then(|(_, native)| self.binding_of(agent, native));
         match &raw.kind {
             Kind::Notification { method } if method == "session/update" => {
                 self.updated(&raw, binding).await;
@@ -273,32 +226,37 @@ impl Hub {
                 if let Some(binding) = binding.as_deref().filter(|_| method == "terminal/release") {
                     conclude(binding, raw.params).await;
                 }
-                let ours = {
-                    let mut state = lock(&self.state);
-                    state.next += 1;
-                    let ours = state.next;
-                    if state.questions.len() < MOST_QUESTIONS {
-                        let question = Question {
-                            upstream: Arc::clone(upstream),
-                            id: (*id).to_owned(),
-                            method: method.clone().into_owned(),
-                            params: raw.params.to_owned(),
-                            binding: binding.clone(),
-                        };
-                        state.questions.insert(ours, question);
-                    }
-                    ours
+                let question = Question {
+                    upstream: Arc::clone(upstream),
+                    id: (*id).to_owned(),
+                    method: method.clone().into_owned(),
+                    params: raw.params.to_owned(),
+                    binding: binding.clone(),
+                };
+                let Some(ours) = self.ask(question) else {
+                    let reason = "the editor has too many questions to answer";
+                    let fault =
+                        raw::fault(-32603, reason, &serde_json::json!({ "reason": reason }));
+                    upstream.send(raw::error(id, &fault)).await;
+                    return;
                 };
                 let line =
                     raw.with(Some(&ours.to_string()), binding.as_deref().map(|s| s.id.as_str()));
                 self.outbox.say(line).await;
             }
-            Kind::Result { id, result } => self.replied(upstream, &raw, id, Ok(result)).await,
-            Kind::Error { id, error } => self.replied(upstream, &raw, id, Err(error)).await,
+            Kind::Result { id, result } => {
+                self.replied(agent, upstream, &raw, id, Ok(result)).await;
+            }
+            Kind::Error { id, error } => {
+                self.replied(agent, upstream, &raw, id, Err(error)).await;
+            }
         }
     }
 
     async fn updated(&self, raw: &Raw<'_>, binding: Option<Arc<Binding>>) {
+        if self.gone.is_cancelled() {
+            return;
+        }
         let Some(binding) = binding else {
             if !self.is_early(raw) {
                 self.outbox.say(raw.with(None, None)).await;
@@ -307,10 +265,7 @@ impl Hub {
         };
         let fields = Fields::parse(raw.params).unwrap_or_default();
         let update = fields.get("update").unwrap_or("null");
-        let line = commands::offered(update).map_or_else(
-            || raw.with(None, Some(&binding.id)),
-            |commands| commands.in_place_of(raw, &binding.id),
-        );
+        let line = commands::in_update(update, raw, &binding.id);
         match binding.take(update) {
             Taken::Shown => self.outbox.say(line).await,
             Taken::Swallowed => (),
@@ -319,8 +274,13 @@ impl Hub {
                 if let Some(update) = update {
                     running.pass(*update).await;
                 }
+                if self.gone.is_cancelled() {
+                    // The turn is being ended: what comes now is not recorded any more, and not shown.
+                    return;
+                }
                 self.outbox.push(line, Gate::Recorded(attempt, running.handed_on())).await;
             }
+            Taken::Ended(attempt) => self.outbox.push(line, Gate::End(attempt)).await,
         }
     }
 
@@ -338,6 +298,7 @@ impl Hub {
     /// Hands an answer of the agent to whoever waits for it.
     async fn replied(
         &self,
+        agent: &str,
         upstream: &Arc<Upstream>,
         raw: &Raw<'_>,
         id: &str,
@@ -354,11 +315,17 @@ impl Hub {
                 if let (Some(binding), Ok(_)) = (&binding, reply) {
                     binding.remember(&sets);
                 }
-                let line = self.renamed(raw, &id, reply);
+                let line = self.renamed(agent, raw, &id, reply);
                 self.outbox.say(line).await;
             }
+            Some(Pending::Prompt { id, attempt, answer, binding })
+                if binding.is_second && reply.is_ok() =>
+            {
+                self.outbox.say(self.renamed(agent, raw, &id, reply)).await;
+                binding.accepted(attempt, answer);
+            }
             Some(Pending::Prompt { id, attempt, answer, binding }) => {
-                let line = self.renamed(raw, &id, reply);
+                let line = self.renamed(agent, raw, &id, reply);
                 binding.end_turn();
                 attempt.answered();
                 let _nobody_waits = answer.send(owned());
@@ -370,7 +337,7 @@ impl Hub {
     }
 
     /// An answer with the editor's id, and with the editor's name of the session.
-    fn renamed(&self, raw: &Raw<'_>, id: &str, reply: Result<&str, &str>) -> String {
+    fn renamed(&self, agent: &str, raw: &Raw<'_>, id: &str, reply: Result<&str, &str>) -> String {
         let mut edit = Edit::new(raw.line);
         if let Kind::Result { id: old, .. } | Kind::Error { id: old, .. } = &raw.kind {
             edit.replace(old, id);
@@ -382,59 +349,25 @@ impl Hub {
             }
         };
         if let Some((old, native)) = named
-            && let Some(binding) = self.binding_of(&native)
+            && let Some(binding) = self.binding_of(agent, &native)
         {
             edit.replace(old, &quoted(&binding.id));
         }
         edit.finish()
     }
 
-    /// The editor has answered a question of the agent.
-    pub(crate) async fn answered(&self, raw: &Raw<'_>, id: &str, reply: Result<&str, &str>) {
-        let ours: Option<u64> = id.trim_matches('"').parse().ok();
-        let question = ours.and_then(|ours| lock(&self.state).questions.remove(&ours));
-        let Some(Question { upstream, id, method, params, binding }) = question else { return };
-        if let Some(binding) = &binding {
-            let terminal = || Fields::parse(&params)?.text("terminalId");
-            match (method.as_str(), reply) {
-                ("session/request_permission", reply) => {
-                    let permission = binding::permission(&params, reply).map(Update::Permission);
-                    if let (Some(permission), Some(running)) = (permission, binding.running()) {
-                        running.pass(permission).await;
-                    }
-                }
-                ("terminal/output", Ok(result)) => {
-                    if let Some(terminal) = terminal() {
-                        binding.printed(&terminal, result);
-                    }
-                }
-                _ => (),
-            }
-        }
-        upstream.send(raw.with(Some(&id), None)).await;
-    }
-
-    /// The agent takes back a question: the editor knows it by another id.
-    fn cancel_question(&self, upstream: &Arc<Upstream>, raw: &Raw<'_>) -> Option<String> {
-        let meant = Fields::parse(raw.params)?.get("requestId")?;
-        let state = lock(&self.state);
-        let ours = state
-            .questions
-            .iter()
-            .find(|(_, one)| one.id == meant && Arc::ptr_eq(&one.upstream, upstream))?;
-        let mut edit = Edit::new(raw.line);
-        edit.replace(meant, &ours.0.to_string());
-        Some(edit.finish())
-    }
-
     /// The agent is gone: whoever waits for it hears that.
-    async fn lost(&self, upstream: &Arc<Upstream>) {
+    async fn lost(&self, backend: &Backend, upstream: &Arc<Upstream>) {
         let waiting = upstream.close();
         let natives = {
             let mut state = lock(&self.state);
             state.questions.retain(|_, one| !Arc::ptr_eq(&one.upstream, upstream));
             state.early.clear();
-            std::mem::take(&mut state.natives)
+            let (own, others): (HashMap<_, _>, HashMap<_, _>) = std::mem::take(&mut state.natives)
+                .into_iter()
+                .partition(|((agent, _), _)| *agent == backend.agent);
+            state.natives = others;
+            own
         };
         for binding in natives.into_values() {
             binding.lose();
@@ -443,7 +376,7 @@ impl Hub {
         for pending in waiting {
             if let Pending::Editor { id, .. } = pending {
                 if error.is_none() {
-                    let trouble = upstream.ended(self.launcher.limits.close).await.to_string();
+                    let trouble = upstream.ended(backend.launcher.limits.close).await.to_string();
                     let data = serde_json::json!({ "reason": trouble });
                     error = Some(raw::fault(-32603, &trouble, &data));
                 }
@@ -462,7 +395,12 @@ async fn conclude(binding: &Binding, params: &str) {
 }
 
 /// Reads what the agent says until it ends.
-async fn listen(hub: Arc<Hub>, upstream: Arc<Upstream>, mut lines: LineReader<ChildStdout>) {
+pub(crate) async fn listen(
+    hub: Arc<Hub>,
+    backend: Arc<Backend>,
+    upstream: Arc<Upstream>,
+    mut lines: LineReader<ChildStdout>,
+) {
     loop {
         let line = tokio::select! {
             biased;
@@ -470,7 +408,7 @@ async fn listen(hub: Arc<Hub>, upstream: Arc<Upstream>, mut lines: LineReader<Ch
             () = upstream.closed.wait() => break,
         };
         match line {
-            Ok(Some(line)) => hub.from_agent(&upstream, line).await,
+            Ok(Some(line)) => hub.from_agent(&backend.agent, &upstream, line).await,
             Err(LineError::TooLong(most)) => {
                 tracing::warn!(most, "the agent sent a line that is too long");
                 upstream.abandon();
@@ -479,5 +417,5 @@ async fn listen(hub: Arc<Hub>, upstream: Arc<Upstream>, mut lines: LineReader<Ch
             Ok(None) | Err(LineError::Broken) => break,
         }
     }
-    hub.lost(&upstream).await;
+    hub.lost(&backend, &upstream).await;
 }

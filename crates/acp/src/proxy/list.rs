@@ -80,7 +80,9 @@ async fn page(hub: &Arc<Hub>, params: &Fields<'_>, place: Place) -> Result<Value
         let mut seen = HashSet::new();
         for one in theirs {
             let Some(native) = one["sessionId"].as_str().map(str::to_owned) else { continue };
-            if seen.insert(native.clone()) && !hub.engine.is_held_by(&hub.agent, &native).await? {
+            if seen.insert(native.clone())
+                && !hub.engine.is_held_by(&hub.first.agent, &native).await?
+            {
                 sessions.push(one);
             }
         }
@@ -101,10 +103,11 @@ async fn of_agent(
     cursor: Option<&str>,
 ) -> (Vec<Value>, Option<String>) {
     let nothing = (Vec::new(), None);
-    let Some(upstream) = hub.alive() else { return nothing };
+    let Some(upstream) = hub.first.alive() else { return nothing };
     let hello = upstream.hello.get().map(|hello| frame::tree(hello)).unwrap_or_default();
     let list = &hello["agentCapabilities"]["sessionCapabilities"]["list"];
-    if matches!(list, Value::Null | Value::Bool(false)) {
+    let lacks = matches!(list, Value::Null | Value::Bool(false));
+    if lacks && !hello["capabilities"]["session"].is_object() {
         return nothing;
     }
     let mut asked = json!({});

@@ -7,6 +7,7 @@
 //! bounded: who is faster waits.
 
 mod agent;
+mod backend;
 mod binding;
 mod commands;
 mod editor;
@@ -14,10 +15,13 @@ mod forward;
 mod history;
 mod hub;
 mod list;
+mod load;
 mod outbox;
+mod questions;
 mod raw;
 mod replies;
 mod session;
+mod switch;
 mod turn;
 mod upstream;
 
@@ -26,11 +30,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_engine::Engine;
-use rethread_engine::program::Program;
+use rethread_engine::program::{Fault, Program};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use self::hub::{Hub, Parts};
+use self::hub::Hub;
 use self::outbox::Outbox;
 use crate::launch::AcpLauncher;
 
@@ -39,12 +43,17 @@ pub const LONGEST_LINE: usize = 50 * 1024 * 1024;
 /// How long everything has to be put away once the editor is gone.
 const LAST_WORK: Duration = Duration::from_secs(12);
 
+/// How agents are started, by their names.
+pub type Launchers = Box<dyn Fn(&str) -> Result<AcpLauncher, Fault> + Send + Sync>;
+
 /// What a proxy is made of.
 pub struct Proxy {
     pub engine: Engine,
     pub program: Arc<dyn Program>,
     /// How the agent is started.
     pub launcher: AcpLauncher,
+    /// How others are started, by their names: one of them may go on in a session.
+    pub others: Launchers,
     /// Where it is started.
     pub folder: PathBuf,
     /// Whether how a conversation was opened is said in it.
@@ -65,14 +74,11 @@ impl Proxy {
         to: impl AsyncWrite + Send + Unpin + 'static,
         stop: impl Future<Output = ()>,
     ) {
-        let Self { engine, program, mut launcher, folder, tells } = self;
-        launcher.limits.line = LONGEST_LINE;
-        let parts = Parts { engine, program, launcher, folder, tells };
         let outbox = Outbox::new(to);
         let closed = Arc::clone(&outbox.closed);
-        let hub = Hub::new(parts, outbox);
+        let hub = Hub::new(self, outbox);
         // Some take long: the editor's first request finds it started. What went wrong is said when it is needed.
-        let _later = hub.process().await;
+        let _later = hub.first.process(&hub).await;
         tokio::select! {
             () = editor::listen(&hub, from, LONGEST_LINE) => (),
             () = closed.wait() => (),
@@ -85,8 +91,8 @@ impl Proxy {
             }
         };
         let _slow = timeout(LAST_WORK, ended).await;
-        if let Some(upstream) = hub.alive() {
-            upstream.end(hub.launcher.limits.close).await;
-        }
+        let patience = hub.first.launcher.limits.close;
+        let all = hub.alive();
+        futures::future::join_all(all.iter().map(|upstream| upstream.end(patience))).await;
     }
 }

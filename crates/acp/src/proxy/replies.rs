@@ -1,5 +1,7 @@
 //! What the proxy itself says to the editor: errors, and short lines in the thread.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rethread_domain::opening::{self, How, Opening};
 use rethread_engine::Error;
 use rethread_engine::agents::AgentError;
@@ -8,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::binding::Binding;
 use super::hub::Hub;
-use super::raw;
+use super::{history, raw};
+use crate::frame;
 
-/// The result of a prompt that was cancelled before the agent had it.
-pub(crate) const CANCELLED: &str = r#"{"stopReason":"cancelled"}"#;
-
+/// A prompt was cancelled before the agent had it.
+const CANCELLED: i64 = -32800;
 const INTERNAL: i64 = -32603;
 const NOT_FOUND: i64 = -32002;
 const LOGIN: i64 = -32000;
@@ -48,24 +50,76 @@ pub(crate) fn fault(binding: &Binding, fault: &Fault) -> String {
     raw::fault(number, &message, &data)
 }
 
-/// A line of the proxy in the thread.
-pub(crate) fn line(session: &str, text: &str) -> String {
-    let params = json!({
-        "sessionId": session,
-        "update": {
-            "sessionUpdate": "agent_message_chunk",
-            "content": { "type": "text", "text": text },
-        },
-    });
+pub(crate) fn update(session: &str, update: &Value) -> String {
+    let params = json!({ "sessionId": session, "update": update });
     raw::notification("session/update", &params.to_string())
 }
 
+/// A line of the proxy in the thread.
+pub(crate) fn line(session: &str, text: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let content = json!({ "type": "text", "text": text });
+    let chunk = json!({
+        "sessionUpdate": "agent_message_chunk",
+        "content": content,
+        "messageId": format!("rethread-note-{number}"),
+    });
+    update(session, &chunk)
+}
+
+fn idle(stop: &str) -> Value {
+    json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop })
+}
+
+/// What a session is at, as version 2 has it.
+pub(crate) fn state(session: &str, state: &str) -> String {
+    update(session, &json!({ "sessionUpdate": "state_update", "state": state }))
+}
+
+/// Ends a prompt that the agent has not ended: cancelled, or with an error.
+pub(crate) fn ended(binding: &Binding, id: &str, is_accepted: bool, error: Option<&str>) -> String {
+    match error {
+        Some(error) if is_accepted => {
+            let mut idle = idle("error");
+            idle["error"] = frame::tree(error);
+            update(&binding.id, &idle)
+        }
+        Some(error) => raw::error(id, error),
+        None if is_accepted => update(&binding.id, &idle("cancelled")),
+        None if binding.is_second => {
+            raw::error(id, &raw::fault(CANCELLED, "cancelled", &json!({})))
+        }
+        None => raw::result(id, r#"{"stopReason":"cancelled"}"#),
+    }
+}
+
+/// Answers a prompt here.
+pub(crate) async fn say(hub: &Hub, binding: &Binding, id: &str, text: &str) {
+    let session = binding.id.as_str();
+    if binding.is_second {
+        let message = format!("rethread-prompt-{}", id.trim_matches('"'));
+        let accepted = json!({ "messageId": message }).to_string();
+        hub.outbox.say(raw::result(id, &accepted)).await;
+        hub.outbox.say(state(session, "running")).await;
+    }
+    for piece in history::pieces(text) {
+        hub.outbox.say(line(session, piece)).await;
+    }
+    let end = if binding.is_second {
+        update(session, &idle("end_turn"))
+    } else {
+        raw::result(id, r#"{"stopReason":"end_turn"}"#)
+    };
+    hub.outbox.say(end).await;
+}
+
 /// Says in the thread how the session was opened.
-pub(crate) fn tell_opening(hub: &Hub, session: &str, opening: &Opening) {
+pub(crate) fn tell_opening(hub: &Hub, binding: &Binding, opening: &Opening) {
     if !hub.tells {
         return;
     }
-    let agent = &hub.agent;
+    let agent = &binding.backend().agent;
     let why = opening.why.as_deref().map(opening::reason).unwrap_or_default();
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     let text = match opening.how {
@@ -75,7 +129,7 @@ pub(crate) fn tell_opening(hub: &Hub, session: &str, opening: &Opening) {
         How::Retold => format!("{agent} was told the conversation so far{why}"),
         How::Untold => format!("{agent} begins anew and was told nothing{why}"),
     };
-    hub.outbox.say_now(line(session, &format!("*Rethread: {text}.*\n\n")));
+    hub.outbox.say_now(line(&binding.id, &format!("*Rethread: {text}.*\n\n")));
 }
 
 /// Says, once, that what is said is not recorded.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rethread_domain::Session;
 use rethread_engine::agents::Talk;
 use rethread_engine::program::Fault;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,14 +19,12 @@ use super::binding::{Binding, Prompt};
 use super::hub::Hub;
 use super::raw::{self, Kind, Raw};
 use super::turn::{self, Told};
-use super::{commands, forward, history, replies};
+use super::{commands, editor, forward, replies};
 use crate::frame::Fields;
 use crate::latch::Latch;
 
 /// How many requests of one session may wait before the editor has to wait.
 const QUEUED: usize = 64;
-/// How long the answer to a load waits for the agent, for its modes and options. Some editors give up after 20 seconds.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How long a turn has to end when the editor is gone.
 const LAST_TURN: Duration = Duration::from_secs(10);
 
@@ -71,8 +69,9 @@ impl SessionHandle {
         handle
     }
 
-    pub(crate) async fn ask(&self, ask: Ask) {
-        let _closed = self.to.send(ask).await;
+    /// Gives it back if the session is closed.
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<(), Ask> {
+        self.to.send(ask).await.map_err(|closed| closed.0)
     }
 
     /// Waits until everything is put away.
@@ -82,7 +81,7 @@ impl SessionHandle {
 }
 
 /// The conversation, in one of the states that it can be in.
-enum Have {
+pub(super) enum Have {
     Nothing,
     Talk(Box<Talk>),
     /// It is being opened in the background.
@@ -91,19 +90,19 @@ enum Have {
     Turn(JoinHandle<Option<Box<Talk>>>),
 }
 
-struct SessionTask {
-    hub: Arc<Hub>,
-    binding: Arc<Binding>,
-    session: Option<Session>,
-    have: Have,
+pub(super) struct SessionTask {
+    pub(super) hub: Arc<Hub>,
+    pub(super) binding: Arc<Binding>,
+    pub(super) session: Option<Session>,
+    pub(super) have: Have,
     /// Prompts that wait for the one before.
     waiting: VecDeque<(String, String)>,
-    told: Told,
+    pub(super) told: Told,
 }
 
 /// What is to be done after a request.
 #[derive(PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     GoOn,
     Leave,
 }
@@ -123,11 +122,26 @@ impl SessionTask {
             }
         }
         self.hub.remove_session(&self.binding.id);
+        asked.close();
+        let mut left = Vec::new();
+        while let Ok(ask) = asked.try_recv() {
+            left.push(ask);
+        }
+        let hub = Arc::clone(&self.hub);
         self.end().await;
+        if gone.is_cancelled() {
+            return;
+        }
+        // What came behind a close is for the session as it is opened next.
+        for ask in left {
+            if let Ask::Line(line) = ask {
+                editor::again(&hub, line).await;
+            }
+        }
     }
 
     /// Waits until what runs in the background is done.
-    async fn changed(&mut self) {
+    pub(super) async fn changed(&mut self) {
         match &mut self.have {
             Have::Turn(turn) => {
                 let talk = turn.await.ok().flatten();
@@ -153,9 +167,16 @@ impl SessionTask {
         }
     }
 
-    async fn flush(&mut self) {
-        for line in self.binding.take_held() {
-            self.hub.outbox.say(line).await;
+    /// The editor knows the session: it gets what came meanwhile.
+    pub(super) async fn flush(&mut self) {
+        loop {
+            let held = self.binding.take_held();
+            if held.is_empty() {
+                return;
+            }
+            for line in held {
+                self.hub.outbox.say(line).await;
+            }
         }
     }
 
@@ -164,18 +185,27 @@ impl SessionTask {
             Ask::Line(line) => line,
             Ask::Cancel => {
                 for (id, _) in std::mem::take(&mut self.waiting) {
-                    self.hub.outbox.say(raw::result(&id, replies::CANCELLED)).await;
+                    self.hub.outbox.say(replies::ended(&self.binding, &id, false, None)).await;
                 }
                 return Next::GoOn;
             }
         };
         let Some(raw) = Raw::parse(line.as_bytes()) else { return Next::GoOn };
         let Kind::Request { id, method } = &raw.kind else {
+            // The prompt that it means may have been taken up meanwhile.
+            let is_cancel =
+                matches!(&raw.kind, Kind::Notification { method } if method == "session/cancel");
+            if is_cancel && self.binding.cancel(&line) {
+                return Next::GoOn;
+            }
             forward::to_agent(&self.hub, &raw, Some(&self.binding)).await;
             return Next::GoOn;
         };
         match method.as_ref() {
-            "session/new" | "session/fork" => self.begin(id, &raw).await,
+            "session/new" | "session/fork" => return self.begin(id, &raw).await,
+            "session/load" if self.binding.is_second => {
+                forward::to_agent(&self.hub, &raw, Some(&self.binding)).await;
+            }
             "session/load" | "session/resume" => return self.load(id, method, &raw).await,
             "session/prompt" => {
                 let id = (*id).to_owned();
@@ -204,7 +234,7 @@ impl SessionTask {
     }
 
     /// A new session: it is opened in the agent at once.
-    async fn begin(&mut self, id: &str, raw: &Raw<'_>) {
+    async fn begin(&mut self, id: &str, raw: &Raw<'_>) -> Next {
         let opened = self.open().await;
         let answer = match &opened {
             Ok(_) => self.binding.opened().unwrap_or_else(|| "{}".to_owned()),
@@ -215,113 +245,30 @@ impl SessionTask {
                     let erased = self.hub.engine.erase_if_empty(session.id).await;
                     tracing::debug!(is_erased = erased.is_ok(), "a session was not opened");
                 }
-                return;
+                return Next::Leave;
             }
         };
         if let Ok(talk) = opened {
             self.have = Have::Talk(Box::new(talk));
         }
-        let answer = raw::set(&answer, "sessionId", &raw::quoted(&self.binding.id));
+        let mut answer = raw::set(&answer, "sessionId", &raw::quoted(&self.binding.id));
+        let theirs = Fields::parse(&answer).and_then(|answer| answer.get("availableCommands"));
+        if let Some(theirs) = theirs.filter(|all| all.starts_with('[')) {
+            answer = raw::set(&answer, "availableCommands", &commands::with_ours(theirs));
+        }
         tracing::debug!(params = raw.params.len(), "a session was begun");
         self.hub.outbox.say(raw::result(id, &answer)).await;
         self.flush().await;
-    }
-
-    /// A session that is known: its history comes from the record, while the agent opens it in the background.
-    async fn load(&mut self, id: &str, method: &str, raw: &Raw<'_>) -> Next {
-        self.binding.set_params(raw.params);
-        match self.found().await {
-            Ok(true) => (),
-            Ok(false) => {
-                forward::unknown(&self.hub, id, method, raw).await;
-                return if self.session.is_none() { Next::Leave } else { Next::GoOn };
-            }
-            Err(fault) => {
-                let fault = replies::fault(&self.binding, &fault);
-                self.hub.outbox.say(raw::error(id, &fault)).await;
-                return Next::Leave;
-            }
-        }
-        if matches!(self.have, Have::Nothing) {
-            self.have = Have::Opening(self.opening());
-        }
-        if method == "session/load"
-            && let Err(error) = self.replay().await
-        {
-            let fault = replies::fault(&self.binding, &Fault::Engine(error));
-            self.hub.outbox.say(raw::error(id, &fault)).await;
-            return Next::GoOn;
-        }
-        if matches!(self.have, Have::Opening(_)) {
-            let _slow = timeout(LONGEST_WAIT, self.changed()).await;
-        }
-        let answer = self.loaded();
-        self.hub.outbox.say(raw::result(id, &answer)).await;
-        if !matches!(self.have, Have::Opening(_)) {
-            self.flush().await;
-        }
         Next::GoOn
     }
 
-    /// What a load is answered with: never null, which some editors cannot read.
-    fn loaded(&self) -> String {
-        let opened = self.binding.opened().unwrap_or_else(|| "{}".to_owned());
-        let opened = Fields::parse(&opened).unwrap_or_default();
-        let mut answer = "{}".to_owned();
-        for name in ["modes", "models", "configOptions"] {
-            if let Some(value) = opened.get(name).filter(|value| *value != "null") {
-                answer = raw::set(&answer, name, value);
-            }
-        }
-        let how = match &self.have {
-            Have::Talk(talk) => talk.opening().map(|opening| opening.how.as_str()),
-            _ => None,
-        };
-        match how {
-            Some(how) => {
-                let meta = json!({ "rethread": { "opened": how } }).to_string();
-                raw::set(&answer, "_meta", &meta)
-            }
-            None => answer,
-        }
-    }
-
-    /// Whether the session that the editor means is known.
-    async fn found(&mut self) -> Result<bool, Fault> {
-        if self.session.is_none() {
-            let user = self.hub.program.user()?;
-            let engine = &self.hub.engine;
-            self.session =
-                engine.session_for_editor(&user, &self.hub.agent, &self.binding.id).await?;
-        }
-        Ok(self.session.is_some())
-    }
-
-    async fn replay(&mut self) -> rethread_engine::Result<()> {
-        let Some(session) = &self.session else { return Ok(()) };
-        let engine = &self.hub.engine;
-        let conversation = engine.selected_conversation(session.id, None).await?;
-        let mut after = 0;
-        while let Some((messages, last)) =
-            engine.history_after(session.id, &conversation, after).await?
-        {
-            for message in &messages {
-                for line in history::frames(&self.binding.id, message) {
-                    self.hub.outbox.say(line).await;
-                }
-            }
-            after = last;
-        }
-        Ok(())
-    }
-
-    fn opening(&self) -> JoinHandle<Result<Talk, Fault>> {
+    pub(super) fn opening(&self) -> JoinHandle<Result<Talk, Fault>> {
         let (hub, binding) = (Arc::clone(&self.hub), Arc::clone(&self.binding));
         let session = self.session.clone();
         tokio::spawn(async move { open(&hub, &binding, session.as_ref()).await })
     }
 
-    async fn open(&mut self) -> Result<Talk, Fault> {
+    pub(super) async fn open(&mut self) -> Result<Talk, Fault> {
         open(&self.hub, &self.binding, self.session.as_ref()).await
     }
 
@@ -347,10 +294,7 @@ impl SessionTask {
     async fn prompt(&mut self, id: String, line: String) {
         let text = turn::text_of(&line);
         if let Some(command) = commands::asked(&text) {
-            let done =
-                commands::run(&self.hub, self.session.as_ref(), &self.binding, command).await;
-            self.hub.outbox.say(raw::result(&id, &done)).await;
-            return;
+            return Box::pin(self.command(&id, command)).await;
         }
         let cancel = CancellationToken::new();
         let (tell, was_sent) = oneshot::channel();
@@ -384,7 +328,7 @@ impl SessionTask {
     }
 
     /// Ends the conversation in the agent.
-    async fn close(&mut self) {
+    pub(super) async fn close(&mut self) {
         match std::mem::replace(&mut self.have, Have::Nothing) {
             Have::Nothing => (),
             Have::Talk(talk) => turn::end(*talk, &self.binding).await,
@@ -423,7 +367,8 @@ async fn open(
     let launcher = ProxyLauncher { hub: Arc::clone(hub), binding: Arc::clone(binding) };
     let program = hub.program.as_ref();
     let launcher = Arc::new(launcher);
-    let options = hub.engine.options_for_editor(program, session, &hub.agent, launcher).await?;
+    let agent = binding.backend().agent.clone();
+    let options = hub.engine.options_for_editor(program, session, &agent, launcher).await?;
     let mut talk = Talk::open(&hub.engine, options).await?.looking_on();
     talk.rest().await?;
     Ok(talk)
@@ -435,11 +380,11 @@ pub(crate) async fn begin(hub: Arc<Hub>, line: String) {
     let folder = Fields::parse(raw.params).and_then(|params| params.text("cwd"));
     let folder = PathBuf::from(folder.unwrap_or_default());
     let program = hub.program.as_ref();
-    match hub.engine.begin_for_editor(program, &hub.agent, &folder).await {
+    match hub.engine.begin_for_editor(program, &hub.first.agent, &folder).await {
         Ok(session) => {
-            let binding = Binding::new(&session.id.to_string(), raw.params);
+            let binding = Binding::new(&hub, &session.id.to_string(), raw.params);
             let handle = SessionHandle::open(&hub, binding, Some(session));
-            handle.ask(Ask::Line(line)).await;
+            let _nobody_else_knows_it = handle.ask(Ask::Line(line)).await;
         }
         Err(fault) => {
             tracing::warn!(error = %fault, "a session is not recorded");
@@ -455,7 +400,7 @@ pub(crate) async fn fork(hub: Arc<Hub>, line: String) {
     let (Kind::Request { id, .. }, Some((_, named))) = (&raw.kind, &raw.session) else { return };
     let forked = async {
         let user = hub.program.user()?;
-        let source = hub.engine.session_for_editor(&user, &hub.agent, named).await?;
+        let source = hub.engine.session_for_editor(&user, &hub.first.agent, named).await?;
         match source {
             Some(source) => Ok::<_, Fault>(Some(hub.engine.fork(source.id, None).await?)),
             None => Ok(None),
@@ -463,9 +408,9 @@ pub(crate) async fn fork(hub: Arc<Hub>, line: String) {
     };
     match forked.await {
         Ok(Some(session)) => {
-            let binding = Binding::new(&session.id.to_string(), raw.params);
+            let binding = Binding::new(&hub, &session.id.to_string(), raw.params);
             let handle = SessionHandle::open(&hub, binding, Some(session));
-            handle.ask(Ask::Line(line)).await;
+            let _nobody_else_knows_it = handle.ask(Ask::Line(line)).await;
         }
         Ok(None) => forward::to_agent(&hub, &raw, None).await,
         Err(fault) => {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::binding::Binding;
 use super::hub::Hub;
-use super::{forward, raw, replies};
+use super::{forward, replies};
 use crate::frame::{self, Fields};
 use crate::translate;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(
         Ok(talk) => talk,
         Err(None) => {
             binding.asked();
-            hub.outbox.say(raw::result(&id, replies::CANCELLED)).await;
+            hub.outbox.say(replies::ended(binding, &id, false, None)).await;
             return None;
         }
         Err(Some(fault)) => {
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     remember(&mut talk, binding);
     tell_first(hub, binding, &talk, told);
     let mut view = |progress: Progress<'_>| match progress {
-        Progress::Opened(opening) => replies::tell_opening(hub, &binding.id, opening),
+        Progress::Opened(opening) => replies::tell_opening(hub, binding, opening),
         Progress::Recorded(upto) => {
             if let Some(attempt) = binding.attempt() {
                 attempt.recorded(upto);
@@ -65,12 +65,11 @@ pub(crate) async fn run(
         }
         Progress::Elsewhere | Progress::Waiting | Progress::Update(_) => (),
     };
-    let outcome = talk.say(text, cancel, &mut view).await;
-    let attempt = binding.attempt();
-    let is_answered = attempt.as_ref().is_some_and(|attempt| attempt.is_answered());
-    if let Some(attempt) = &attempt {
-        attempt.over();
-    }
+    let outcome = {
+        let _over = Over(binding);
+        talk.say(text, cancel, &mut view).await
+    };
+    let is_answered = binding.attempt().is_some_and(|attempt| attempt.is_answered());
     match outcome {
         Ok(_) => {
             if hub.recorded_again() {
@@ -80,7 +79,7 @@ pub(crate) async fn run(
         Err(Error::Agent {
             trouble: AgentError::Cancelled | AgentError::TimedOut { .. }, ..
         }) if !is_answered && cancel.is_cancelled() => {
-            hub.outbox.say(raw::result(&id, replies::CANCELLED)).await;
+            hub.outbox.say(replies::ended(binding, &id, binding.is_accepted(), None)).await;
         }
         Err(error) if is_answered => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a turn was not ended well");
@@ -95,12 +94,23 @@ pub(crate) async fn run(
     Some(talk)
 }
 
+/// However a turn ends, nothing waits for it any more.
+struct Over<'a>(&'a Binding);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        if let Some(attempt) = self.0.attempt() {
+            attempt.over();
+        }
+    }
+}
+
 /// The prompt could not be sent, or nobody has answered it. Where only the record is missing, the conversation goes on.
 async fn failed(hub: &Arc<Hub>, binding: &Arc<Binding>, id: &str, fault: &Fault) {
     let is_sent = binding.attempt().is_some();
     if !is_sent && matches!(fault, Fault::Engine(error) if error.is_of_the_store()) {
         let line = binding.with_prompt(|prompt| prompt.line.clone()).unwrap_or_default();
-        if forward::unrecorded(hub, binding, id, &line).await {
+        if forward::unrecorded(binding, id, &line).await {
             replies::tell_unrecorded_in(hub, &binding.id, fault);
             binding.asked();
             return;
@@ -108,7 +118,8 @@ async fn failed(hub: &Arc<Hub>, binding: &Arc<Binding>, id: &str, fault: &Fault)
     }
     binding.asked();
     let error = replies::fault(binding, fault);
-    hub.outbox.say(raw::error(id, &error)).await;
+    let is_accepted = is_sent && binding.is_accepted();
+    hub.outbox.say(replies::ended(binding, id, is_accepted, Some(&error))).await;
 }
 
 /// Says how the session was opened, before the first answer.
@@ -116,7 +127,7 @@ fn tell_first(hub: &Hub, binding: &Binding, talk: &Talk, told: &Told) {
     if let Some(opening) = talk.opening().filter(|_| !told.0.swap(true, Ordering::Relaxed))
         && opening.how != How::Fresh
     {
-        replies::tell_opening(hub, &binding.id, opening);
+        replies::tell_opening(hub, binding, opening);
     }
 }
 

@@ -24,6 +24,8 @@ use crate::process::{self, Process};
 
 /// How many lines may wait for the agent before the editor has to wait.
 const QUEUED_LINES: usize = 64;
+/// How many requests may wait for its answers.
+const MOST_PENDING: usize = 64 * 1024;
 /// How much of its standard error is shown.
 const SHOWN_ERRORS: usize = 4 * 1024;
 
@@ -120,6 +122,11 @@ impl Upstream {
             }
             None => Err(pending),
         }
+    }
+
+    /// Whether so many requests wait that it is not asked more.
+    pub(crate) fn is_crowded(&self) -> bool {
+        lock(&self.pending).as_ref().is_some_and(|all| all.len() >= MOST_PENDING)
     }
 
     /// Whoever waits for the answer with this id.

@@ -3,6 +3,7 @@
 use fastrand::Rng;
 use rethread_acp::proxy::Proxy;
 use rethread_domain::{Role, SessionId};
+use rethread_engine::program::Fault;
 use rethread_engine::{Engine, Order, Span};
 use rethread_testkit::{TestProgram, TestStore, seed};
 use serde_json::value::RawValue;
@@ -46,6 +47,7 @@ impl Line {
             engine: engine.clone(),
             program: TestProgram::new(&engine),
             launcher,
+            others: Box::new(|name| Err(Fault::refused("unknown_agent", format!("no {name}"), ""))),
             folder: folder.path().to_owned(),
             tells: false,
         };
@@ -360,5 +362,29 @@ async fn a_line_of_fifty_mebibytes_passes_both_ways() {
         serde_json::from_str(&line.from.next_line().await.unwrap().unwrap()).unwrap();
     assert_eq!(answer["id"], 1);
     line.to = written.await.unwrap();
+    line.end().await;
+}
+
+#[tokio::test]
+async fn what_follows_the_answer_to_a_new_session_comes_behind_it() {
+    let mut line = Line::new().await;
+    line.call("initialize", json!({ "protocolVersion": 1 })).await;
+    let update = |n: u32| {
+        let update = json!({ "sessionUpdate": "_vendor", "n": n });
+        let params = json!({ "sessionId": "native-1", "update": update });
+        json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string()
+    };
+    let then: Vec<String> = (0..200).map(update).collect();
+    let own = json!({ "say": [update(1000)], "then": then });
+    let params = json!({ "cwd": line.folder.path(), "mcpServers": [], "_do": own });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params });
+    line.send(&call.to_string()).await;
+    let answer: Value = serde_json::from_str(&line.next().await).unwrap();
+    assert_eq!(answer["id"], 1, "{answer}");
+    for n in [1000].into_iter().chain(0..200) {
+        let seen: Value = serde_json::from_str(&line.next().await).unwrap();
+        assert_eq!(seen["params"]["update"]["n"], n);
+        assert_eq!(seen["params"]["sessionId"], answer["result"]["sessionId"]);
+    }
     line.end().await;
 }

@@ -1,7 +1,7 @@
 //! An editor, as far as `rethread acp` sees one.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -34,8 +34,21 @@ impl Editor {
         editor
     }
 
+    /// Starts it, and greets it as version 2 does.
+    pub(crate) fn second(env: &TestEnv, agent: &str) -> (Self, Value) {
+        let mut editor = Self::start_silently(env, agent);
+        let info = json!({ "name": "test", "version": "0" });
+        let hello = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
+        let greeted = editor.ok("initialize", hello);
+        (editor, greeted)
+    }
+
     pub(crate) fn start_silently(env: &TestEnv, agent: &str) -> Self {
-        let mut command = env.command(["acp", agent]);
+        Self::of(env, env.command(["acp", agent]))
+    }
+
+    /// The one that this command starts.
+    pub(crate) fn of(env: &TestEnv, mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let (to, out) = (process.stdin.take(), process.stdout.take().unwrap());
@@ -56,6 +69,12 @@ impl Editor {
         // It may have ended already.
         let to = self.to.as_mut().expect("the editor has not ended");
         drop(to.write_all(format!("{line}\n").as_bytes()).and_then(|()| to.flush()));
+    }
+
+    /// What is no line.
+    pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
+        let to = self.to.as_mut().expect("the editor has not ended");
+        to.write_all(bytes).and_then(|()| to.flush()).unwrap();
     }
 
     pub(crate) fn send(&mut self, method: &str, params: Value) -> String {
@@ -83,9 +102,19 @@ impl Editor {
     /// The answer to a request. Questions are answered as a friendly person would.
     pub(crate) fn answer(&mut self, id: &str) -> Value {
         self.seen.clear();
+        self.until(|frame| frame.get("method").is_none() && frame["id"] == id)
+    }
+
+    /// The state that ends a prompt, as version 2 has it.
+    pub(crate) fn idle(&mut self) -> Value {
+        let is_idle = |frame: &Value| frame["params"]["update"]["state"] == "idle";
+        self.until(is_idle)["params"]["update"].take()
+    }
+
+    fn until(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
         loop {
             let frame = self.frame().expect("the proxy is gone");
-            if frame.get("method").is_none() && frame["id"] == id {
+            if is_meant(&frame) {
                 return frame;
             }
             if frame.get("method").is_some() && frame.get("id").is_some() {
@@ -144,6 +173,17 @@ impl Editor {
         self.text("agent_message_chunk")
     }
 
+    /// The same in version 2.
+    #[track_caller]
+    pub(crate) fn say_second(&mut self, id: &str, text: &str) -> String {
+        let asked = self.prompt(id, text);
+        let answer = self.answer(&asked);
+        assert!(answer["result"]["messageId"].is_string(), "{answer:#}");
+        let idle = self.idle();
+        assert_eq!(idle["stopReason"], "end_turn", "{idle:#}");
+        self.text("agent_message_chunk")
+    }
+
     /// All texts of one kind that came.
     pub(crate) fn text(&self, kind: &str) -> String {
         let updates = self.updates();
@@ -166,6 +206,13 @@ impl Editor {
         self.leave();
         while self.from.recv_timeout(WATCHDOG).is_ok() {}
         assert!(self.process.wait().unwrap().success());
+    }
+
+    /// The editor is gone with both ends, as one that was killed.
+    pub(crate) fn vanish(&mut self) {
+        self.leave();
+        // Whoever reads for us ends with the next frame.
+        self.from = channel().1;
     }
 
     /// The proxy is killed.

@@ -11,8 +11,11 @@ mod reference;
 mod workflow;
 
 mod acp;
+mod acp_bad;
 mod acp_install;
 mod acp_kills;
+mod acp_second;
+mod acp_switch;
 mod agents_asked;
 mod agents_bad;
 mod agents_find;

@@ -7,7 +7,8 @@ mod own_files;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
-use rethread_acp::proxy::Proxy;
+use rethread_acp::AcpLauncher;
+use rethread_acp::proxy::{Launchers, Proxy};
 use rethread_engine::shutdown_signal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -16,6 +17,7 @@ use tokio::net::unix::pipe;
 use super::project;
 use crate::cli::App;
 use crate::config;
+use crate::host::fault;
 
 /// Be an agent for an editor: an agent with a memory
 ///
@@ -52,6 +54,7 @@ impl Args {
             engine: app.engine.clone(),
             program: app.program(),
             launcher: app.launcher(entry)?,
+            others: others(app.clone()),
             folder: project(None)?,
             tells: app.config.editors.show_opening,
         };
@@ -59,6 +62,18 @@ impl Args {
         proxy.serve(input()?, output()?, stop).await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// How another agent is started that goes on in a session.
+fn others(app: App) -> Launchers {
+    Box::new(move |name| {
+        let launcher = || -> anyhow::Result<AcpLauncher> {
+            let mut entry = app.agent(name)?;
+            entry.env.extend(config::driven());
+            app.launcher(entry)
+        };
+        launcher().map_err(fault)
+    })
 }
 
 /// Standard input: a pipe, or the socket that some editors use instead.
