@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::due::budget_hit;
 use super::event::{Budgets, Ended, Event, Outcome, Question};
+use super::failure::OnFailure;
 use super::record::Used;
 use super::snapshot::{Mark, Trigger};
 use super::state::Workflow;
@@ -156,7 +157,7 @@ impl Workflow {
             }
             Command::EndTask(ended) => {
                 self.is_current(&ended.task, ended.attempt)?;
-                end_events(ended)
+                self.end_events(ended)
             }
             Command::Note(event) => vec![(**event).clone()],
             Command::Ask(question) => {
@@ -259,7 +260,7 @@ impl Workflow {
     fn begin_task(&self, id: &str, session: SessionId, agent: &str) -> Result<Vec<Event>, Refusal> {
         self.has_to_be(Status::InProgress)?;
         let task = self.known(id)?;
-        if self.pausing().is_some() || !self.questions.is_empty() {
+        if self.pausing().is_some() || self.is_held() {
             return Err(Refusal::Waits {
                 id: self.id,
                 about: "no task begins any more".to_owned(),
@@ -295,8 +296,13 @@ impl Workflow {
         reason: &str,
         now: bool,
     ) -> Result<Vec<Event>, Refusal> {
-        if self.status() == Status::Paused {
+        // It would go on by itself.
+        let is_wait = self.status() == Status::Paused && self.goes_on_at().is_some();
+        if self.status() == Status::Paused && !is_wait {
             return Err(Refusal::Already(self.id, self.status()));
+        }
+        if is_wait {
+            return Ok(vec![Event::PauseAsked { trigger, reason: reason.to_owned(), now }]);
         }
         self.has_to_be(Status::InProgress)?;
         // A second request is the same pause, unless it is more urgent.
@@ -379,22 +385,46 @@ impl Workflow {
         }
     }
 
+    /// A task that failed asks what to do, unless the plan says; one that was refused something always does.
+    fn end_events(&self, ended: &Ended) -> Vec<Event> {
+        let mut events = vec![Event::TaskEnded(ended.clone())];
+        let task = ended.task.clone();
+        let known = self.task(&task);
+        match &ended.outcome {
+            Outcome::Failed { .. }
+                if known.is_some_and(|task| self.on_failure(task) == OnFailure::Continue) => {}
+            Outcome::Failed { why } => {
+                events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
+            }
+            Outcome::Refused { what } => {
+                events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
+            }
+            Outcome::Completed | Outcome::Interrupted { .. } | Outcome::PutOff { .. } => (),
+        }
+        events
+    }
+
     /// Adds what follows automatically: blocked while a person is waited for, completed when everything is done.
     fn with_consequences(&self, mut events: Vec<Event>) -> Vec<Event> {
         let mut after = self.clone();
         for event in &events {
             after.apply(event, self.updated_at);
         }
+        for event in after.unasked() {
+            after.apply(&event, self.updated_at);
+            events.push(event);
+        }
         let has_questions = !after.questions.is_empty();
-        let is_done = !after.tasks.is_empty() && after.remaining() == 0;
+        // A pause comes once everything is answered.
+        let waits = has_questions && (after.pausing().is_some() || !after.can_go_on());
         match after.status() {
             Status::InProgress if after.is_running() => (),
-            Status::InProgress if has_questions => events.push(Event::Blocked),
-            Status::InProgress if is_done => events.push(Event::Completed),
-            Status::Blocked if !has_questions => {
+            Status::InProgress if waits => events.push(Event::Blocked),
+            Status::InProgress if !has_questions => events.extend(after.completion()),
+            Status::Blocked if !waits => {
                 events.push(Event::Unblocked);
-                if is_done {
-                    events.push(Event::Completed);
+                if !has_questions {
+                    events.extend(after.completion());
                 }
             }
             _ => (),
@@ -427,20 +457,4 @@ fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
 /// A command in full, with normalised line ends: forms submit their own.
 fn spelled_out(command: &str) -> String {
     safe(command).replace('\r', "\u{241b}d;")
-}
-
-/// A task that failed, or was refused something, asks what to do.
-fn end_events(ended: &Ended) -> Vec<Event> {
-    let mut events = vec![Event::TaskEnded(ended.clone())];
-    let task = ended.task.clone();
-    match &ended.outcome {
-        Outcome::Failed { why } => {
-            events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
-        }
-        Outcome::Refused { what } => {
-            events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
-        }
-        Outcome::Completed | Outcome::Interrupted { .. } => (),
-    }
-    events
 }

@@ -83,6 +83,12 @@ impl Event {
                 Outcome::Interrupted { why } => {
                     format!("task {}: interrupted: {}", ended.task, one_line(why, 200))
                 }
+                Outcome::PutOff { why, until } => format!(
+                    "task {}: put off until {}: {}",
+                    ended.task,
+                    until.strftime("%Y-%m-%d %H:%M:%S UTC"),
+                    one_line(why, 200)
+                ),
             },
             Self::TaskSkipped { task } => format!("task {task}: skipped"),
             Self::TaskRetried { task, agent: None, .. } => format!("retrying task {task}"),

@@ -8,7 +8,7 @@ use super::record::Used;
 use super::snapshot::Trigger;
 use super::state::Workflow;
 use super::status::Status;
-use super::task::TaskState;
+use super::task::{Task, TaskState};
 
 /// Something to do now. Doing it again is harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Effect {
 
 impl Workflow {
     /// What the process that runs the workflow has to do now.
-    pub fn due(&self) -> Vec<Effect> {
+    pub fn due(&self, now: Timestamp) -> Vec<Effect> {
         let stop =
             || self.running().map(|task| Effect::Stop { task: task.spec.id.clone() }).collect();
         match (self.pausing(), self.status()) {
@@ -35,10 +35,11 @@ impl Workflow {
                 }
                 if pausing.now { stop() } else { Vec::new() }
             }
-            (None, Status::InProgress) if !self.questions.is_empty() => Vec::new(),
+            (None, Status::InProgress) if self.is_held() => Vec::new(),
             (None, Status::InProgress) if self.tasks.is_empty() => vec![Effect::Plan],
             (None, Status::InProgress) => {
-                let ready = self.ready().into_iter().take(self.room());
+                let is_time = |task: &&Task| task.not_before.is_none_or(|at| at <= now);
+                let ready = self.ready().into_iter().filter(is_time).take(self.room());
                 ready.map(|task| Effect::Run { task: task.spec.id.clone() }).collect()
             }
             _ => stop(),

@@ -10,6 +10,7 @@ mod describe;
 mod due;
 mod event;
 pub mod extract;
+mod failure;
 mod feed;
 mod notice;
 pub mod plan;
@@ -29,6 +30,7 @@ pub use due::{Effect, budget_hit, expected_use, limit_hit};
 pub use event::{
     Budgets, Charter, Ended, Event, EventRecord, Issue, Limits, OnFull, Outcome, Question,
 };
+pub use failure::{OnFailure, Policy};
 pub use feed::session_of;
 pub use notice::{Notice, NoticeKind, UnknownNotice};
 pub use quoted::Quoted;

@@ -82,7 +82,9 @@ impl<'a> Quoted<'a> {
             Event::Reviewed(feedback) => self.clean_all(&mut feedback.comments),
             Event::TaskEnded(ended) => {
                 match &mut ended.outcome {
-                    Outcome::Failed { why } | Outcome::Interrupted { why } => self.clean(why),
+                    Outcome::Failed { why }
+                    | Outcome::Interrupted { why }
+                    | Outcome::PutOff { why, .. } => self.clean(why),
                     Outcome::Refused { what } => self.clean_all(what),
                     Outcome::Completed => (),
                 }

@@ -271,6 +271,7 @@ impl Workflow {
                     task.first_session = task.sessions.len();
                     task.sessions.push(*session);
                     task.spec.state = TaskState::InProgress;
+                    task.not_before = None;
                     // What is known of the attempt before stays: whoever goes on is told.
                     task.was_interrupted = false;
                 }
@@ -335,11 +336,21 @@ impl Workflow {
     }
 
     fn begin_run(&mut self, diverged: Vec<String>, at: Timestamp) {
+        // Whoever resumes it earlier does not want to wait.
+        if self.pause().is_some_and(|pause| pause.until.is_none_or(|until| at < until)) {
+            for task in &mut self.tasks {
+                (task.put_off, task.not_before) = (0, None);
+            }
+        }
         self.move_to(State::InProgress { since: at, pausing: None }, at);
         self.run = Run::new(at, diverged);
     }
 
     fn ask_pause(&mut self, trigger: Trigger, reason: &str, now: bool, at: Timestamp) {
+        if let State::Paused(pause) = &mut self.state {
+            // It does not go on by itself any more.
+            (pause.until, pause.reason) = (None, reason.to_owned());
+        }
         let (State::InProgress { pausing, .. } | State::Blocked { pausing }) = &mut self.state
         else {
             return;
@@ -379,6 +390,7 @@ impl Workflow {
         self.questions.retain(|question| !about(question));
         if let Some(task) = self.task_mut(id) {
             task.spec.state = state;
+            (task.put_off, task.not_before) = (0, None);
             task.was_interrupted &= state != TaskState::Skipped;
         }
     }
@@ -438,7 +450,14 @@ impl Workflow {
                 let note = format!("its agent was not allowed to: {}", what.join("; "));
                 (TaskState::Blocked, false, Some(note))
             }
-            Outcome::Interrupted { why } => (TaskState::Pending, true, Some(why.clone())),
+            Outcome::Interrupted { why } | Outcome::PutOff { why, .. } => {
+                (TaskState::Pending, true, Some(why.clone()))
+            }
+        };
+        (task.put_off, task.not_before) = match &ended.outcome {
+            Outcome::PutOff { until, .. } => (task.put_off.saturating_add(1), Some(*until)),
+            Outcome::Interrupted { .. } => (task.put_off, None),
+            _ => (0, None),
         };
         let is_red = task.spec.expect == Expect::Red && ended.outcome == Outcome::Completed;
         if let Some(mut tests) = ended.tests.clone() {

@@ -1,7 +1,9 @@
 //! A task of a plan: what the plan says of it, and what became of it.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::failure::Policy;
 use super::record::{TestState, Used};
 use rethread_domain::id::SessionId;
 
@@ -72,9 +74,17 @@ pub struct TaskSpec {
     /// The agent that reviews it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
+    /// What follows if it fails.
+    #[serde(default, skip_serializing_if = "Policy::is_empty")]
+    pub policy: Policy,
     /// As the plan says; only of weight when the workflow is made.
     #[serde(default)]
     pub state: TaskState,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A task, and how far it is.
@@ -91,6 +101,12 @@ pub struct Task {
     pub first_session: usize,
     /// It was begun and not ended: it comes first.
     pub was_interrupted: bool,
+    /// How often in a row it was put off because of trouble that passes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub put_off: u32,
+    /// It does not begin before then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// Why it failed, or what was left of it.
     pub note: Option<String>,
     pub used: Used,
@@ -109,6 +125,8 @@ impl Task {
             sessions: Vec::new(),
             first_session: 0,
             was_interrupted: false,
+            put_off: 0,
+            not_before: None,
             note: None,
             used: Used::default(),
             tests: None,

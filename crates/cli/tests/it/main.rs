@@ -75,6 +75,7 @@ mod token;
 mod tour;
 mod workflow_bad;
 mod workflow_budgets;
+mod workflow_failures;
 mod workflow_judged;
 mod workflow_kills;
 mod workflow_ledger;

@@ -196,10 +196,18 @@ pub struct TaskView {
     pub verify: Option<String>,
     /// The agent that reviews it
     pub review: Option<String>,
+    /// What follows if it fails, if the plan says: `stop`, `ask` or `continue`
+    pub on_failure: Option<String>,
+    /// How often it is tried again by itself after trouble that passes, if the plan says
+    pub retries: Option<u32>,
+    /// How long an attempt may take, in seconds, if the plan says
+    pub time_limit: Option<u64>,
     pub attempts: u32,
     /// The sessions in which it was worked on, latest last
     pub session_ids: Vec<String>,
     pub was_interrupted: bool,
+    /// It was put off because of trouble that passes, and goes on by itself then
+    pub not_before: Option<Timestamp>,
     /// Why it failed, or what was left of it
     pub note: Option<String>,
     /// What its agent has said so far in the current turn
@@ -223,9 +231,13 @@ impl From<&Task> for TaskView {
             agent: spec.agent.clone(),
             verify,
             review: spec.review.clone(),
+            on_failure: spec.policy.on_failure.map(|then| then.as_str().to_owned()),
+            retries: spec.policy.retries,
+            time_limit: spec.policy.seconds,
             attempts: task.attempts,
             session_ids: task.sessions.iter().map(ToString::to_string).collect(),
             was_interrupted: task.was_interrupted,
+            not_before: task.not_before,
             note: task.note.clone(),
             saying: None,
             usage: UsageView::from(&task.used),

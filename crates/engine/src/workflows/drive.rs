@@ -11,8 +11,8 @@ use futures::stream::FuturesUnordered;
 use rethread_domain::turn::Update;
 use rethread_store::{self as store, WorkflowClaim};
 use rethread_workflow::{
-    Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Used,
-    Verify, Workflow, WorkflowId, limit_hit,
+    Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Trigger,
+    Used, Verify, Workflow, WorkflowId, limit_hit,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -191,7 +191,7 @@ impl Driver<'_> {
                 kept = self.workflow.events;
             }
             self.keep_limits().await?;
-            for effect in self.workflow.due() {
+            for effect in self.workflow.due(self.engine.clock.now()) {
                 self.carry_out(effect).await?;
             }
             if self.workflow.status() != Status::InProgress {
@@ -322,8 +322,19 @@ impl Driver<'_> {
             Some((trigger, reason, now)) => {
                 self.command_if_fit(&Command::Pause { trigger, reason, now }).await
             }
-            None => Ok(()),
+            None => self.keep_waiting().await,
         }
+    }
+
+    /// Where nothing can be done for long, it pauses until then.
+    async fn keep_waiting(&mut self) -> Result<()> {
+        let Some(until) = self.workflow.long_wait(self.engine.clock.now()) else { return Ok(()) };
+        let first = self.workflow.ready().into_iter().min_by_key(|task| task.not_before);
+        let why = first.and_then(|task| task.note.clone()).unwrap_or_default();
+        let reason = format!("what is left waits: {why}");
+        let pause = Command::Pause { trigger: Trigger::Exhaustion, reason, now: false };
+        self.command_if_fit(&pause).await?;
+        self.note(Event::Parked { until }).await
     }
 
     pub(super) async fn keep_plan(&mut self) -> Result<()> {
@@ -405,7 +416,7 @@ impl Driver<'_> {
         };
         let (stop, stopped) = watch::channel(false);
         self.stops.insert(id.to_owned(), stop);
-        let limits = &self.workflow.charter.limits;
+        let seconds = before.seconds_for(&task);
         let attempt =
             Attempt {
                 engine: self.engine.clone(),
@@ -422,7 +433,7 @@ impl Driver<'_> {
                 reports: self.sender.clone(),
                 stop: stopped,
                 watch: Watch::default(),
-                deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
+                deadline: Instant::now() + Duration::from_secs(seconds),
                 tests: None,
                 // The state before this attempt: it matters whether the task was interrupted.
                 workflow: before,

@@ -22,6 +22,7 @@ mod recovery;
 mod repository;
 mod review;
 mod task;
+mod trouble;
 mod usage;
 
 use rethread_domain::SessionId;

@@ -17,6 +17,7 @@ use super::crew::Crew;
 use super::drive::Report;
 use super::limit::limit_in;
 use super::port::ExitReason;
+use super::trouble;
 use super::usage::Watch;
 use crate::agents::{Answer, OpenOptions, Talk, USAGE_LIMIT};
 use crate::{Engine, Error, Logged as _};
@@ -35,6 +36,13 @@ pub(super) enum Stopped {
         trigger: Trigger,
         why: String,
         until: Option<Timestamp>,
+    },
+    /// Trouble that passes, by then if that is known.
+    Passing {
+        why: String,
+        over: Option<Timestamp>,
+        /// Whether it is a usage limit.
+        is_limit: bool,
     },
     /// Its context is full, and its turn did not end.
     Full,
@@ -75,14 +83,16 @@ impl Attempt {
 
     pub(super) fn failed(&self, error: &Error) -> Stopped {
         let text = error.to_string();
-        let trigger = Trigger::Exhaustion;
         if let Error::Unanswered { outcome: USAGE_LIMIT, resets_at, .. } = error {
-            return Stopped::Parked { trigger, why: text, until: *resets_at };
+            return Stopped::Passing { why: text, over: *resets_at, is_limit: true };
         }
         match limit_in(&text, self.engine.clock.now()) {
-            Some(until) => {
+            Some(over) => {
                 let why = format!("a usage limit is reached: {text}");
-                Stopped::Parked { trigger, why, until }
+                Stopped::Passing { why, over, is_limit: true }
+            }
+            None if trouble::passes(error) => {
+                Stopped::Passing { why: text, over: None, is_limit: false }
             }
             None => Stopped::Failed(text),
         }
@@ -143,6 +153,17 @@ impl Attempt {
                 let why = format!("the context of task {} is full", self.task.spec.id);
                 pause = Some((Trigger::Exhaustion, why.clone(), None));
                 Outcome::Interrupted { why }
+            }
+            Err(Stopped::Passing { why, over, is_limit }) => {
+                let now = self.engine.clock.now();
+                match self.workflow.put_off_until(&self.task, over, now) {
+                    Some(until) => Outcome::PutOff { why, until },
+                    None if is_limit => {
+                        pause = Some((Trigger::Exhaustion, why.clone(), over));
+                        Outcome::Interrupted { why }
+                    }
+                    None => Outcome::Failed { why },
+                }
             }
             Err(Stopped::Asked) => Outcome::Interrupted { why: "it was asked to stop".to_owned() },
             Err(Stopped::Parked { trigger, why, until }) => {
@@ -292,7 +313,7 @@ impl Attempt {
             tokio::select! {
                 _ = asked => Stopped::Asked,
                 () = tokio::time::sleep_until(self.deadline.into()) => {
-                    let most = self.workflow.charter.limits.task_seconds;
+                    let most = self.workflow.seconds_for(&self.task);
                     Stopped::Failed(format!("it took longer than {most} seconds"))
                 }
             }

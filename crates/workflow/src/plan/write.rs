@@ -120,6 +120,10 @@ pub fn written(title: &str, tasks: &[TaskSpec]) -> String {
             fields.push((Key::Expect, "red".to_owned()));
         }
         fields.extend(task.review.iter().map(|review| (Key::Review, review.clone())));
+        let policy = &task.policy;
+        fields.extend(policy.retries.map(|count| (Key::Retries, count.to_string())));
+        fields.extend(policy.seconds.map(|most| (Key::TimeLimit, field::in_units(most))));
+        fields.extend(policy.on_failure.map(|then| (Key::OnFailure, then.as_str().to_owned())));
         fields.push((Key::State, field::shown(task.state).to_owned()));
         for (key, value) in fields {
             out.push_str(&format!("{bullet} {}: {}\n", key.as_str(), one_line(&value)));

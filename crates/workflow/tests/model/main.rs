@@ -9,8 +9,8 @@ use reference::Model;
 use rethread_domain::SessionId;
 use rethread_workflow::{
     Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
-    EventRecord, Feedback, GitDelta, Issue, Limits, Mark, Outcome, Question, Resolution, Severity,
-    SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
+    EventRecord, Feedback, GitDelta, Issue, Limits, Mark, OnFailure, Outcome, Question, Resolution,
+    Severity, SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
 };
 use uuid::Uuid;
 
@@ -90,6 +90,8 @@ impl Play {
                 continue;
             }
             let mut task = TaskSpec { id: format!("t{number}"), ..TaskSpec::default() };
+            task.policy.on_failure = [None, Some(OnFailure::Ask), Some(OnFailure::Continue)]
+                [usize::try_from(self.dice.throw(3)).unwrap()];
             for before in &tasks {
                 if self.dice.throw(4) == 0 {
                     task.depends_on.push(before.id.clone());
@@ -118,6 +120,9 @@ impl Play {
         };
         let outcome = match self.dice.throw(5) {
             0 => Outcome::Failed { why: "no".into() },
+            1 if self.dice.throw(2) == 0 => {
+                Outcome::PutOff { why: "overloaded".into(), until: at(100) }
+            }
             1 => Outcome::Interrupted { why: "stopped".into() },
             2 => Outcome::Refused { what: vec!["execute: make".into()] },
             _ => Outcome::Completed,
@@ -150,7 +155,7 @@ impl Play {
 
     /// What whoever runs it would do now.
     fn as_due(&mut self) -> Option<Command> {
-        let due = self.real.due();
+        let due = self.real.due(at(1_000));
         let running = self.model.running();
         match self.dice.one_of(&due).cloned() {
             Some(Effect::Plan) => {
@@ -246,7 +251,7 @@ impl Play {
             self.live(event);
         }
         assert_eq!(Model::of(&self.real), self.model, "{}", self.describe());
-        assert_eq!(self.real.due(), self.model.due(), "{}", self.describe());
+        assert_eq!(self.real.due(at(1_000)), self.model.due(), "{}", self.describe());
         self.is_not_stuck();
     }
 
@@ -300,7 +305,7 @@ impl Play {
 
     fn may_begin(&mut self, before: &Workflow, task: &str, attempt: u32) {
         assert_eq!(before.status(), Status::InProgress, "{}", self.describe());
-        assert!(before.pausing().is_none() && before.questions.is_empty(), "{}", self.describe());
+        assert!(before.pausing().is_none(), "{}", self.describe());
         assert!(!self.completed.contains(task), "completed and begun again: {}", self.describe());
         let is_new = self.begun.insert((task.to_owned(), attempt));
         assert!(is_new, "an attempt begun twice: {}", self.describe());
@@ -309,7 +314,7 @@ impl Play {
     fn is_not_stuck(&self) {
         let real = &self.real;
         let rests = matches!(real.status(), Status::Pending | Status::Blocked | Status::Paused);
-        let goes_on = real.is_running() || !real.due().is_empty();
+        let goes_on = real.is_running() || !real.due(at(1_000)).is_empty();
         assert!(rests || real.status().is_final() || goes_on, "stuck: {}", self.describe());
         if real.status() == Status::Blocked {
             assert!(!real.questions.is_empty(), "blocked for nothing: {}", self.describe());
@@ -378,6 +383,6 @@ fn a_plan_that_says_a_task_is_running_has_nobody_who_runs_it() {
         let spec = TaskSpec { id: "t".into(), state, ..TaskSpec::default() };
         play.real.apply(&Event::Planned { tasks: vec![spec] }, at(2));
         play.real.apply(&Event::Began { branch: None, commit: None }, at(3));
-        assert_eq!(play.real.due(), [Effect::Run { task: "t".into() }], "{state:?}");
+        assert_eq!(play.real.due(at(4)), [Effect::Run { task: "t".into() }], "{state:?}");
     }
 }

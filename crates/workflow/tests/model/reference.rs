@@ -1,7 +1,7 @@
 //! The rules of a workflow in the plainest words, to compare the real one with.
 
 use rethread_workflow::{
-    Command, Effect, Event, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
+    Command, Effect, Event, OnFailure, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,7 @@ pub(crate) struct Job {
     pub(crate) state: TaskState,
     pub(crate) attempts: u32,
     pub(crate) interrupted: bool,
+    pub(crate) on_failure: OnFailure,
 }
 
 /// All that matters of a workflow for what it may do.
@@ -40,6 +41,7 @@ impl Model {
             state: task.state(),
             attempts: task.attempts,
             interrupted: task.was_interrupted,
+            on_failure: real.on_failure(task),
         };
         Self {
             status: real.status(),
@@ -75,11 +77,29 @@ impl Model {
         };
         self.status == Status::InProgress
             && self.pausing.is_none()
-            && self.questions.is_empty()
+            && !self.is_held()
             && self.running().len() < self.side_by_side
             && self.jobs.iter().any(|job| {
                 job.id == id && job.state == TaskState::Pending && !job.needs.iter().any(holds_up)
             })
+    }
+
+    /// A question stops everything, unless it is about a task whose failure only stops what depends on it.
+    fn is_held(&self) -> bool {
+        self.questions.iter().any(|question| match question {
+            Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } => {
+                let job = self.jobs.iter().find(|job| job.id == *task);
+                job.is_none_or(|job| job.on_failure == OnFailure::Stop)
+            }
+            _ => true,
+        })
+    }
+
+    fn is_ready(&self, job: &Job) -> bool {
+        let holds_up = |need: &String| {
+            self.jobs.iter().any(|other| other.id == *need && !Self::is_done(other.state))
+        };
+        job.state == TaskState::Pending && !job.needs.iter().any(holds_up)
     }
 
     /// Whether the command is accepted; where it is, what follows.
@@ -193,7 +213,9 @@ impl Model {
         }
         match outcome {
             Outcome::Completed => self.put(id, TaskState::Completed, false),
-            Outcome::Interrupted { .. } => self.put(id, TaskState::Pending, true),
+            Outcome::Interrupted { .. } | Outcome::PutOff { .. } => {
+                self.put(id, TaskState::Pending, true);
+            }
             Outcome::Refused { what } => {
                 self.put(id, TaskState::Blocked, false);
                 let (task, refused) = (id.to_owned(), what.clone());
@@ -201,7 +223,10 @@ impl Model {
             }
             Outcome::Failed { why } => {
                 self.put(id, TaskState::Failed, false);
-                self.ask(Question::TaskFailed { task: id.to_owned(), why: why.clone() });
+                let job = self.find(id).map(|job| job.on_failure);
+                if job != Some(OnFailure::Continue) {
+                    self.ask(Question::TaskFailed { task: id.to_owned(), why: why.clone() });
+                }
             }
         }
         true
@@ -280,6 +305,7 @@ impl Model {
                 state: known.map_or(TaskState::Pending, |job| job.state),
                 attempts: known.map_or(0, |job| job.attempts),
                 interrupted: known.is_some_and(|job| job.interrupted),
+                on_failure: spec.policy.on_failure.unwrap_or_default(),
             });
         }
         let is_there = |id: &String| specs.iter().any(|spec| spec.id == *id);
@@ -299,20 +325,64 @@ impl Model {
 
     /// What follows of itself once nothing runs.
     fn follow(&mut self) {
+        if matches!(self.status, Status::InProgress | Status::Blocked) {
+            self.ask_of_failures();
+        }
         if !self.running().is_empty() {
             return;
         }
-        if self.status == Status::Blocked && self.questions.is_empty() {
+        let goes_on = !self.is_held() && self.jobs.iter().any(|job| self.is_ready(job));
+        let waits = !self.questions.is_empty() && (self.pausing.is_some() || !goes_on);
+        if self.status == Status::Blocked && !waits {
             self.status = Status::InProgress;
         }
         if self.status != Status::InProgress {
             return;
         }
-        if !self.questions.is_empty() {
+        if waits {
             self.status = Status::Blocked;
-        } else if !self.jobs.is_empty() && self.jobs.iter().all(|job| Self::is_done(job.state)) {
-            (self.status, self.pausing) = (Status::Completed, None);
+        } else if self.questions.is_empty() && !self.jobs.is_empty() {
+            self.complete();
         }
+    }
+
+    /// What failed waits for a person, unless it is left out.
+    fn ask_of_failures(&mut self) {
+        for job in self.jobs.clone() {
+            let is_asked = self
+                .questions
+                .iter()
+                .any(|asked| matches!(asked, Question::TaskFailed { task, .. } if *task == job.id));
+            if job.state == TaskState::Failed && job.on_failure != OnFailure::Continue && !is_asked
+            {
+                self.ask(Question::TaskFailed { task: job.id, why: "no".to_owned() });
+            }
+        }
+    }
+
+    /// It is completed once everything is done that does not depend on what is left out; that is skipped then.
+    fn complete(&mut self) {
+        let mut lost: Vec<String> = self
+            .jobs
+            .iter()
+            .filter(|job| job.state == TaskState::Failed && job.on_failure == OnFailure::Continue)
+            .map(|job| job.id.clone())
+            .collect();
+        for _ in 0..self.jobs.len() {
+            for job in &self.jobs {
+                let is_lost = job.needs.iter().any(|need| lost.contains(need));
+                if job.state == TaskState::Pending && is_lost && !lost.contains(&job.id) {
+                    lost.push(job.id.clone());
+                }
+            }
+        }
+        if !self.jobs.iter().all(|job| Self::is_done(job.state) || lost.contains(&job.id)) {
+            return;
+        }
+        for job in self.jobs.iter_mut().filter(|job| job.state == TaskState::Pending) {
+            (job.state, job.interrupted) = (TaskState::Skipped, false);
+        }
+        (self.status, self.pausing) = (Status::Completed, None);
     }
 
     /// What is to be done now.
@@ -327,7 +397,7 @@ impl Model {
             Some(false) => return Vec::new(),
             None => (),
         }
-        if !self.questions.is_empty() {
+        if self.is_held() {
             return Vec::new();
         }
         if self.jobs.is_empty() {

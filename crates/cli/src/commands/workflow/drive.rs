@@ -113,7 +113,8 @@ impl Args {
     }
 }
 
-/// Runs a workflow until it rests, and says how it stands. With `waits`, a limit that is lifted later is waited for.
+/// Runs a workflow until it rests, and says how it stands. It waits for tasks that were put off; with `waits`, for any limit that
+/// is lifted later.
 pub(crate) async fn drive(
     app: &App,
     id: WorkflowId,
@@ -124,7 +125,7 @@ pub(crate) async fn drive(
     loop {
         let workflow = Box::pin(run(app, id, first.take())).await?;
         match (workflow.status(), workflow.pause().and_then(|pause| pause.until)) {
-            (Status::Paused, Some(until)) if waits => {
+            (Status::Paused, Some(until)) if waits || workflow.goes_on_at().is_some() => {
                 render::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
                     return finish(app, &app.engine.workflow(id).await?).await;

@@ -54,6 +54,14 @@ pub(super) fn rests(workflow: &Workflow) -> String {
                 text.push_str(&format!("  {}\n", asked(question, &short, workflow)));
             }
         }
+        State::Completed => {
+            let left = workflow.tasks.iter().filter(|task| workflow.is_left_out(task));
+            let left: Vec<&str> = left.map(|task| task.spec.id.as_str()).collect();
+            if !left.is_empty() {
+                let left = one_line(&left.join(", "), 300);
+                text.push_str(&format!("  Failed, and left out: {left}\n"));
+            }
+        }
         _ => (),
     }
     text
@@ -142,6 +150,10 @@ pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String 
 fn tasks(tasks: &[Task]) -> String {
     let rows = tasks.iter().map(|task| {
         let note = task.note.as_deref().map(|note| one_line(note, 60)).unwrap_or_default();
+        let note = match task.not_before {
+            Some(at) => format!("goes on at {}: {note}", time::minute(at)),
+            None => note,
+        };
         let session = task.sessions.last().map_or("-".to_owned(), SessionId::short);
         vec![
             one_line(&task.spec.id, 20),
