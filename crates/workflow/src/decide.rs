@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use super::due::budget_hit;
 use super::event::{Budgets, Ended, Event, Outcome, Question};
 use super::failure::OnFailure;
+use super::question::Answer;
 use super::record::Used;
 use super::snapshot::{Mark, Trigger};
 use super::state::Workflow;
 use super::status::Status;
-use super::task::{TaskSpec, TaskState};
+use super::task::{Task, TaskSpec, TaskState};
 use rethread_domain::id::SessionId;
 use rethread_domain::id::{SnapshotId, WorkflowId};
-use rethread_domain::quote::safe;
 
 /// A command to a workflow.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,10 +67,9 @@ pub enum Command {
     },
     /// Work in progress is ended, and a pause requested.
     Recover,
-    Approve,
-    Reject {
-        why: Option<String>,
-    },
+    /// Yes to a question: the one about this task, or else the first that can be approved.
+    Approve(Answer),
+    Reject(Answer),
     Retry {
         task: String,
         /// Another agent to continue with.
@@ -113,26 +112,6 @@ pub enum Refusal {
     Spent(WorkflowId, String),
 }
 
-impl Question {
-    /// The text of the question. Different questions have different texts; invisible and bidirectional characters are spelled out.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Plan => "is the plan good?".to_owned(),
-            Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
-            Self::TaskRefused { task, refused } => safe(&format!(
-                "task {task} ended, but its agent was not allowed to do this: {}; does it count as done?",
-                refused.join("; ")
-            )),
-            Self::TaskRemoved { task } => {
-                safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
-            }
-            Self::Command { command } => {
-                format!("allow this command of the plan to run? {}", spelled_out(command))
-            }
-        }
-    }
-}
-
 impl Workflow {
     /// The events that a command leads to, with those that follow from them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
@@ -170,6 +149,10 @@ impl Workflow {
                 if self.is_running() {
                     return Err(Refusal::Running(self.id));
                 }
+                // What is asked is answered first: nothing fails while it is paused.
+                if !self.questions.is_empty() {
+                    return Err(self.waits());
+                }
                 vec![Event::Paused(mark.clone())]
             }
             Command::Resume { .. } => self.resumed(command)?,
@@ -181,8 +164,8 @@ impl Workflow {
                 vec![Event::Abandoned { seen: *seen }]
             }
             Command::Recover => self.recovered(),
-            Command::Approve => self.answered(true, None)?,
-            Command::Reject { why } => self.answered(false, why.clone())?,
+            Command::Approve(answer) => self.answered(true, answer)?,
+            Command::Reject(answer) => self.answered(false, answer)?,
             Command::Retry { task, agent, permissions } => {
                 self.retried(task, agent.as_ref(), permissions.as_ref())?
             }
@@ -245,7 +228,7 @@ impl Workflow {
         Refusal::Waits { id: self.id, about: about.join("; "), failed }
     }
 
-    fn known(&self, id: &str) -> Result<&super::task::Task, Refusal> {
+    pub(super) fn known(&self, id: &str) -> Result<&Task, Refusal> {
         self.task(id).ok_or_else(|| Refusal::NoTask(self.id, id.to_owned()))
     }
 
@@ -267,7 +250,7 @@ impl Workflow {
                 failed: None,
             });
         }
-        if !self.ready().iter().any(|ready| ready.spec.id == id) {
+        if !self.ready().iter().any(|ready| ready.spec.id == id && !ready.is_gated()) {
             let (task, state) = (id.to_owned(), task.state());
             return Err(Refusal::Task { task, state, wanted: "begun" });
         }
@@ -334,29 +317,6 @@ impl Workflow {
             events.push(Event::PauseAsked { trigger: Trigger::Crash, reason: why, now: true });
         }
         events
-    }
-
-    fn answered(&self, yes: bool, why: Option<String>) -> Result<Vec<Event>, Refusal> {
-        let Some(question) = self.questions.first() else {
-            return Err(Refusal::WaitsForNothing(self.id));
-        };
-        Ok(match question {
-            Question::TaskFailed { task, .. } if yes => {
-                let (task, state) = (task.clone(), TaskState::Failed);
-                return Err(Refusal::Task { task, state, wanted: "approved; retry or skip it" });
-            }
-            Question::TaskRefused { .. } if !yes => {
-                vec![Event::Failed { why: why.unwrap_or_else(|| question.describe()) }]
-            }
-            Question::TaskFailed { why: reason, .. } => {
-                vec![Event::Failed { why: why.unwrap_or_else(|| reason.clone()) }]
-            }
-            Question::Command { command } if !yes => {
-                let why = why.unwrap_or_else(|| format!("the command was rejected: {command}"));
-                vec![Event::Failed { why }]
-            }
-            question => vec![Event::Answered { question: question.clone(), yes, why }],
-        })
     }
 
     fn retried(
@@ -452,9 +412,4 @@ fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
         Event::TaskMarked { task, state }
     };
     states.iter().map(event).collect()
-}
-
-/// A command in full, with normalised line ends: forms submit their own.
-fn spelled_out(command: &str) -> String {
-    safe(command).replace('\r', "\u{241b}d;")
 }

@@ -15,6 +15,8 @@ use super::task::{Task, TaskState};
 pub enum Effect {
     /// Have the agent write the plan.
     Plan,
+    /// Ask whether a task may begin.
+    Ask { task: String },
     /// Begin a task.
     Run { task: String },
     /// Interrupt a task that runs.
@@ -39,8 +41,12 @@ impl Workflow {
             (None, Status::InProgress) if self.tasks.is_empty() => vec![Effect::Plan],
             (None, Status::InProgress) => {
                 let is_time = |task: &&Task| task.not_before.is_none_or(|at| at <= now);
-                let ready = self.ready().into_iter().filter(is_time).take(self.room());
-                ready.map(|task| Effect::Run { task: task.spec.id.clone() }).collect()
+                let ready = self.ready();
+                let unasked = ready.iter().filter(|task| task.is_gated() && !self.is_asked(task));
+                let ask = unasked.map(|task| Effect::Ask { task: task.spec.id.clone() });
+                let open = ready.iter().filter(|task| !task.is_gated()).copied().filter(is_time);
+                let run = open.take(self.room());
+                ask.chain(run.map(|task| Effect::Run { task: task.spec.id.clone() })).collect()
             }
             _ => stop(),
         }

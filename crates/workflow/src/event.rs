@@ -158,6 +158,8 @@ pub enum Question {
     TaskRemoved { task: String },
     /// May this command of the plan run?
     Command { command: String },
+    /// May this task begin? In the plan's words.
+    Gate { task: String, what: String },
 }
 
 /// How an attempt at a task ended.
@@ -305,6 +307,9 @@ pub enum Event {
         question: Question,
         yes: bool,
         why: Option<String>,
+        /// Who answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     Blocked,
     Unblocked,

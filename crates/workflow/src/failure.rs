@@ -124,6 +124,7 @@ impl Workflow {
             Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } => {
                 self.task(task).is_none_or(|task| self.on_failure(task) == OnFailure::Stop)
             }
+            Question::Gate { .. } => false,
             Question::Plan | Question::TaskRemoved { .. } | Question::Command { .. } => true,
         }
     }
@@ -135,7 +136,7 @@ impl Workflow {
 
     /// Whether something can be done, now or later, without an answer of a person.
     pub(super) fn can_go_on(&self) -> bool {
-        !self.is_held() && !self.ready().is_empty()
+        !self.is_held() && self.ready().iter().any(|task| !task.is_gated() || !self.is_asked(task))
     }
 
     /// Whether this task failed and is left out.

@@ -12,8 +12,10 @@ mod event;
 pub mod extract;
 mod failure;
 mod feed;
+pub mod forecast;
 mod notice;
 pub mod plan;
+mod question;
 mod quoted;
 mod record;
 mod snapshot;
@@ -33,6 +35,7 @@ pub use event::{
 pub use failure::{OnFailure, Policy};
 pub use feed::session_of;
 pub use notice::{Notice, NoticeKind, UnknownNotice};
+pub use question::Answer;
 pub use quoted::Quoted;
 pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
@@ -42,4 +45,4 @@ pub use rethread_domain::id::{SnapshotId, WorkflowId};
 pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
 pub use state::Workflow;
 pub use status::{Pause, Pausing, Run, State, Status};
-pub use task::{Expect, Task, TaskSpec, TaskState, Verify};
+pub use task::{Approval, Expect, Task, TaskSpec, TaskState, Verify};

@@ -120,7 +120,10 @@ impl<'a> Quoted<'a> {
         match question {
             Question::TaskFailed { why, .. } => self.clean(why),
             Question::TaskRefused { refused, .. } => self.clean_all(refused),
-            Question::Plan | Question::TaskRemoved { .. } | Question::Command { .. } => (),
+            Question::Plan
+            | Question::TaskRemoved { .. }
+            | Question::Command { .. }
+            | Question::Gate { .. } => (),
         }
     }
 
@@ -257,7 +260,8 @@ mod tests {
         let sessions = [SessionId::generate()];
         let quoted = Quoted::new(&sessions, 3, SAID);
         let asked = quoted.taken_out_of(&Event::Asked(question.clone()));
-        let answered = Event::Answered { question, yes: true, why: Some("go on".to_owned()) };
+        let answered =
+            Event::Answered { question, yes: true, why: Some("go on".to_owned()), by: None };
         let answered = quoted.taken_out_of(&answered);
         let (Some(Event::Asked(asked)), Some(Event::Answered { question, why, .. })) =
             (asked, answered)

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::event::Question;
 use super::failure::Policy;
 use super::record::{TestState, Used};
 use rethread_domain::id::SessionId;
@@ -67,6 +68,11 @@ pub struct TaskSpec {
     pub depends_on: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The model that it is done with, in the agent's words; and how hard that is to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
     #[serde(default)]
@@ -74,6 +80,9 @@ pub struct TaskSpec {
     /// The agent that reviews it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
+    /// What a person is asked before it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
     /// What follows if it fails.
     #[serde(default, skip_serializing_if = "Policy::is_empty")]
     pub policy: Policy,
@@ -85,6 +94,16 @@ pub struct TaskSpec {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// A person's yes to what a task waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub at: Timestamp,
 }
 
 /// A task, and how far it is.
@@ -101,6 +120,9 @@ pub struct Task {
     pub first_session: usize,
     /// It was begun and not ended: it comes first.
     pub was_interrupted: bool,
+    /// Who approved that it begins, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// How often in a row it was put off because of trouble that passes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub put_off: u32,
@@ -125,6 +147,7 @@ impl Task {
             sessions: Vec::new(),
             first_session: 0,
             was_interrupted: false,
+            approval: None,
             put_off: 0,
             not_before: None,
             note: None,
@@ -135,5 +158,16 @@ impl Task {
 
     pub const fn state(&self) -> TaskState {
         self.spec.state
+    }
+
+    /// What a person is asked before it begins, unless they have approved.
+    pub fn gate(&self) -> Option<Question> {
+        let what = self.spec.approve.clone().filter(|_| self.is_gated())?;
+        Some(Question::Gate { task: self.spec.id.clone(), what })
+    }
+
+    /// Whether a person has to approve before it begins, and has not.
+    pub const fn is_gated(&self) -> bool {
+        self.spec.approve.is_some() && self.approval.is_none()
     }
 }

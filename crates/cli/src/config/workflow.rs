@@ -25,6 +25,7 @@ pub(crate) struct Workflow {
     retry_seconds: u64,
     on_failure: String,
     pub(crate) brief_tokens: u32,
+    pub(crate) lesson_tokens: u32,
     after_crash: String,
     /// Whether agents are given Rethread's MCP server.
     pub(crate) mcp: bool,

@@ -69,6 +69,7 @@ fn the_settings_in_force_are_shown() {
     retry_seconds = 10
     on_failure = "stop"
     brief_tokens = 8000
+    lesson_tokens = 600
     after_crash = "ask"
     mcp = true
 

@@ -76,6 +76,7 @@ mod tour;
 mod workflow_bad;
 mod workflow_budgets;
 mod workflow_failures;
+mod workflow_gates;
 mod workflow_judged;
 mod workflow_kills;
 mod workflow_ledger;

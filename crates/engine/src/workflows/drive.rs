@@ -19,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::crew::Crew;
 use super::plan::{self, PlanFile};
-use super::planning::{PLANNING, Planning};
+use super::planning::PLANNING;
 use super::repository;
 use super::task::{Attempt, Done, beginning_of};
 use super::usage::Watch;
@@ -69,6 +69,8 @@ pub(super) struct Driver<'a> {
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) plan: PlanFile,
     pub(super) resumed: Option<Arc<Snapshot>>,
+    /// What was completed on this project before, once it is needed.
+    pub(super) earlier: Option<Arc<Vec<Workflow>>>,
     pub(super) renewed: Instant,
 }
 
@@ -135,6 +137,7 @@ impl Engine {
             reports,
             plan: PlanFile::default(),
             resumed: None,
+            earlier: None,
             renewed: Instant::now(),
         })
     }
@@ -167,7 +170,7 @@ impl Driver<'_> {
             self.resumed = Some(Arc::new(self.engine.snapshot(self.id(), None).await?));
         }
         // Manual changes of the plan are what the person wants now; a resumed older plan must not overwrite them.
-        if !matches!(first, Command::Reject { .. }) && !self.workflow.tasks.is_empty() {
+        if !matches!(first, Command::Reject(_)) && !self.workflow.tasks.is_empty() {
             plan::check(&self.workflow).map_err(Error::Plan)?;
         }
         let marked = match &first {
@@ -356,6 +359,10 @@ impl Driver<'_> {
             // Its agent is still writing in the folder.
             Effect::Run { .. } if strays > 0 => Ok(()),
             Effect::Run { task } => self.start(&task).await,
+            Effect::Ask { task } => match self.workflow.question_for(Some(&task), true) {
+                Some(question) => self.command_if_fit(&Command::Ask(question)).await,
+                None => Ok(()),
+            },
             Effect::Stop { task } => {
                 if let Some(stop) = self.stops.get(&task) {
                     stop.send_replace(true);
@@ -370,7 +377,7 @@ impl Driver<'_> {
             Effect::Snapshot => self.snapshot().await,
             Effect::Plan if self.is_planning => Ok(()),
             Effect::Plan => {
-                self.start_planning();
+                self.start_planning().await;
                 Ok(())
             }
         }
@@ -402,6 +409,7 @@ impl Driver<'_> {
             let question = Question::Command { command: command.clone() };
             return self.command_if_fit(&Command::Ask(question)).await;
         }
+        let earlier = self.earlier().await;
         let before = self.workflow.clone();
         let agent = task.spec.agent.clone().unwrap_or_else(|| self.workflow.charter.agent.clone());
         let beginning = beginning_of(&self.workflow, &task, &agent, self.crew.tools());
@@ -429,6 +437,7 @@ impl Driver<'_> {
                 resumed: self.resumed.as_ref().filter(|_| before.run.completed == 0).map(
                     |snapshot| Arc::new(snapshot.as_of_now(&before, repository::now(&before))),
                 ),
+                earlier,
                 commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
                 reports: self.sender.clone(),
                 stop: stopped,
@@ -440,24 +449,6 @@ impl Driver<'_> {
             };
         self.work.push(Box::pin(async { Finished::Task(Box::new(Box::pin(attempt.run()).await)) }));
         Ok(())
-    }
-
-    fn start_planning(&mut self) {
-        let (stop, stopped) = watch::channel(false);
-        self.stops.insert(String::new(), stop);
-        self.is_planning = true;
-        let planning = Planning {
-            engine: self.engine.clone(),
-            crew: Arc::clone(&self.crew),
-            workflow: self.workflow.clone(),
-            stop: stopped,
-            reports: self.sender.clone(),
-            watch: Watch::default(),
-        };
-        self.work.push(Box::pin(async {
-            let (planned, used) = planning.run().await;
-            Finished::Plan(planned, used)
-        }));
     }
 
     async fn finished(&mut self, finished: Finished) -> Result<()> {

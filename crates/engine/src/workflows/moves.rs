@@ -267,8 +267,8 @@ impl Engine {
         command: Command,
     ) -> std::result::Result<Workflow, Fault> {
         let id = read.id;
-        if command == Command::Approve {
-            self.approve_question(read).await?;
+        if let Command::Approve(answer) = &command {
+            self.approve_question(read, answer.task.as_deref()).await?;
         }
         let workflow = self.workflow(id).await?;
         let is_end = matches!(command, Command::Cancel { .. });

@@ -67,6 +67,8 @@ pub(super) struct Attempt {
     pub(super) agent: String,
     pub(super) session: Session,
     pub(super) resumed: Option<Arc<Snapshot>>,
+    /// What was completed on this project before.
+    pub(super) earlier: Arc<Vec<Workflow>>,
     pub(super) commit_at_start: Option<String>,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     /// Becomes true when it is to stop.
@@ -197,13 +199,16 @@ impl Attempt {
     async fn brief(&self) -> String {
         let tokens = self.crew.brief_tokens();
         let (workflow, task) = (&self.workflow, &self.task);
-        let said = self.engine.background(workflow, task, self.session.id, tokens).await;
+        let mut said = self.engine.background(workflow, task, self.session.id, tokens).await;
+        let wanted = format!("{}\n{}", task.spec.title, task.spec.body);
+        said.extend(brief::learnt(&self.earlier, &wanted, self.crew.lesson_tokens()));
         let (resumed, limits) = (self.resumed.as_deref(), BriefLimits { tokens });
         brief::task_brief(workflow, &task.spec.id, resumed, &said, limits)
     }
 
     async fn open(&self) -> Result<Talk, Stopped> {
-        let options = self.crew.options(&self.workflow.charter, &self.session, &self.agent).await;
+        let (charter, spec) = (&self.workflow.charter, Some(&self.task.spec));
+        let options = self.crew.options(charter, &self.session, &self.agent, spec).await;
         let options = options.map_err(|error| self.failed(&error))?;
         self.opened(options).await
     }
@@ -282,7 +287,8 @@ impl Attempt {
     /// Continues in a fork: no agent has a native session for it, so it is retold.
     async fn move_on(&mut self, talk: &mut Talk) -> crate::Result<()> {
         let fork = self.engine.fork(self.session.id, None).await?;
-        let options = self.crew.options(&self.workflow.charter, &fork, &self.agent).await?;
+        let (charter, spec) = (&self.workflow.charter, Some(&self.task.spec));
+        let options = self.crew.options(charter, &fork, &self.agent, spec).await?;
         let left = std::mem::replace(talk, Talk::open(&self.engine, options).await?);
         left.end().await?;
         self.engine.settle_if_fit(self.session.id, Move::Complete).await;

@@ -12,25 +12,31 @@ const MOST_SECONDS: u64 = 30 * 86_400;
 pub(super) enum Key {
     DependsOn,
     Agent,
+    Model,
+    Effort,
     Verify,
     Expect,
     Review,
     Retries,
     TimeLimit,
     OnFailure,
+    Approve,
     State,
 }
 
 impl Key {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::DependsOn,
         Self::Agent,
+        Self::Model,
+        Self::Effort,
         Self::Verify,
         Self::Expect,
         Self::Review,
         Self::Retries,
         Self::TimeLimit,
         Self::OnFailure,
+        Self::Approve,
         Self::State,
     ];
 
@@ -38,19 +44,25 @@ impl Key {
         match self {
             Self::DependsOn => "depends on",
             Self::Agent => "agent",
+            Self::Model => "model",
+            Self::Effort => "effort",
             Self::Verify => "verify",
             Self::Expect => "expect",
             Self::Review => "review",
             Self::Retries => "retries",
             Self::TimeLimit => "time limit",
             Self::OnFailure => "on failure",
+            Self::Approve => "approve",
             Self::State => "state",
         }
     }
 
     /// Whether it may also stand below the title of the plan, for all tasks that say nothing else.
     pub(super) const fn is_of_plan(self) -> bool {
-        matches!(self, Self::Retries | Self::TimeLimit | Self::OnFailure)
+        matches!(
+            self,
+            Self::Model | Self::Effort | Self::Retries | Self::TimeLimit | Self::OnFailure
+        )
     }
 
     /// What is to be written there and what it means, for people and for agents that write plans. `None` for what is
@@ -59,6 +71,8 @@ impl Key {
         Some(match self {
             Self::DependsOn => ("T0, T2", "the tasks that have to be done before it"),
             Self::Agent => ("NAME", "the agent that does it, where it is another than usual"),
+            Self::Model => ("NAME", "the model that it is done with, as the agent calls it"),
+            Self::Effort => ("high", "how hard the model is to think, as the agent calls it"),
             Self::Verify => (
                 "`COMMAND`",
                 "the command that shows that it is done, in backticks; without them, the name of a command of the user's settings",
@@ -76,6 +90,10 @@ impl Key {
             Self::OnFailure => (
                 "ask",
                 "what follows if it fails: `stop` begins nothing more until the user has decided; `ask` asks, and what does not depend on it goes on; `continue` leaves it out, with all that depends on it",
+            ),
+            Self::Approve => (
+                "is the change good to go out?",
+                "what the user is asked before it begins; it waits until they have approved",
             ),
             Self::State => return None,
         })

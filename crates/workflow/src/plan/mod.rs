@@ -105,17 +105,19 @@ fn read(text: &str) -> Result<(Plan, Vec<Found>), Vec<Problem>> {
     let lines = line::Lines::of(text);
     let mut problems = Vec::new();
     let mut tasks = Vec::new();
-    let mut policy = Policy::default();
+    let mut all = TaskSpec::default();
     for field in &scanned.fields {
         let value = text.get(field.value.clone()).unwrap_or_default();
-        if let Err(what) = take_policy(&mut policy, field.key, value) {
+        if let Err(what) = take(&mut all, &mut None, field.key, value) {
             problems.push(Problem { line: lines.number(field.value.start), what });
         }
     }
     for (at, found) in scanned.tasks.iter().enumerate() {
         let mut wrong = |offset, what| problems.push(Problem { line: lines.number(offset), what });
         let mut spec = spec(text, found, at + 1, &mut wrong);
-        spec.policy = spec.policy.or(policy);
+        spec.policy = spec.policy.or(all.policy);
+        spec.model = spec.model.or_else(|| all.model.clone());
+        spec.effort = spec.effort.or_else(|| all.effort.clone());
         tasks.push(spec);
     }
     let places: Vec<usize> = scanned.tasks.iter().map(|found| lines.number(found.at)).collect();
@@ -198,7 +200,10 @@ fn take(
     match key {
         Key::DependsOn => spec.depends_on = field::ids(value),
         Key::Agent => spec.agent = Some(value.to_owned()),
+        Key::Model => spec.model = Some(value.to_owned()),
+        Key::Effort => spec.effort = Some(value.to_owned()),
         Key::Review => spec.review = Some(value.to_owned()),
+        Key::Approve => spec.approve = Some(value.to_owned()),
         Key::Verify => spec.verify = Some(verify(value)?),
         Key::Retries | Key::TimeLimit | Key::OnFailure => {
             take_policy(&mut spec.policy, key, value)?;

@@ -114,7 +114,7 @@ fn what_is_no_plan_is_said() {
 
 #[test]
 fn fields_below_the_title_hold_for_all_tasks_that_say_nothing_else() {
-    let fields = "- retries: 5\n- on failure: continue\n- time limit: 45m\n";
+    let fields = "- model: m1\n- retries: 5\n- on failure: continue\n- time limit: 45m\n";
     let (all, own) = ([Some(5), Some(5)], [Some(5), Some(0)]);
     for (text, retries) in [
         (format!("# P\n\nWhy.\n\n{fields}\n## Task a: x\n\n## Task b: y\n- retries: 0\n"), own),
@@ -129,6 +129,7 @@ fn fields_below_the_title_hold_for_all_tasks_that_say_nothing_else() {
             let expected = (Some(2_700), Some(OnFailure::Continue));
             assert_eq!((policy.seconds, policy.on_failure), expected, "{text}");
         }
+        assert!(plan.tasks.iter().all(|task| task.model.as_deref() == Some("m1")), "{text}");
         // States go where they went before, and nothing else is touched.
         let done = set(&text, "a", TaskState::Failed);
         assert_eq!(super::parse(&done).unwrap().tasks[1], plan.tasks[1], "{done}");
@@ -298,13 +299,15 @@ fn a_misspelt_field_is_told_with_its_line_and_what_was_meant() {
 fn the_parser_takes_what_is_taught() {
     let taught = fields();
     let lines: Vec<&str> = taught.lines().collect();
-    assert_eq!(lines.len(), 8);
+    assert_eq!(lines.len(), 11);
     let only: Vec<&str> = lines.iter().map(|line| line.split(" (").next().unwrap()).collect();
     let text = format!("## Task T0: a\n\n## Task T2: b\n\n## Task T3: c\n{}\n", only.join("\n"));
     let task = plan(&text).tasks.remove(2);
     assert_eq!((task.depends_on, task.body.as_str()), (vec!["T0".into(), "T2".into()], ""));
     assert_eq!(task.verify, Some(Verify::Text("COMMAND".to_owned())));
     assert!(task.agent.is_some() && task.review.is_some());
+    assert_eq!(task.approve.as_deref(), Some("is the change good to go out?"));
+    assert_eq!((task.model.as_deref(), task.effort.as_deref()), (Some("NAME"), Some("high")));
     let policy =
         Policy { retries: Some(3), seconds: Some(5_400), on_failure: Some(OnFailure::Ask) };
     assert_eq!(task.policy, policy);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use reference::Model;
 use rethread_domain::SessionId;
 use rethread_workflow::{
-    Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
+    Answer, Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
     EventRecord, Feedback, GitDelta, Issue, Limits, Mark, OnFailure, Outcome, Question, Resolution,
     Severity, SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
 };
@@ -92,6 +92,9 @@ impl Play {
             let mut task = TaskSpec { id: format!("t{number}"), ..TaskSpec::default() };
             task.policy.on_failure = [None, Some(OnFailure::Ask), Some(OnFailure::Continue)]
                 [usize::try_from(self.dice.throw(3)).unwrap()];
+            if self.dice.throw(8) == 0 {
+                task.approve = Some("go?".into());
+            }
             for before in &tasks {
                 if self.dice.throw(4) == 0 {
                     task.depends_on.push(before.id.clone());
@@ -165,6 +168,9 @@ impl Play {
             Some(Effect::Run { task }) if running.is_empty() || self.dice.throw(2) == 0 => {
                 Some(self.begin(task))
             }
+            Some(Effect::Ask { task }) => {
+                Some(Command::Ask(Question::Gate { task, what: "go?".into() }))
+            }
             Some(Effect::Snapshot) => Some(self.settle()),
             _ => self.dice.one_of(&running).cloned().map(|task| self.end(&task)),
         }
@@ -191,8 +197,8 @@ impl Play {
                 Command::Resume { from, agent, diverged, rewind, budgets, permissions }
             }
             24 | 25 => Command::Recover,
-            26..=29 => Command::Approve,
-            30 => Command::Reject { why: None },
+            26..=29 => Command::Approve(Answer::default()),
+            30 => Command::Reject(Answer::default()),
             31..=35 => Command::Retry { task, agent: None, permissions: None },
             36..=38 => Command::Skip { task },
             _ if self.dice.throw(3) == 0 => Command::Cancel { why },
@@ -385,4 +391,18 @@ fn a_plan_that_says_a_task_is_running_has_nobody_who_runs_it() {
         play.real.apply(&Event::Began { branch: None, commit: None }, at(3));
         assert_eq!(play.real.due(at(4)), [Effect::Run { task: "t".into() }], "{state:?}");
     }
+}
+
+#[test]
+fn what_an_older_version_wrote_is_read() {
+    let task = r#"{"id":"a","title":"x","depends_on":["b"],"expect":"green","state":"pending"}"#;
+    let spec: TaskSpec = serde_json::from_str(task).unwrap();
+    assert!(spec.policy.is_empty() && spec.approve.is_none() && spec.model.is_none());
+    let limits: Limits = serde_json::from_str(r#"{"jobs":2,"rounds":1}"#).unwrap();
+    assert_eq!((limits.jobs, limits.retries), (2, Limits::default().retries));
+    let text = r#"{"no":7,"at":"2026-11-16T07:00:00Z","what":"answered","with":{"question":{"about":"plan"},"yes":true,"why":null}}"#;
+    let record: EventRecord = serde_json::from_str(text).unwrap();
+    let question = Question::Plan;
+    assert_eq!(record.event, Event::Answered { question, yes: true, why: None, by: None });
+    assert_eq!(serde_json::to_string(&record).unwrap(), text, "nothing new where nothing is said");
 }

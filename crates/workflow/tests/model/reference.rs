@@ -12,6 +12,8 @@ pub(crate) struct Job {
     pub(crate) attempts: u32,
     pub(crate) interrupted: bool,
     pub(crate) on_failure: OnFailure,
+    /// A person has to approve before it begins, and whether they have.
+    pub(crate) gate: Option<bool>,
 }
 
 /// All that matters of a workflow for what it may do.
@@ -24,6 +26,16 @@ pub(crate) struct Model {
     pub(crate) questions: Vec<Question>,
     pub(crate) sessions: u32,
     pub(crate) side_by_side: usize,
+}
+
+/// Why a task failed does not matter here.
+fn plain(question: &Question) -> Question {
+    match question {
+        Question::TaskFailed { task, .. } => {
+            Question::TaskFailed { task: task.clone(), why: "no".to_owned() }
+        }
+        other => other.clone(),
+    }
 }
 
 impl Model {
@@ -42,12 +54,13 @@ impl Model {
             attempts: task.attempts,
             interrupted: task.was_interrupted,
             on_failure: real.on_failure(task),
+            gate: task.spec.approve.as_ref().map(|_| task.approval.is_some()),
         };
         Self {
             status: real.status(),
             jobs: real.tasks.iter().map(job).collect(),
             pausing: real.pausing().map(|pausing| pausing.now),
-            questions: real.questions.clone(),
+            questions: real.questions.iter().map(plain).collect(),
             sessions: real.sessions,
             side_by_side: real.charter.limits.jobs as usize,
         }
@@ -80,7 +93,10 @@ impl Model {
             && !self.is_held()
             && self.running().len() < self.side_by_side
             && self.jobs.iter().any(|job| {
-                job.id == id && job.state == TaskState::Pending && !job.needs.iter().any(holds_up)
+                job.id == id
+                    && job.state == TaskState::Pending
+                    && job.gate != Some(false)
+                    && !job.needs.iter().any(holds_up)
             })
     }
 
@@ -91,8 +107,14 @@ impl Model {
                 let job = self.jobs.iter().find(|job| job.id == *task);
                 job.is_none_or(|job| job.on_failure == OnFailure::Stop)
             }
+            Question::Gate { .. } => false,
             _ => true,
         })
+    }
+
+    fn is_asked(&self, job: &Job) -> bool {
+        let gate = Question::Gate { task: job.id.clone(), what: "go?".to_owned() };
+        self.questions.contains(&gate)
     }
 
     fn is_ready(&self, job: &Job) -> bool {
@@ -144,7 +166,8 @@ impl Model {
                 may
             }
             Command::Settle(_) => {
-                self.running().is_empty() && self.moves(Status::InProgress, Status::Paused) && {
+                let may = self.running().is_empty() && self.questions.is_empty();
+                may && self.moves(Status::InProgress, Status::Paused) && {
                     self.pausing = None;
                     true
                 }
@@ -159,8 +182,8 @@ impl Model {
                 }
                 true
             }
-            Command::Approve => self.answers(true),
-            Command::Reject { .. } => self.answers(false),
+            Command::Approve(_) => self.answers(true),
+            Command::Reject(_) => self.answers(false),
             Command::Retry { task, .. } => {
                 let from = [TaskState::Failed, TaskState::Skipped, TaskState::Blocked];
                 self.turns(task, &from, TaskState::Pending)
@@ -183,6 +206,9 @@ impl Model {
             self.sessions += 1;
             for id in rewind {
                 self.put(id, TaskState::Pending, false);
+                if let Some(gate) = self.find(id).and_then(|job| job.gate.as_mut()) {
+                    *gate = false;
+                }
             }
         }
         may
@@ -257,31 +283,45 @@ impl Model {
 
     fn forget_failure(&mut self, id: &str) {
         self.questions
-            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } if task == id));
+            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } | Question::Gate { task, .. } if task == id));
     }
 
     fn answers(&mut self, yes: bool) -> bool {
-        match self.questions.first().cloned() {
-            None => return false,
-            Some(Question::TaskFailed { .. }) if yes => return false,
-            Some(Question::TaskFailed { .. }) => return self.ends_all(Status::Failed),
-            Some(Question::TaskRefused { task, .. }) if yes => {
+        // Yes goes to the first question that can be approved.
+        let can = |asked: &Question| !yes || !matches!(asked, Question::TaskFailed { .. });
+        let Some(at) = self.questions.iter().position(can) else { return false };
+        match self.questions[at].clone() {
+            Question::TaskFailed { .. } => return self.ends_all(Status::Failed),
+            Question::TaskRefused { task, .. } if yes => {
                 self.put(&task, TaskState::Completed, false);
             }
-            Some(Question::Command { .. } | Question::TaskRefused { .. }) if !yes => {
+            Question::Command { .. } | Question::TaskRefused { .. } if !yes => {
                 return self.ends_all(Status::Failed);
             }
-            Some(Question::Plan) if !yes => self.jobs.clear(),
-            Some(Question::TaskRemoved { task }) if !yes => {
+            Question::Plan if !yes => self.jobs.clear(),
+            Question::TaskRemoved { task } if !yes => {
                 self.put(&task, TaskState::Skipped, false);
-                self.questions.remove(0);
+                self.questions.remove(at);
                 // Nor does it matter that it failed.
                 self.forget_failure(&task);
                 return true;
             }
-            Some(_) => (),
+            Question::Gate { task, .. } => {
+                let job = self.find(&task).map(|job| job.on_failure);
+                if !yes {
+                    if let Some(job) = self.find(&task) {
+                        job.state = TaskState::Failed;
+                    }
+                    if job != Some(OnFailure::Continue) {
+                        return self.ends_all(Status::Failed);
+                    }
+                } else if let Some(gate) = self.find(&task).and_then(|job| job.gate.as_mut()) {
+                    *gate = true;
+                }
+            }
+            _ => (),
         }
-        self.questions.remove(0);
+        self.questions.remove(at);
         true
     }
 
@@ -306,11 +346,19 @@ impl Model {
                 attempts: known.map_or(0, |job| job.attempts),
                 interrupted: known.is_some_and(|job| job.interrupted),
                 on_failure: spec.policy.on_failure.unwrap_or_default(),
+                gate: spec
+                    .approve
+                    .as_ref()
+                    .map(|_| known.is_some_and(|job| job.gate == Some(true))),
             });
         }
         let is_there = |id: &String| specs.iter().any(|spec| spec.id == *id);
         self.questions
             .retain(|asked| !matches!(asked, Question::TaskRemoved { task } if is_there(task)));
+        let is_gated =
+            |id: &String| specs.iter().any(|spec| spec.id == *id && spec.approve.is_some());
+        self.questions
+            .retain(|asked| !matches!(asked, Question::Gate { task, .. } if !is_gated(task)));
         for mut job in old.into_iter().filter(|job| !is_there(&job.id) && job.attempts > 0) {
             match job.state {
                 TaskState::InProgress => {
@@ -331,7 +379,9 @@ impl Model {
         if !self.running().is_empty() {
             return;
         }
-        let goes_on = !self.is_held() && self.jobs.iter().any(|job| self.is_ready(job));
+        let can =
+            |job: &Job| self.is_ready(job) && !(job.gate == Some(false) && self.is_asked(job));
+        let goes_on = !self.is_held() && self.jobs.iter().any(can);
         let waits = !self.questions.is_empty() && (self.pausing.is_some() || !goes_on);
         if self.status == Status::Blocked && !waits {
             self.status = Status::InProgress;
@@ -409,6 +459,12 @@ impl Model {
                 .map(|job| Effect::Run { task: job.id.clone() })
         };
         let room = self.side_by_side - self.running().len();
-        may(true).chain(may(false)).take(room).collect()
+        let gates = |interrupted: bool| {
+            let jobs = self.jobs.iter().filter(move |job| job.interrupted == interrupted);
+            jobs.filter(|job| self.is_ready(job) && job.gate == Some(false) && !self.is_asked(job))
+                .map(|job| Effect::Ask { task: job.id.clone() })
+        };
+        let run = may(true).chain(may(false)).take(room);
+        gates(true).chain(gates(false)).chain(run).collect()
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn rests(workflow: &Workflow) -> String {
             }
             text.push_str(&format!("  Resume with: rethread workflow resume {short}\n"));
         }
-        State::Blocked { .. } => {
+        State::Blocked { .. } | State::InProgress { .. } => {
             for question in &workflow.questions {
                 text.push_str(&format!("  {}\n", asked(question, &short, workflow)));
             }
@@ -93,6 +93,9 @@ fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
         Question::Command { command } => format!(
             "Allow this command of the plan to run?\n    {}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`",
             safe(command)
+        ),
+        Question::Gate { task, .. } => format!(
+            "{told}\n  `rethread workflow approve {short} --task {task}`, `… skip {task} {short}` leaves it out, `… reject {short} --task {task}` gives up"
         ),
         Question::TaskRemoved { .. } => {
             format!(
@@ -140,7 +143,9 @@ pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String 
         text.push_str("\nSnapshots\n");
         text.push_str(&snapshots(&workflow.snapshots, app));
     }
-    if matches!(workflow.status(), Status::Paused | Status::Blocked) {
+    if matches!(workflow.status(), Status::Paused | Status::Blocked)
+        || !workflow.questions.is_empty()
+    {
         text.push('\n');
         text.push_str(&rests(workflow));
     }
