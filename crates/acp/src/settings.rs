@@ -1,6 +1,6 @@
 //! Mode, model and options of a native session: the choices, and the calls that set them.
 
-use rethread_engine::agents::{AgentError, Settings};
+use rethread_engine::agents::{AgentError, EFFORT, Settings};
 use serde_json::{Value, json};
 
 /// How many valid values an error names.
@@ -72,6 +72,9 @@ impl Offers {
         }
         let (name, value) = wanted.options.pop_first()?;
         let option = self.options.iter().find(|option| option.named.is(&name));
+        // Agents call it differently; the protocol knows what it is.
+        let option = option
+            .or_else(|| if name == EFFORT { self.of_category("thought_level") } else { None });
         let known = self.options.iter().map(|option| &option.named);
         let option = option.ok_or_else(|| lacks("option", &name, known));
         Some(option.and_then(|option| option.set(&option.named.id, &value)))
@@ -194,6 +197,26 @@ fn options(list: &Value) -> Vec<Choosable> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn effort_is_what_the_protocol_calls_the_level_of_thought() {
+        let option = |id: &str, category: &str| {
+            json!({ "configOptions": [{
+                "id": id, "name": id, "category": category, "currentValue": "low",
+                "options": [{ "value": "low", "name": "low" }, { "value": "high", "name": "high" }],
+            }] })
+        };
+        let wish = || wanted("", "", &[("effort", "high")]);
+        for (answer, id) in [
+            (option("reasoning_effort", "thought_level"), "reasoning_effort"),
+            (option("effort", "other"), "effort"),
+        ] {
+            let params = json!({ "configId": id, "value": "high" });
+            let step = ("session/set_config_option".to_owned(), params);
+            assert_eq!(steps(&answer, wish()), [Ok(step)]);
+        }
+        assert!(steps(&option("speed", "other"), wish())[0].is_err());
+    }
 
     fn steps(answer: &Value, mut wanted: Settings) -> Vec<Result<(String, Value), String>> {
         let offers = Offers::read(answer);

@@ -103,6 +103,7 @@ impl Program for Host {
             limits: settings.limits().map_err(fault)?,
             commands: settings.commands.clone(),
             brief_tokens: settings.brief_tokens,
+            lesson_tokens: settings.lesson_tokens,
             resumes_after_crash: settings.resumes_after_crash(),
         })
     }

@@ -109,6 +109,8 @@ pub struct WorkflowSettings {
     pub commands: BTreeMap<String, String>,
     /// The token limit of the brief at the beginning of a task.
     pub brief_tokens: u32,
+    /// How many tokens of what earlier workflows learnt are offered.
+    pub lesson_tokens: u32,
     /// Whether crashed workflows are resumed automatically.
     pub resumes_after_crash: bool,
 }

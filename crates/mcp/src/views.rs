@@ -208,6 +208,9 @@ fn next(workflow: &Workflow, is_running: bool) -> String {
 fn answered_by(workflow: &Workflow) -> String {
     let id = workflow.id.short();
     let by = match workflow.questions.first() {
+        Some(Question::Gate { task, .. }) => format!(
+            "`rethread workflow approve {id} --task {task}`, `rethread workflow skip {task} {id}` or `rethread workflow reject {id} --task {task}`"
+        ),
         Some(Question::TaskFailed { task, .. }) => format!(
             "`rethread workflow retry {task} {id}`, `rethread workflow skip {task} {id}` or `rethread workflow reject {id}`"
         ),

@@ -4,14 +4,15 @@ use jiff::Timestamp;
 
 use super::due::budget_hit;
 use super::event::{Budgets, Ended, Event, Outcome, Question};
+use super::failure::OnFailure;
+use super::question::Answer;
 use super::record::Used;
 use super::snapshot::{Mark, Trigger};
 use super::state::Workflow;
 use super::status::Status;
-use super::task::{TaskSpec, TaskState};
+use super::task::{Task, TaskSpec, TaskState};
 use rethread_domain::id::SessionId;
 use rethread_domain::id::{SnapshotId, WorkflowId};
-use rethread_domain::quote::safe;
 
 /// A command to a workflow.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,10 +67,9 @@ pub enum Command {
     },
     /// Work in progress is ended, and a pause requested.
     Recover,
-    Approve,
-    Reject {
-        why: Option<String>,
-    },
+    /// Yes to a question: the one about this task, or else the first that can be approved.
+    Approve(Answer),
+    Reject(Answer),
     Retry {
         task: String,
         /// Another agent to continue with.
@@ -112,26 +112,6 @@ pub enum Refusal {
     Spent(WorkflowId, String),
 }
 
-impl Question {
-    /// The text of the question. Different questions have different texts; invisible and bidirectional characters are spelled out.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Plan => "is the plan good?".to_owned(),
-            Self::TaskFailed { task, why } => safe(&format!("task {task} failed: {why}")),
-            Self::TaskRefused { task, refused } => safe(&format!(
-                "task {task} ended, but its agent was not allowed to do this: {}; does it count as done?",
-                refused.join("; ")
-            )),
-            Self::TaskRemoved { task } => {
-                safe(&format!("task {task} was taken out of the plan while it ran: does it count?"))
-            }
-            Self::Command { command } => {
-                format!("allow this command of the plan to run? {}", spelled_out(command))
-            }
-        }
-    }
-}
-
 impl Workflow {
     /// The events that a command leads to, with those that follow from them.
     pub fn decide(&self, command: &Command) -> Result<Vec<Event>, Refusal> {
@@ -156,7 +136,7 @@ impl Workflow {
             }
             Command::EndTask(ended) => {
                 self.is_current(&ended.task, ended.attempt)?;
-                end_events(ended)
+                self.end_events(ended)
             }
             Command::Note(event) => vec![(**event).clone()],
             Command::Ask(question) => {
@@ -169,6 +149,10 @@ impl Workflow {
                 if self.is_running() {
                     return Err(Refusal::Running(self.id));
                 }
+                // What is asked is answered first: nothing fails while it is paused.
+                if !self.questions.is_empty() {
+                    return Err(self.waits());
+                }
                 vec![Event::Paused(mark.clone())]
             }
             Command::Resume { .. } => self.resumed(command)?,
@@ -180,8 +164,8 @@ impl Workflow {
                 vec![Event::Abandoned { seen: *seen }]
             }
             Command::Recover => self.recovered(),
-            Command::Approve => self.answered(true, None)?,
-            Command::Reject { why } => self.answered(false, why.clone())?,
+            Command::Approve(answer) => self.answered(true, answer)?,
+            Command::Reject(answer) => self.answered(false, answer)?,
             Command::Retry { task, agent, permissions } => {
                 self.retried(task, agent.as_ref(), permissions.as_ref())?
             }
@@ -244,7 +228,7 @@ impl Workflow {
         Refusal::Waits { id: self.id, about: about.join("; "), failed }
     }
 
-    fn known(&self, id: &str) -> Result<&super::task::Task, Refusal> {
+    pub(super) fn known(&self, id: &str) -> Result<&Task, Refusal> {
         self.task(id).ok_or_else(|| Refusal::NoTask(self.id, id.to_owned()))
     }
 
@@ -259,14 +243,14 @@ impl Workflow {
     fn begin_task(&self, id: &str, session: SessionId, agent: &str) -> Result<Vec<Event>, Refusal> {
         self.has_to_be(Status::InProgress)?;
         let task = self.known(id)?;
-        if self.pausing().is_some() || !self.questions.is_empty() {
+        if self.pausing().is_some() || self.is_held() {
             return Err(Refusal::Waits {
                 id: self.id,
                 about: "no task begins any more".to_owned(),
                 failed: None,
             });
         }
-        if !self.ready().iter().any(|ready| ready.spec.id == id) {
+        if !self.ready().iter().any(|ready| ready.spec.id == id && !ready.is_gated()) {
             let (task, state) = (id.to_owned(), task.state());
             return Err(Refusal::Task { task, state, wanted: "begun" });
         }
@@ -295,8 +279,13 @@ impl Workflow {
         reason: &str,
         now: bool,
     ) -> Result<Vec<Event>, Refusal> {
-        if self.status() == Status::Paused {
+        // It would go on by itself.
+        let is_wait = self.status() == Status::Paused && self.goes_on_at().is_some();
+        if self.status() == Status::Paused && !is_wait {
             return Err(Refusal::Already(self.id, self.status()));
+        }
+        if is_wait {
+            return Ok(vec![Event::PauseAsked { trigger, reason: reason.to_owned(), now }]);
         }
         self.has_to_be(Status::InProgress)?;
         // A second request is the same pause, unless it is more urgent.
@@ -330,29 +319,6 @@ impl Workflow {
         events
     }
 
-    fn answered(&self, yes: bool, why: Option<String>) -> Result<Vec<Event>, Refusal> {
-        let Some(question) = self.questions.first() else {
-            return Err(Refusal::WaitsForNothing(self.id));
-        };
-        Ok(match question {
-            Question::TaskFailed { task, .. } if yes => {
-                let (task, state) = (task.clone(), TaskState::Failed);
-                return Err(Refusal::Task { task, state, wanted: "approved; retry or skip it" });
-            }
-            Question::TaskRefused { .. } if !yes => {
-                vec![Event::Failed { why: why.unwrap_or_else(|| question.describe()) }]
-            }
-            Question::TaskFailed { why: reason, .. } => {
-                vec![Event::Failed { why: why.unwrap_or_else(|| reason.clone()) }]
-            }
-            Question::Command { command } if !yes => {
-                let why = why.unwrap_or_else(|| format!("the command was rejected: {command}"));
-                vec![Event::Failed { why }]
-            }
-            question => vec![Event::Answered { question: question.clone(), yes, why }],
-        })
-    }
-
     fn retried(
         &self,
         id: &str,
@@ -379,22 +345,46 @@ impl Workflow {
         }
     }
 
+    /// A task that failed asks what to do, unless the plan says; one that was refused something always does.
+    fn end_events(&self, ended: &Ended) -> Vec<Event> {
+        let mut events = vec![Event::TaskEnded(ended.clone())];
+        let task = ended.task.clone();
+        let known = self.task(&task);
+        match &ended.outcome {
+            Outcome::Failed { .. }
+                if known.is_some_and(|task| self.on_failure(task) == OnFailure::Continue) => {}
+            Outcome::Failed { why } => {
+                events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
+            }
+            Outcome::Refused { what } => {
+                events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
+            }
+            Outcome::Completed | Outcome::Interrupted { .. } | Outcome::PutOff { .. } => (),
+        }
+        events
+    }
+
     /// Adds what follows automatically: blocked while a person is waited for, completed when everything is done.
     fn with_consequences(&self, mut events: Vec<Event>) -> Vec<Event> {
         let mut after = self.clone();
         for event in &events {
             after.apply(event, self.updated_at);
         }
+        for event in after.unasked() {
+            after.apply(&event, self.updated_at);
+            events.push(event);
+        }
         let has_questions = !after.questions.is_empty();
-        let is_done = !after.tasks.is_empty() && after.remaining() == 0;
+        // A pause comes once everything is answered.
+        let waits = has_questions && (after.pausing().is_some() || !after.can_go_on());
         match after.status() {
             Status::InProgress if after.is_running() => (),
-            Status::InProgress if has_questions => events.push(Event::Blocked),
-            Status::InProgress if is_done => events.push(Event::Completed),
-            Status::Blocked if !has_questions => {
+            Status::InProgress if waits => events.push(Event::Blocked),
+            Status::InProgress if !has_questions => events.extend(after.completion()),
+            Status::Blocked if !waits => {
                 events.push(Event::Unblocked);
-                if is_done {
-                    events.push(Event::Completed);
+                if !has_questions {
+                    events.extend(after.completion());
                 }
             }
             _ => (),
@@ -422,25 +412,4 @@ fn marked(states: &[(String, TaskState)]) -> Vec<Event> {
         Event::TaskMarked { task, state }
     };
     states.iter().map(event).collect()
-}
-
-/// A command in full, with normalised line ends: forms submit their own.
-fn spelled_out(command: &str) -> String {
-    safe(command).replace('\r', "\u{241b}d;")
-}
-
-/// A task that failed, or was refused something, asks what to do.
-fn end_events(ended: &Ended) -> Vec<Event> {
-    let mut events = vec![Event::TaskEnded(ended.clone())];
-    let task = ended.task.clone();
-    match &ended.outcome {
-        Outcome::Failed { why } => {
-            events.push(Event::Asked(Question::TaskFailed { task, why: why.clone() }));
-        }
-        Outcome::Refused { what } => {
-            events.push(Event::Asked(Question::TaskRefused { task, refused: what.clone() }));
-        }
-        Outcome::Completed | Outcome::Interrupted { .. } => (),
-    }
-    events
 }

@@ -35,7 +35,9 @@ impl Event {
                 format!("waits: {}", question.describe())
             }
             Self::Asked(question) => format!("waits: {}", cut_line(&question.describe(), 300)),
-            Self::Answered { yes, .. } => (if *yes { "approved" } else { "rejected" }).to_owned(),
+            Self::Answered { question, yes, why, by } => {
+                answered(question, *yes, why.as_deref(), by.as_deref())
+            }
             Self::Completed => "completed".to_owned(),
             Self::Failed { why } => format!("failed: {}", one_line(why, 200)),
             Self::Cancelled { why } => format!("cancelled: {}", one_line(why, 200)),
@@ -83,6 +85,12 @@ impl Event {
                 Outcome::Interrupted { why } => {
                     format!("task {}: interrupted: {}", ended.task, one_line(why, 200))
                 }
+                Outcome::PutOff { why, until } => format!(
+                    "task {}: put off until {}: {}",
+                    ended.task,
+                    until.strftime("%Y-%m-%d %H:%M:%S UTC"),
+                    one_line(why, 200)
+                ),
             },
             Self::TaskSkipped { task } => format!("task {task}: skipped"),
             Self::TaskRetried { task, agent: None, .. } => format!("retrying task {task}"),
@@ -101,6 +109,21 @@ impl Event {
             _ => return None,
         })
     }
+}
+
+fn answered(question: &Question, yes: bool, why: Option<&str>, by: Option<&str>) -> String {
+    let mut told = String::new();
+    if let Question::Gate { task, .. } = question {
+        told.push_str(&format!("task {task}: "));
+    }
+    told.push_str(if yes { "approved" } else { "rejected" });
+    if let Some(by) = by {
+        told.push_str(&format!(" by {}", one_line(by, 80)));
+    }
+    if let Some(why) = why.filter(|why| !why.trim().is_empty()) {
+        told.push_str(&format!(": {}", one_line(why, 200)));
+    }
+    told
 }
 
 fn reviewed(feedback: &Feedback) -> String {

@@ -8,13 +8,15 @@ use super::record::Used;
 use super::snapshot::Trigger;
 use super::state::Workflow;
 use super::status::Status;
-use super::task::TaskState;
+use super::task::{Task, TaskState};
 
 /// Something to do now. Doing it again is harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Have the agent write the plan.
     Plan,
+    /// Ask whether a task may begin.
+    Ask { task: String },
     /// Begin a task.
     Run { task: String },
     /// Interrupt a task that runs.
@@ -25,7 +27,7 @@ pub enum Effect {
 
 impl Workflow {
     /// What the process that runs the workflow has to do now.
-    pub fn due(&self) -> Vec<Effect> {
+    pub fn due(&self, now: Timestamp) -> Vec<Effect> {
         let stop =
             || self.running().map(|task| Effect::Stop { task: task.spec.id.clone() }).collect();
         match (self.pausing(), self.status()) {
@@ -35,11 +37,16 @@ impl Workflow {
                 }
                 if pausing.now { stop() } else { Vec::new() }
             }
-            (None, Status::InProgress) if !self.questions.is_empty() => Vec::new(),
+            (None, Status::InProgress) if self.is_held() => Vec::new(),
             (None, Status::InProgress) if self.tasks.is_empty() => vec![Effect::Plan],
             (None, Status::InProgress) => {
-                let ready = self.ready().into_iter().take(self.room());
-                ready.map(|task| Effect::Run { task: task.spec.id.clone() }).collect()
+                let is_time = |task: &&Task| task.not_before.is_none_or(|at| at <= now);
+                let ready = self.ready();
+                let unasked = ready.iter().filter(|task| task.is_gated() && !self.is_asked(task));
+                let ask = unasked.map(|task| Effect::Ask { task: task.spec.id.clone() });
+                let open = ready.iter().filter(|task| !task.is_gated()).copied().filter(is_time);
+                let run = open.take(self.room());
+                ask.chain(run.map(|task| Effect::Run { task: task.spec.id.clone() })).collect()
             }
             _ => stop(),
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::failure::OnFailure;
 use super::record::{Decision, ErrorRecord, Feedback, TestState, Used};
 use super::snapshot::{Mark, Trigger};
 use super::task::{TaskSpec, TaskState};
@@ -54,6 +55,12 @@ pub struct Limits {
     pub task_seconds: u64,
     /// How often an agent gets the result of its check or review to fix.
     pub rounds: u32,
+    /// How often a task is tried again by itself after trouble that passes, unless the plan says otherwise.
+    pub retries: u32,
+    /// How long it is put off the first time, where nothing says when the trouble is over.
+    pub retry_seconds: u64,
+    /// What follows if a task fails, unless the plan says otherwise.
+    pub on_failure: OnFailure,
 }
 
 impl Default for Limits {
@@ -70,6 +77,9 @@ impl Default for Limits {
             boundary_seconds: 300,
             task_seconds: 4 * 3_600,
             rounds: 1,
+            retries: 3,
+            retry_seconds: 10,
+            on_failure: OnFailure::Stop,
         }
     }
 }
@@ -148,6 +158,8 @@ pub enum Question {
     TaskRemoved { task: String },
     /// May this command of the plan run?
     Command { command: String },
+    /// May this task begin? In the plan's words.
+    Gate { task: String, what: String },
 }
 
 /// How an attempt at a task ended.
@@ -165,6 +177,11 @@ pub enum Outcome {
     /// Stopped before it was done: it is repeated.
     Interrupted {
         why: String,
+    },
+    /// Trouble that passes came in between: it is repeated, but not before then.
+    PutOff {
+        why: String,
+        until: Timestamp,
     },
 }
 
@@ -290,6 +307,9 @@ pub enum Event {
         question: Question,
         yes: bool,
         why: Option<String>,
+        /// Who answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     Blocked,
     Unblocked,

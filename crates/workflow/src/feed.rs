@@ -16,7 +16,9 @@ impl Event {
             Self::TaskEnded(ended) => match ended.outcome {
                 Outcome::Completed => Kind::TaskCompleted,
                 Outcome::Failed { .. } => Kind::TaskFailed,
-                Outcome::Interrupted { .. } | Outcome::Refused { .. } => Kind::WorkflowChanged,
+                Outcome::Interrupted { .. } | Outcome::Refused { .. } | Outcome::PutOff { .. } => {
+                    Kind::WorkflowChanged
+                }
             },
             Self::Warned { .. } => Kind::CapacityWarning,
             Self::PauseAsked { .. } => Kind::WorkflowPausing,

@@ -10,9 +10,12 @@ mod describe;
 mod due;
 mod event;
 pub mod extract;
+mod failure;
 mod feed;
+pub mod forecast;
 mod notice;
 pub mod plan;
+mod question;
 mod quoted;
 mod record;
 mod snapshot;
@@ -29,8 +32,10 @@ pub use due::{Effect, budget_hit, expected_use, limit_hit};
 pub use event::{
     Budgets, Charter, Ended, Event, EventRecord, Issue, Limits, OnFull, Outcome, Question,
 };
+pub use failure::{OnFailure, Policy};
 pub use feed::session_of;
 pub use notice::{Notice, NoticeKind, UnknownNotice};
+pub use question::Answer;
 pub use quoted::Quoted;
 pub use record::{
     Decision, DecisionKind, ErrorRecord, Feedback, GitState, Measure, Phase, Resolution, Severity,
@@ -40,4 +45,4 @@ pub use rethread_domain::id::{SnapshotId, WorkflowId};
 pub use snapshot::{GitDelta, Mark, Snapshot, SnapshotSum, Trigger};
 pub use state::Workflow;
 pub use status::{Pause, Pausing, Run, State, Status};
-pub use task::{Expect, Task, TaskSpec, TaskState, Verify};
+pub use task::{Approval, Expect, Task, TaskSpec, TaskState, Verify};

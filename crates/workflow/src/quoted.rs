@@ -82,7 +82,9 @@ impl<'a> Quoted<'a> {
             Event::Reviewed(feedback) => self.clean_all(&mut feedback.comments),
             Event::TaskEnded(ended) => {
                 match &mut ended.outcome {
-                    Outcome::Failed { why } | Outcome::Interrupted { why } => self.clean(why),
+                    Outcome::Failed { why }
+                    | Outcome::Interrupted { why }
+                    | Outcome::PutOff { why, .. } => self.clean(why),
                     Outcome::Refused { what } => self.clean_all(what),
                     Outcome::Completed => (),
                 }
@@ -118,7 +120,10 @@ impl<'a> Quoted<'a> {
         match question {
             Question::TaskFailed { why, .. } => self.clean(why),
             Question::TaskRefused { refused, .. } => self.clean_all(refused),
-            Question::Plan | Question::TaskRemoved { .. } | Question::Command { .. } => (),
+            Question::Plan
+            | Question::TaskRemoved { .. }
+            | Question::Command { .. }
+            | Question::Gate { .. } => (),
         }
     }
 
@@ -255,7 +260,8 @@ mod tests {
         let sessions = [SessionId::generate()];
         let quoted = Quoted::new(&sessions, 3, SAID);
         let asked = quoted.taken_out_of(&Event::Asked(question.clone()));
-        let answered = Event::Answered { question, yes: true, why: Some("go on".to_owned()) };
+        let answered =
+            Event::Answered { question, yes: true, why: Some("go on".to_owned()), by: None };
         let answered = quoted.taken_out_of(&answered);
         let (Some(Event::Asked(asked)), Some(Event::Answered { question, why, .. })) =
             (asked, answered)

@@ -6,7 +6,7 @@ use super::event::{Charter, Ended, Event, EventRecord, Outcome, Question};
 use super::record::{Decision, ErrorRecord, Feedback, GitState, Phase, TestState, Used};
 use super::snapshot::{Mark, Snapshot, SnapshotSum, Trigger};
 use super::status::{Pause, Pausing, Run, State, Status};
-use super::task::{Expect, Task, TaskSpec, TaskState};
+use super::task::{Approval, Expect, Task, TaskSpec, TaskState};
 use rethread_domain::id::{SessionId, SnapshotId, WorkflowId};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +132,7 @@ impl Workflow {
         self.tasks.iter().find(|task| task.spec.id == id)
     }
 
-    fn task_mut(&mut self, id: &str) -> Option<&mut Task> {
+    pub(super) fn task_mut(&mut self, id: &str) -> Option<&mut Task> {
         self.tasks.iter_mut().find(|task| task.spec.id == id)
     }
 
@@ -213,7 +213,10 @@ impl Workflow {
                     self.questions.push(question.clone());
                 }
             }
-            Event::Answered { question, yes, why } => self.answer(question, *yes, why.as_ref()),
+            Event::Answered { question, yes, why, by } => {
+                let approval = Approval { by: by.clone(), why: why.clone(), at };
+                self.answer(question, *yes, approval);
+            }
             Event::Created(_) | Event::Purged { .. } | Event::Unknown(_) => (),
             of_state => self.apply_to_state(of_state, at),
         }
@@ -271,6 +274,7 @@ impl Workflow {
                     task.first_session = task.sessions.len();
                     task.sessions.push(*session);
                     task.spec.state = TaskState::InProgress;
+                    task.not_before = None;
                     // What is known of the attempt before stays: whoever goes on is told.
                     task.was_interrupted = false;
                 }
@@ -290,6 +294,9 @@ impl Workflow {
             Event::Rewound { tasks, .. } => {
                 for task in tasks {
                     self.set_task(task, TaskState::Pending);
+                    if let Some(task) = self.task_mut(task) {
+                        task.approval = None;
+                    }
                 }
             }
             _ => (),
@@ -335,11 +342,21 @@ impl Workflow {
     }
 
     fn begin_run(&mut self, diverged: Vec<String>, at: Timestamp) {
+        // Whoever resumes it earlier does not want to wait.
+        if self.pause().is_some_and(|pause| pause.until.is_none_or(|until| at < until)) {
+            for task in &mut self.tasks {
+                (task.put_off, task.not_before) = (0, None);
+            }
+        }
         self.move_to(State::InProgress { since: at, pausing: None }, at);
         self.run = Run::new(at, diverged);
     }
 
     fn ask_pause(&mut self, trigger: Trigger, reason: &str, now: bool, at: Timestamp) {
+        if let State::Paused(pause) = &mut self.state {
+            // It does not go on by itself any more.
+            (pause.until, pause.reason) = (None, reason.to_owned());
+        }
         let (State::InProgress { pausing, .. } | State::Blocked { pausing }) = &mut self.state
         else {
             return;
@@ -374,29 +391,13 @@ impl Workflow {
         }
     }
 
-    fn set_task(&mut self, id: &str, state: TaskState) {
-        let about = |question: &Question| matches!(question, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } if task == id);
+    pub(super) fn set_task(&mut self, id: &str, state: TaskState) {
+        let about = |question: &Question| matches!(question, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } | Question::Gate { task, .. } if task == id);
         self.questions.retain(|question| !about(question));
         if let Some(task) = self.task_mut(id) {
             task.spec.state = state;
+            (task.put_off, task.not_before) = (0, None);
             task.was_interrupted &= state != TaskState::Skipped;
-        }
-    }
-
-    fn answer(&mut self, question: &Question, yes: bool, why: Option<&String>) {
-        self.questions.retain(|known| known != question);
-        match question {
-            Question::Plan if !yes => {
-                self.rejection = Some(why.cloned().unwrap_or_default());
-                self.tasks.clear();
-            }
-            Question::Plan => self.rejection = None,
-            Question::TaskRefused { task, .. } if yes => self.set_task(task, TaskState::Completed),
-            Question::TaskRemoved { task } if !yes => {
-                // Not forgotten: should it come back, its attempts count on.
-                self.set_task(task, TaskState::Skipped);
-            }
-            _ => (),
         }
     }
 
@@ -408,7 +409,9 @@ impl Workflow {
             let task = match known.map(|at| old.remove(at)) {
                 Some(task) => {
                     let state = task.state();
-                    Task { spec: TaskSpec { state, ..spec.clone() }, ..task }
+                    // Another question is another approval.
+                    let approval = task.approval.filter(|_| task.spec.approve == spec.approve);
+                    Task { spec: TaskSpec { state, ..spec.clone() }, approval, ..task }
                 }
                 None => Task::new(spec.clone()),
             };
@@ -417,6 +420,13 @@ impl Workflow {
         let is_back = |id: &String| specs.iter().any(|spec| spec.id == *id);
         self.questions
             .retain(|asked| !matches!(asked, Question::TaskRemoved { task } if is_back(task)));
+        let is_wanted = |task: &str, what: &String| {
+            specs.iter().any(|spec| spec.id == task && spec.approve.as_ref() == Some(what))
+        };
+        self.questions.retain(|asked| match asked {
+            Question::Gate { task, what } => is_wanted(task, what),
+            _ => true,
+        });
         // What was worked on is not forgotten because a line was deleted, but nobody wants it done any more.
         for mut task in old.into_iter().filter(|task| task.attempts > 0) {
             if task.state() == TaskState::Pending {
@@ -438,7 +448,14 @@ impl Workflow {
                 let note = format!("its agent was not allowed to: {}", what.join("; "));
                 (TaskState::Blocked, false, Some(note))
             }
-            Outcome::Interrupted { why } => (TaskState::Pending, true, Some(why.clone())),
+            Outcome::Interrupted { why } | Outcome::PutOff { why, .. } => {
+                (TaskState::Pending, true, Some(why.clone()))
+            }
+        };
+        (task.put_off, task.not_before) = match &ended.outcome {
+            Outcome::PutOff { until, .. } => (task.put_off.saturating_add(1), Some(*until)),
+            Outcome::Interrupted { .. } => (task.put_off, None),
+            _ => (0, None),
         };
         let is_red = task.spec.expect == Expect::Red && ended.outcome == Outcome::Completed;
         if let Some(mut tests) = ended.tests.clone() {

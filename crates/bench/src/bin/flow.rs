@@ -43,6 +43,7 @@ impl Crew for Bench {
         _: &Charter,
         session: &Session,
         _: &str,
+        _: Option<&TaskSpec>,
     ) -> rethread_engine::Result<OpenOptions> {
         Ok(options(&self.program, session.id, &[]))
     }
@@ -57,6 +58,10 @@ impl Crew for Bench {
 
     fn extractor(&self) -> Option<&dyn Extractor> {
         None
+    }
+
+    fn lesson_tokens(&self) -> u32 {
+        0
     }
 
     fn brief_tokens(&self) -> u32 {
@@ -208,7 +213,7 @@ async fn run(folder: &Path) -> Result<()> {
     let early = events(&engine, id).await?;
     let mut took = Vec::new();
     while took.len() < TASKS - 1 {
-        let (workflow, one) = step(&engine, id, &crew).await?;
+        let (workflow, one) = Box::pin(step(&engine, id, &crew)).await?;
         ensure!(
             workflow.status() == Status::Paused,
             "{:?}: {:?}",
@@ -224,7 +229,7 @@ async fn run(folder: &Path) -> Result<()> {
         fresh.workflow(id).await?;
         begun.elapsed()
     };
-    let (workflow, _) = step(&engine, id, &crew).await?;
+    let (workflow, _) = Box::pin(step(&engine, id, &crew)).await?;
     ensure!(workflow.status() == Status::Completed, "{:?}", workflow.status());
     let (records, kept) = sizes(folder)?;
     let share = thousands(kept) / thousands(records);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use rethread_outbound::webhook::{Format, Key};
-use rethread_workflow::{Limits, OnFull};
+use rethread_workflow::plan::MOST_RETRIES;
+use rethread_workflow::{Limits, OnFailure, OnFull};
 use serde::{Deserialize, Serialize};
 
 use super::variable;
@@ -20,7 +21,11 @@ pub(crate) struct Workflow {
     on_full: String,
     boundary_seconds: u64,
     task_seconds: u64,
+    retries: u32,
+    retry_seconds: u64,
+    on_failure: String,
     pub(crate) brief_tokens: u32,
+    pub(crate) lesson_tokens: u32,
     after_crash: String,
     /// Whether agents are given Rethread's MCP server.
     pub(crate) mcp: bool,
@@ -60,6 +65,14 @@ impl Workflow {
             "continue" => OnFull::Continue,
             other => anyhow::bail!("workflow.on_full must be pause or continue, not {other:?}"),
         };
+        let on_failure = OnFailure::ALL.into_iter().find(|one| one.as_str() == self.on_failure);
+        let on_failure = on_failure.with_context(|| {
+            format!("workflow.on_failure must be stop, ask or continue, not {:?}", self.on_failure)
+        })?;
+        anyhow::ensure!(
+            self.retries <= MOST_RETRIES,
+            "workflow.retries must be at most {MOST_RETRIES}"
+        );
         Ok(Limits {
             jobs: self.jobs,
             context: self.context_limit,
@@ -68,6 +81,9 @@ impl Workflow {
             boundary_seconds: self.boundary_seconds,
             task_seconds: self.task_seconds,
             rounds: self.rounds,
+            retries: self.retries,
+            retry_seconds: self.retry_seconds,
+            on_failure,
             ..Limits::default()
         })
     }

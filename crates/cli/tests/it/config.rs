@@ -65,7 +65,11 @@ fn the_settings_in_force_are_shown() {
     on_full = "pause"
     boundary_seconds = 300
     task_seconds = 14400
+    retries = 3
+    retry_seconds = 10
+    on_failure = "stop"
     brief_tokens = 8000
+    lesson_tokens = 600
     after_crash = "ask"
     mcp = true
 

@@ -80,6 +80,8 @@ mod token;
 mod tour;
 mod workflow_bad;
 mod workflow_budgets;
+mod workflow_failures;
+mod workflow_gates;
 mod workflow_judged;
 mod workflow_kills;
 mod workflow_ledger;

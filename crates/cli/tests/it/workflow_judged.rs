@@ -190,6 +190,7 @@ fn a_task_that_is_never_approved_fails_and_its_feedback_is_kept() {
 #[test]
 fn unaddressed_feedback_is_told_to_whoever_resumes() {
     let env = reviewed(&[NO, "do: refuse: Usage limit reached, resets in 2h", YES]);
+    env.plan(&env.plan_text().replace("# Judged\n", "# Judged\n- retries: 0\n"));
     env.start(&[]).succeeded();
     assert_eq!(env.status(), "paused");
     let feedback = env.flow_json(&["show", "--part", "feedback"]);

@@ -132,7 +132,7 @@ fn scripted(answers: &str) -> TestEnv {
     std::fs::write(env.path("answers"), answers).unwrap();
     let answers = env.path("answers").display().to_string();
     env.agent("ref", &["--script", &answers]);
-    env.plan(TWO);
+    env.plan(&TWO.replace("# Two\n", "# Two\n- retries: 0\n"));
     env
 }
 

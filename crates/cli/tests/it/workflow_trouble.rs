@@ -27,7 +27,8 @@ fn assert_blocked(env: &TestEnv, why: &str) {
 
 #[test]
 fn an_agent_that_fails_blocks_the_workflow_until_somebody_decides() {
-    let env = with_task("\ndo: exec: touch tried\ndo: refuse: the model is overloaded");
+    let env =
+        with_task("- retries: 0\n\ndo: exec: touch tried\ndo: refuse: the model is overloaded");
     let run = env.start(&[]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.text().contains("task T1 failed: "), "{run}");

@@ -17,6 +17,9 @@ use crate::program::{AgentNeeds, AgentSetup, Fault, Program};
 /// The prefix of the command that starts a session of some kind.
 pub const KIND_COMMAND: &str = "/workspace.";
 
+/// The option that says how hard a model thinks. Agents call it differently.
+pub const EFFORT: &str = "effort";
+
 /// Which agent continues a session, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
@@ -25,6 +28,8 @@ pub struct Choice {
     /// By default the most recent conversation. `new` starts another one.
     pub conversation: Option<String>,
     pub model: Option<String>,
+    /// How hard the model is to think, in the agent's words.
+    pub effort: Option<String>,
     pub mode: Option<String>,
     pub policy: Option<Policy>,
     pub consent: Option<Consent>,
@@ -107,7 +112,11 @@ impl Engine {
             settings: Settings {
                 model: choice.model.clone(),
                 mode: choice.mode.clone(),
-                ..Settings::default()
+                options: choice
+                    .effort
+                    .iter()
+                    .map(|wanted| (EFFORT.to_owned(), wanted.clone()))
+                    .collect(),
             },
             holds: setup.holds,
             policy: choice.policy.unwrap_or(setup.policy),

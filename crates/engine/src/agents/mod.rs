@@ -20,7 +20,7 @@ mod transcript;
 mod turns;
 mod watermark;
 
-pub use choose::KIND_COMMAND;
+pub use choose::{EFFORT, KIND_COMMAND};
 pub use gate::{Asker, Nobody};
 pub use open::OpenOptions;
 pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT, is_model_error};

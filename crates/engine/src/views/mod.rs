@@ -4,6 +4,7 @@
 //! return at once. A field without a value is `null` unless its view omits it.
 
 mod operations;
+mod preview;
 mod session;
 mod snapshot;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::{Engine, Error, Result};
 
 pub use operations::{AgentView, RecordView, StoreView, TokenView};
+pub use preview::{EstimateView, PlannedCommandView, PreviewView};
 pub use session::{
     AnswerView, ConversationView, FoundView, HitView, MessageView, OpeningView, OriginView,
     SessionView, openings,
@@ -25,8 +27,8 @@ pub use snapshot::{
     SnapshotView, SourceView, TaskChange,
 };
 pub use workflow::{
-    IssueView, MoveView, QuestionView, TaskView, TestsView, UsageView, WorkflowEventView,
-    WorkflowRowView, WorkflowView,
+    ApprovalView, IssueView, MoveView, QuestionView, TaskView, TestsView, UsageView,
+    WorkflowEventView, WorkflowRowView, WorkflowView,
 };
 
 impl Engine {

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use rethread_domain::quote::safe;
 use rethread_redact::Redactor;
 use rethread_workflow::{
-    Event, EventRecord, Issue, Measure, Question, Status, Task, TestState, Used, Verify, Workflow,
+    Approval, Event, EventRecord, Issue, Measure, Question, Status, Task, TestState, Used, Verify,
+    Workflow,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,14 +193,30 @@ pub struct TaskView {
     pub depends_on: Vec<String>,
     /// The agent that works on it, if the plan names one
     pub agent: Option<String>,
+    /// The model that it is done with, if the plan names one
+    pub model: Option<String>,
+    /// How hard the model is to think, if the plan says
+    pub effort: Option<String>,
     /// The command that checks it, or its name in the settings
     pub verify: Option<String>,
     /// The agent that reviews it
     pub review: Option<String>,
+    /// What a person is asked before it begins
+    pub approve: Option<String>,
+    /// Who approved that it begins
+    pub approval: Option<ApprovalView>,
+    /// What follows if it fails, if the plan says: `stop`, `ask` or `continue`
+    pub on_failure: Option<String>,
+    /// How often it is tried again by itself after trouble that passes, if the plan says
+    pub retries: Option<u32>,
+    /// How long an attempt may take, in seconds, if the plan says
+    pub time_limit: Option<u64>,
     pub attempts: u32,
     /// The sessions in which it was worked on, latest last
     pub session_ids: Vec<String>,
     pub was_interrupted: bool,
+    /// It was put off because of trouble that passes, and goes on by itself then
+    pub not_before: Option<Timestamp>,
     /// Why it failed, or what was left of it
     pub note: Option<String>,
     /// What its agent has said so far in the current turn
@@ -221,11 +238,19 @@ impl From<&Task> for TaskView {
             state: task.state().as_str().to_owned(),
             depends_on: spec.depends_on.clone(),
             agent: spec.agent.clone(),
+            model: spec.model.clone(),
+            effort: spec.effort.clone(),
             verify,
             review: spec.review.clone(),
+            approve: spec.approve.clone(),
+            approval: task.approval.as_ref().map(ApprovalView::from),
+            on_failure: spec.policy.on_failure.map(|then| then.as_str().to_owned()),
+            retries: spec.policy.retries,
+            time_limit: spec.policy.seconds,
             attempts: task.attempts,
             session_ids: task.sessions.iter().map(ToString::to_string).collect(),
             was_interrupted: task.was_interrupted,
+            not_before: task.not_before,
             note: task.note.clone(),
             saying: None,
             usage: UsageView::from(&task.used),
@@ -234,10 +259,24 @@ impl From<&Task> for TaskView {
     }
 }
 
+/// A person's yes to what a task waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ApprovalView {
+    pub by: Option<String>,
+    pub why: Option<String>,
+    pub at: Timestamp,
+}
+
+impl From<&Approval> for ApprovalView {
+    fn from(approval: &Approval) -> Self {
+        Self { by: approval.by.clone(), why: approval.why.clone(), at: approval.at }
+    }
+}
+
 /// A question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct QuestionView {
-    /// `plan`, `task_failed`, `task_refused`, `task_removed` or `command`
+    /// `plan`, `task_failed`, `task_refused`, `task_removed`, `command` or `gate`
     pub about: String,
     pub task: Option<String>,
     /// The question; unsafe characters are spelled out
@@ -272,9 +311,11 @@ impl From<&Question> for QuestionView {
             Question::TaskRefused { task, .. } => ("task_refused", Some(task.clone())),
             Question::TaskRemoved { task } => ("task_removed", Some(task.clone())),
             Question::Command { .. } => ("command", None),
+            Question::Gate { task, .. } => ("gate", Some(task.clone())),
         };
         let answers: &[&str] = match question {
             Question::TaskFailed { .. } => &["retry", "skip", "reject"],
+            Question::Gate { .. } => &["approve", "skip", "reject"],
             Question::TaskRefused { .. } => &["approve", "retry", "skip", "reject"],
             _ => &["approve", "reject"],
         };

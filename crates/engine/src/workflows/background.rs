@@ -2,7 +2,7 @@
 
 use rethread_domain::context::Limits;
 use rethread_domain::{Seq, SessionId};
-use rethread_workflow::brief::Background;
+use rethread_workflow::brief::{Background, Origin};
 use rethread_workflow::{Task, Workflow};
 
 use crate::{Engine, Error, Logged as _};
@@ -43,7 +43,9 @@ impl Engine {
                 Err(Error::NotFound(_)) => continue,
                 told => told.or_log("what an earlier session of a workflow said was not read"),
             };
-            background.extend(told.flatten().map(|text| Background { task: of.to_owned(), text }));
+            background.extend(
+                told.flatten().map(|text| Background { from: Origin::Task(of.to_owned()), text }),
+            );
         }
         background
     }

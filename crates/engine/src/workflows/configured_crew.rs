@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rethread_domain::Session;
-use rethread_workflow::Charter;
+use rethread_workflow::{Charter, TaskSpec};
 
 use super::crew::{Crew, Extractor};
 use super::order::consent_of;
@@ -46,9 +46,12 @@ impl Crew for ConfiguredCrew {
         charter: &Charter,
         session: &Session,
         agent: &str,
+        task: Option<&TaskSpec>,
     ) -> Result<OpenOptions> {
         let choice = Choice {
             agent: Some(agent.to_owned()),
+            model: task.and_then(|task| task.model.clone()),
+            effort: task.and_then(|task| task.effort.clone()),
             consent: consent_of(charter.permissions.as_deref())?,
             for_workflow: true,
             ..Choice::default()
@@ -75,5 +78,9 @@ impl Crew for ConfiguredCrew {
 
     fn brief_tokens(&self) -> u32 {
         self.settings.brief_tokens
+    }
+
+    fn lesson_tokens(&self) -> u32 {
+        self.settings.lesson_tokens
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rethread_domain::Session;
-use rethread_workflow::Charter;
+use rethread_workflow::{Charter, TaskSpec};
 use serde_json::Value;
 
 use super::port::Checker;
@@ -12,12 +12,13 @@ use crate::agents::OpenOptions;
 /// Agents, commands and a model, as the user has configured them.
 #[async_trait]
 pub trait Crew: Send + Sync {
-    /// The options that open a conversation of this session in this agent.
+    /// The options that open a conversation of this session in this agent, with the model that the task is to be done with.
     async fn options(
         &self,
         charter: &Charter,
         session: &Session,
         agent: &str,
+        task: Option<&TaskSpec>,
     ) -> Result<OpenOptions>;
 
     /// The names of the MCP servers that agents get.
@@ -34,6 +35,9 @@ pub trait Crew: Send + Sync {
 
     /// The token limit of the brief at the beginning of a task.
     fn brief_tokens(&self) -> u32;
+
+    /// How many tokens of what earlier workflows learnt are offered.
+    fn lesson_tokens(&self) -> u32;
 }
 
 /// Why a model gave no usable answer.

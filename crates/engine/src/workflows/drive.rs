@@ -11,15 +11,15 @@ use futures::stream::FuturesUnordered;
 use rethread_domain::turn::Update;
 use rethread_store::{self as store, WorkflowClaim};
 use rethread_workflow::{
-    Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Used,
-    Verify, Workflow, WorkflowId, limit_hit,
+    Command, Effect, Event, EventRecord, Question, Refusal, Snapshot, Status, TaskSpec, Trigger,
+    Used, Verify, Workflow, WorkflowId, limit_hit,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::crew::Crew;
 use super::plan::{self, PlanFile};
-use super::planning::{PLANNING, Planning};
+use super::planning::PLANNING;
 use super::repository;
 use super::task::{Attempt, Done, beginning_of};
 use super::usage::Watch;
@@ -69,6 +69,8 @@ pub(super) struct Driver<'a> {
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) plan: PlanFile,
     pub(super) resumed: Option<Arc<Snapshot>>,
+    /// What was completed on this project before, once it is needed.
+    pub(super) earlier: Option<Arc<Vec<Workflow>>>,
     pub(super) renewed: Instant,
 }
 
@@ -135,6 +137,7 @@ impl Engine {
             reports,
             plan: PlanFile::default(),
             resumed: None,
+            earlier: None,
             renewed: Instant::now(),
         })
     }
@@ -167,7 +170,7 @@ impl Driver<'_> {
             self.resumed = Some(Arc::new(self.engine.snapshot(self.id(), None).await?));
         }
         // Manual changes of the plan are what the person wants now; a resumed older plan must not overwrite them.
-        if !matches!(first, Command::Reject { .. }) && !self.workflow.tasks.is_empty() {
+        if !matches!(first, Command::Reject(_)) && !self.workflow.tasks.is_empty() {
             plan::check(&self.workflow).map_err(Error::Plan)?;
         }
         let marked = match &first {
@@ -191,7 +194,7 @@ impl Driver<'_> {
                 kept = self.workflow.events;
             }
             self.keep_limits().await?;
-            for effect in self.workflow.due() {
+            for effect in self.workflow.due(self.engine.clock.now()) {
                 self.carry_out(effect).await?;
             }
             if self.workflow.status() != Status::InProgress {
@@ -322,8 +325,19 @@ impl Driver<'_> {
             Some((trigger, reason, now)) => {
                 self.command_if_fit(&Command::Pause { trigger, reason, now }).await
             }
-            None => Ok(()),
+            None => self.keep_waiting().await,
         }
+    }
+
+    /// Where nothing can be done for long, it pauses until then.
+    async fn keep_waiting(&mut self) -> Result<()> {
+        let Some(until) = self.workflow.long_wait(self.engine.clock.now()) else { return Ok(()) };
+        let first = self.workflow.ready().into_iter().min_by_key(|task| task.not_before);
+        let why = first.and_then(|task| task.note.clone()).unwrap_or_default();
+        let reason = format!("what is left waits: {why}");
+        let pause = Command::Pause { trigger: Trigger::Exhaustion, reason, now: false };
+        self.command_if_fit(&pause).await?;
+        self.note(Event::Parked { until }).await
     }
 
     pub(super) async fn keep_plan(&mut self) -> Result<()> {
@@ -345,6 +359,10 @@ impl Driver<'_> {
             // Its agent is still writing in the folder.
             Effect::Run { .. } if strays > 0 => Ok(()),
             Effect::Run { task } => self.start(&task).await,
+            Effect::Ask { task } => match self.workflow.question_for(Some(&task), true) {
+                Some(question) => self.command_if_fit(&Command::Ask(question)).await,
+                None => Ok(()),
+            },
             Effect::Stop { task } => {
                 if let Some(stop) = self.stops.get(&task) {
                     stop.send_replace(true);
@@ -359,7 +377,7 @@ impl Driver<'_> {
             Effect::Snapshot => self.snapshot().await,
             Effect::Plan if self.is_planning => Ok(()),
             Effect::Plan => {
-                self.start_planning();
+                self.start_planning().await;
                 Ok(())
             }
         }
@@ -391,6 +409,7 @@ impl Driver<'_> {
             let question = Question::Command { command: command.clone() };
             return self.command_if_fit(&Command::Ask(question)).await;
         }
+        let earlier = self.earlier().await;
         let before = self.workflow.clone();
         let agent = task.spec.agent.clone().unwrap_or_else(|| self.workflow.charter.agent.clone());
         let beginning = beginning_of(&self.workflow, &task, &agent, self.crew.tools());
@@ -405,7 +424,7 @@ impl Driver<'_> {
         };
         let (stop, stopped) = watch::channel(false);
         self.stops.insert(id.to_owned(), stop);
-        let limits = &self.workflow.charter.limits;
+        let seconds = before.seconds_for(&task);
         let attempt =
             Attempt {
                 engine: self.engine.clone(),
@@ -418,35 +437,18 @@ impl Driver<'_> {
                 resumed: self.resumed.as_ref().filter(|_| before.run.completed == 0).map(
                     |snapshot| Arc::new(snapshot.as_of_now(&before, repository::now(&before))),
                 ),
+                earlier,
                 commit_at_start: repository::head(Path::new(&self.workflow.charter.worktree)),
                 reports: self.sender.clone(),
                 stop: stopped,
                 watch: Watch::default(),
-                deadline: Instant::now() + Duration::from_secs(limits.task_seconds),
+                deadline: Instant::now() + Duration::from_secs(seconds),
                 tests: None,
                 // The state before this attempt: it matters whether the task was interrupted.
                 workflow: before,
             };
         self.work.push(Box::pin(async { Finished::Task(Box::new(Box::pin(attempt.run()).await)) }));
         Ok(())
-    }
-
-    fn start_planning(&mut self) {
-        let (stop, stopped) = watch::channel(false);
-        self.stops.insert(String::new(), stop);
-        self.is_planning = true;
-        let planning = Planning {
-            engine: self.engine.clone(),
-            crew: Arc::clone(&self.crew),
-            workflow: self.workflow.clone(),
-            stop: stopped,
-            reports: self.sender.clone(),
-            watch: Watch::default(),
-        };
-        self.work.push(Box::pin(async {
-            let (planned, used) = planning.run().await;
-            Finished::Plan(planned, used)
-        }));
     }
 
     async fn finished(&mut self, finished: Finished) -> Result<()> {

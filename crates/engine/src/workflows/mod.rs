@@ -8,6 +8,7 @@ mod background;
 mod configured_crew;
 mod crew;
 mod drive;
+mod earlier;
 mod ending;
 mod extract;
 mod limit;
@@ -18,10 +19,12 @@ mod order;
 mod plan;
 mod planning;
 mod port;
+mod preview;
 mod recovery;
 mod repository;
 mod review;
 mod task;
+mod trouble;
 mod usage;
 
 use rethread_domain::SessionId;
@@ -43,6 +46,7 @@ pub use moves::{ResumeOptions, Resumed, Resumption};
 pub use order::{CheckedOrder, PLAN, WorkflowOrder, budgets, consent_of};
 pub use plan::{PlanError, read_plan};
 pub use port::{Checker, CommandOutcome, ExitReason};
+pub use preview::{PlannedCommand, Preview, Unapproved};
 
 use crate::{Engine, Error, Result};
 
@@ -201,16 +205,21 @@ impl Engine {
     /// If a workflow waits for the approval of a command: lets that command run from now on.
     ///
     /// Returns the command.
-    pub async fn approve_question(&self, read: &Workflow) -> Result<Option<String>> {
+    pub async fn approve_question(
+        &self,
+        read: &Workflow,
+        task: Option<&str>,
+    ) -> Result<Option<String>> {
         let workflow = self.store.workflow(read.id).await?;
         // An approval is for the command that was read.
-        if workflow.questions.first() != read.questions.first() {
+        let asked = workflow.question_for(task, true);
+        if asked != read.question_for(task, true) {
             return Err(Error::Store(rethread_store::Error::WorkflowConflict(read.id)));
         }
-        match workflow.questions.first() {
+        match asked {
             Some(Question::Command { command }) => {
-                self.approve_command(&workflow.charter, command).await?;
-                Ok(Some(command.clone()))
+                self.approve_command(&workflow.charter, &command).await?;
+                Ok(Some(command))
             }
             _ => Ok(None),
         }
@@ -226,6 +235,17 @@ impl Engine {
             allowed: true,
         };
         Ok(self.store.grant(grant, self.clock.now()).await?)
+    }
+
+    /// The commands of a workflow's plan that are still to run and were not approved.
+    pub async fn unapproved_commands(
+        &self,
+        workflow: &Workflow,
+    ) -> std::result::Result<Vec<String>, crate::program::Fault> {
+        let specs: Vec<TaskSpec> = workflow.tasks.iter().map(|task| task.spec.clone()).collect();
+        let planned = self.planned_commands(&workflow.charter, &specs).await?;
+        let open = planned.into_iter().filter(|command| !command.is_approved);
+        Ok(open.map(|command| command.command).collect())
     }
 
     pub async fn is_approved(&self, charter: &Charter, command: &str) -> Result<bool> {

@@ -267,8 +267,8 @@ impl Engine {
         command: Command,
     ) -> std::result::Result<Workflow, Fault> {
         let id = read.id;
-        if command == Command::Approve {
-            self.approve_question(read).await?;
+        if let Command::Approve(answer) = &command {
+            self.approve_question(read, answer.task.as_deref()).await?;
         }
         let workflow = self.workflow(id).await?;
         let is_end = matches!(command, Command::Cancel { .. });
@@ -337,13 +337,19 @@ impl Engine {
         }
     }
 
-    /// The command that continues a workflow which rests because of a crash, or which was never begun; `None` if it does not,
+    /// The command that continues a workflow which rests because of a crash, whose time to go on has come, or which was never begun; `None` if it does not,
     /// or not any more.
     pub async fn after_crash(&self, id: WorkflowId) -> Result<Option<Command>> {
         let workflow = self.workflow(id).await?;
         let command = match (workflow.status(), &workflow.mark) {
             (Status::Pending, _) => self.beginning_of(&workflow),
             (Status::Paused, Some(mark)) if mark.trigger == Trigger::Crash => {
+                self.latest_resumption(workflow).await?
+            }
+            // Whoever waited for that has died.
+            (Status::Paused, _)
+                if workflow.goes_on_at().is_some_and(|at| at <= self.clock.now()) =>
+            {
                 self.latest_resumption(workflow).await?
             }
             _ => return Ok(None),

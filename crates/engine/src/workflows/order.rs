@@ -66,7 +66,16 @@ impl Engine {
         let charter = order.charter(program, &settings, plan.as_ref())?;
         let tasks = plan.map(|plan| plan.tasks).unwrap_or_default();
         let warning = warning(program, &charter, &tasks)?;
-        let unapproved = self.unapproved(&settings, &charter, &tasks).await?;
+        for task in &tasks {
+            if let Some(Verify::Named(name)) = &task.verify
+                && !settings.commands.contains_key(name)
+            {
+                return Err(no_command(name));
+            }
+        }
+        let planned = self.planned_commands(&charter, &tasks).await?;
+        let unapproved = planned.into_iter().filter(|command| !command.is_approved);
+        let unapproved = unapproved.map(|command| command.command).collect();
         let id = order.id.unwrap_or_else(WorkflowId::generate);
         Ok(CheckedOrder { id, charter, tasks, unapproved, warning })
     }
@@ -100,35 +109,10 @@ impl Engine {
         let (branch, commit) = head.map_or((None, None), |head| (head.branch, Some(head.commit)));
         Command::Start { branch, commit }
     }
-
-    /// Named checks must exist in the settings; commands in the plan must be approved.
-    async fn unapproved(
-        &self,
-        settings: &WorkflowSettings,
-        charter: &Charter,
-        tasks: &[TaskSpec],
-    ) -> Result<Vec<String>, Fault> {
-        let mut unknown: Vec<String> = Vec::new();
-        for verify in tasks.iter().filter_map(|task| task.verify.as_ref()) {
-            match verify {
-                Verify::Named(name) if !settings.commands.contains_key(name) => {
-                    return Err(no_command(name));
-                }
-                Verify::Text(command)
-                    if !unknown.contains(command)
-                        && !self.is_approved(charter, command).await? =>
-                {
-                    unknown.push(command.clone());
-                }
-                Verify::Named(_) | Verify::Text(_) => (),
-            }
-        }
-        Ok(unknown)
-    }
 }
 
 impl WorkflowOrder {
-    fn charter(
+    pub(super) fn charter(
         &self,
         program: &dyn Program,
         settings: &WorkflowSettings,
@@ -228,7 +212,7 @@ fn seconds_of(minutes: f64) -> Result<u64, Fault> {
     Ok((amount("a time", minutes)? * 60.0 - 1e-6).ceil().max(1.0) as u64)
 }
 
-fn no_command(name: &str) -> Fault {
+pub(super) fn no_command(name: &str) -> Fault {
     let what = format!("the plan's check {name:?} is not in your settings");
     let hint = format!(
         "`rethread config set workflow.commands.{name} \"…\"`, or write the command in the plan, in `backticks`"
@@ -237,7 +221,7 @@ fn no_command(name: &str) -> Fault {
 }
 
 /// The warning if nobody can be asked: which agents' requests will be refused. Fails for agents that are unknown or not installed.
-fn warning(
+pub(super) fn warning(
     program: &dyn Program,
     charter: &Charter,
     tasks: &[TaskSpec],
@@ -259,7 +243,7 @@ fn warning(
     }))
 }
 
-fn agents(charter: &Charter, tasks: &[TaskSpec]) -> Vec<String> {
+pub(super) fn agents(charter: &Charter, tasks: &[TaskSpec]) -> Vec<String> {
     let named = tasks.iter().flat_map(|task| [task.agent.clone(), task.review.clone()]).flatten();
     let mut all: Vec<String> = named.chain([charter.agent.clone()]).collect();
     all.sort();
@@ -267,7 +251,7 @@ fn agents(charter: &Charter, tasks: &[TaskSpec]) -> Vec<String> {
     all
 }
 
-fn plan_of(path: &Path) -> Result<Plan, Fault> {
+pub(super) fn plan_of(path: &Path) -> Result<Plan, Fault> {
     read_plan(path).map_err(|error| {
         let what = format!("{}: {error}", path.display());
         Fault::refused("bad_plan", what, "`rethread workflow start --help` shows a plan")

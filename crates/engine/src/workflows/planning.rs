@@ -9,7 +9,7 @@ use rethread_workflow::{Event, TaskSpec, Used, Workflow, brief, plan};
 use tokio::sync::{mpsc, watch};
 
 use super::crew::Crew;
-use super::drive::Report;
+use super::drive::{Driver, Finished, Report};
 use super::usage::Watch;
 use crate::agents::Talk;
 use crate::{Engine, Logged as _, Result};
@@ -23,9 +23,47 @@ pub(super) struct Planning {
     pub(super) engine: Engine,
     pub(super) crew: Arc<dyn Crew>,
     pub(super) workflow: Workflow,
+    /// What was completed on this project before.
+    pub(super) earlier: Arc<Vec<Workflow>>,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     pub(super) watch: Watch,
+}
+
+impl Driver<'_> {
+    /// What was completed on this project before.
+    pub(super) async fn earlier(&mut self) -> Arc<Vec<Workflow>> {
+        if let Some(known) = &self.earlier {
+            return Arc::clone(known);
+        }
+        let is_wanted = self.crew.lesson_tokens() > 0;
+        let found = if is_wanted {
+            self.engine.earlier_workflows(&self.workflow).await
+        } else {
+            Vec::new()
+        };
+        Arc::clone(self.earlier.insert(Arc::new(found)))
+    }
+
+    pub(super) async fn start_planning(&mut self) {
+        let earlier = self.earlier().await;
+        let (stop, stopped) = watch::channel(false);
+        self.stops.insert(String::new(), stop);
+        self.is_planning = true;
+        let planning = Planning {
+            engine: self.engine.clone(),
+            crew: Arc::clone(&self.crew),
+            workflow: self.workflow.clone(),
+            earlier,
+            stop: stopped,
+            reports: self.sender.clone(),
+            watch: Watch::default(),
+        };
+        self.work.push(Box::pin(async {
+            let (planned, used) = planning.run().await;
+            Finished::Plan(planned, used)
+        }));
+    }
 }
 
 impl Planning {
@@ -59,7 +97,7 @@ impl Planning {
         let began = Event::SessionBegan { on: PLANNING.to_owned(), session: session.id };
         // The driver only goes away together with this.
         drop(self.reports.send(Report::Became(began)));
-        let options = self.crew.options(&self.workflow.charter, &session, &charter.agent).await?;
+        let options = self.crew.options(charter, &session, &charter.agent, None).await?;
         Ok((session.id, Talk::open(&self.engine, options).await?))
     }
 
@@ -68,7 +106,10 @@ impl Planning {
         session: SessionId,
         talk: &mut Talk,
     ) -> std::result::Result<Vec<TaskSpec>, String> {
-        let mut prompt = brief::plan_brief(&self.workflow);
+        let issue = &self.workflow.charter.issue;
+        let wanted = format!("{}\n{}", issue.title, issue.text);
+        let learnt = brief::learnt(&self.earlier, &wanted, self.crew.lesson_tokens());
+        let mut prompt = brief::plan_brief(&self.workflow, &learnt);
         let mut wrong = String::new();
         for _ in 0..TRIES {
             let (begun, before) = (Instant::now(), self.engine.counted(session).await);

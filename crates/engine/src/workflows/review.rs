@@ -69,7 +69,8 @@ impl Attempt {
         let start = self.commit_at_start.as_deref();
         let diff = start.and_then(|start| workspace::diff(folder, start, MOST_DIFF));
         let prompt = brief::review_brief(&self.workflow, &self.task, diff.as_deref().unwrap_or(""));
-        let options = self.crew.options(&self.workflow.charter, &self.session, reviewer).await;
+        let options =
+            self.crew.options(&self.workflow.charter, &self.session, reviewer, None).await;
         let options = options.map_err(|error| self.failed(&error))?;
         let mut talk = self.opened(options).await?;
         let mut outcome = self.say(&mut talk, &prompt).await;

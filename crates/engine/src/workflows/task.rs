@@ -17,6 +17,7 @@ use super::crew::Crew;
 use super::drive::Report;
 use super::limit::limit_in;
 use super::port::ExitReason;
+use super::trouble;
 use super::usage::Watch;
 use crate::agents::{Answer, OpenOptions, Talk, USAGE_LIMIT};
 use crate::{Engine, Error, Logged as _};
@@ -35,6 +36,13 @@ pub(super) enum Stopped {
         trigger: Trigger,
         why: String,
         until: Option<Timestamp>,
+    },
+    /// Trouble that passes, by then if that is known.
+    Passing {
+        why: String,
+        over: Option<Timestamp>,
+        /// Whether it is a usage limit.
+        is_limit: bool,
     },
     /// Its context is full, and its turn did not end.
     Full,
@@ -59,6 +67,8 @@ pub(super) struct Attempt {
     pub(super) agent: String,
     pub(super) session: Session,
     pub(super) resumed: Option<Arc<Snapshot>>,
+    /// What was completed on this project before.
+    pub(super) earlier: Arc<Vec<Workflow>>,
     pub(super) commit_at_start: Option<String>,
     pub(super) reports: mpsc::UnboundedSender<Report>,
     /// Becomes true when it is to stop.
@@ -75,14 +85,16 @@ impl Attempt {
 
     pub(super) fn failed(&self, error: &Error) -> Stopped {
         let text = error.to_string();
-        let trigger = Trigger::Exhaustion;
         if let Error::Unanswered { outcome: USAGE_LIMIT, resets_at, .. } = error {
-            return Stopped::Parked { trigger, why: text, until: *resets_at };
+            return Stopped::Passing { why: text, over: *resets_at, is_limit: true };
         }
         match limit_in(&text, self.engine.clock.now()) {
-            Some(until) => {
+            Some(over) => {
                 let why = format!("a usage limit is reached: {text}");
-                Stopped::Parked { trigger, why, until }
+                Stopped::Passing { why, over, is_limit: true }
+            }
+            None if trouble::passes(error) => {
+                Stopped::Passing { why: text, over: None, is_limit: false }
             }
             None => Stopped::Failed(text),
         }
@@ -144,6 +156,17 @@ impl Attempt {
                 pause = Some((Trigger::Exhaustion, why.clone(), None));
                 Outcome::Interrupted { why }
             }
+            Err(Stopped::Passing { why, over, is_limit }) => {
+                let now = self.engine.clock.now();
+                match self.workflow.put_off_until(&self.task, over, now) {
+                    Some(until) => Outcome::PutOff { why, until },
+                    None if is_limit => {
+                        pause = Some((Trigger::Exhaustion, why.clone(), over));
+                        Outcome::Interrupted { why }
+                    }
+                    None => Outcome::Failed { why },
+                }
+            }
             Err(Stopped::Asked) => Outcome::Interrupted { why: "it was asked to stop".to_owned() },
             Err(Stopped::Parked { trigger, why, until }) => {
                 pause = Some((trigger, why.clone(), until));
@@ -176,13 +199,16 @@ impl Attempt {
     async fn brief(&self) -> String {
         let tokens = self.crew.brief_tokens();
         let (workflow, task) = (&self.workflow, &self.task);
-        let said = self.engine.background(workflow, task, self.session.id, tokens).await;
+        let mut said = self.engine.background(workflow, task, self.session.id, tokens).await;
+        let wanted = format!("{}\n{}", task.spec.title, task.spec.body);
+        said.extend(brief::learnt(&self.earlier, &wanted, self.crew.lesson_tokens()));
         let (resumed, limits) = (self.resumed.as_deref(), BriefLimits { tokens });
         brief::task_brief(workflow, &task.spec.id, resumed, &said, limits)
     }
 
     async fn open(&self) -> Result<Talk, Stopped> {
-        let options = self.crew.options(&self.workflow.charter, &self.session, &self.agent).await;
+        let (charter, spec) = (&self.workflow.charter, Some(&self.task.spec));
+        let options = self.crew.options(charter, &self.session, &self.agent, spec).await;
         let options = options.map_err(|error| self.failed(&error))?;
         self.opened(options).await
     }
@@ -261,7 +287,8 @@ impl Attempt {
     /// Continues in a fork: no agent has a native session for it, so it is retold.
     async fn move_on(&mut self, talk: &mut Talk) -> crate::Result<()> {
         let fork = self.engine.fork(self.session.id, None).await?;
-        let options = self.crew.options(&self.workflow.charter, &fork, &self.agent).await?;
+        let (charter, spec) = (&self.workflow.charter, Some(&self.task.spec));
+        let options = self.crew.options(charter, &fork, &self.agent, spec).await?;
         let left = std::mem::replace(talk, Talk::open(&self.engine, options).await?);
         left.end().await?;
         self.engine.settle_if_fit(self.session.id, Move::Complete).await;
@@ -292,7 +319,7 @@ impl Attempt {
             tokio::select! {
                 _ = asked => Stopped::Asked,
                 () = tokio::time::sleep_until(self.deadline.into()) => {
-                    let most = self.workflow.charter.limits.task_seconds;
+                    let most = self.workflow.seconds_for(&self.task);
                     Stopped::Failed(format!("it took longer than {most} seconds"))
                 }
             }

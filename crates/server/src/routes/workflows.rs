@@ -419,6 +419,19 @@ pub(crate) struct ReasonBody {
 pub(crate) struct ApproveWorkflow {
     /// The question as it was read: if another one is asked by now, nothing is approved
     question: Option<String>,
+    /// The task that it is about, where several things are asked; a task with `approve` can be approved ahead of time
+    task: Option<String>,
+    /// Why; kept with the approval
+    reason: Option<String>,
+}
+
+/// A rejection
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RejectWorkflow {
+    reason: Option<String>,
+    /// The task that it is about, where several things are asked
+    task: Option<String>,
 }
 
 /// The task
@@ -460,12 +473,12 @@ macro_rules! sayings {
 sayings! {
     /// Cancels a workflow for good; what was done stays
     cancel "/workflows/{id}/cancel" ReasonBody, |body| Answer::Cancel(body.reason);
-    /// Approves what a workflow waits for: its plan, or a command, which may run from then on
+    /// Approves what a workflow waits for: its plan, that a task begins, or a command, which may run from then on
     ///
     /// A command of which a part is masked cannot be approved here (`command_hidden`), only in a terminal, which shows all of it.
-    approve "/workflows/{id}/approve" ApproveWorkflow, |body| Answer::Approve(body.question);
+    approve "/workflows/{id}/approve" ApproveWorkflow, |body| Answer::Approve { read: body.question, task: body.task, why: body.reason };
     /// Rejects what a workflow waits for: a plan is written again, a failed task is given up
-    reject "/workflows/{id}/reject" ReasonBody, |body| Answer::Reject(body.reason);
+    reject "/workflows/{id}/reject" RejectWorkflow, |body| Answer::Reject { why: body.reason, task: body.task };
     /// Runs a failed or skipped task again
     retry "/workflows/{id}/retry" RetryTask, |body| Answer::Retry { task: body.task, with: body.with };
     /// Skips a task: those that depend on it may begin

@@ -242,7 +242,7 @@ fn quoting(session: SessionId) -> Vec<Event> {
             tests: Some(tests),
         }),
         Event::Asked(question.clone()),
-        Event::Answered { question, yes: true, why: Some("try again".to_owned()) },
+        Event::Answered { question, yes: true, why: Some("try again".to_owned()), by: None },
         Event::PauseAsked { trigger: Trigger::Pause, reason: why(), now: true },
     ]
 }

@@ -3,6 +3,7 @@
 //! The plan's own words are what the user wants and are used as they are. Everything else (issue, history, errors, reviews, output of
 //! tools) is quoted, so that it can neither close its quotation nor pass for a line of ours.
 
+mod learnt;
 mod page;
 mod resume;
 mod rounds;
@@ -10,10 +11,11 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use learnt::learnt;
 use page::{Page, Piece};
 pub use resume::resume_context;
 pub use rounds::{address_brief, fix_brief, plan_brief, review_brief};
-pub use task::{Background, task_brief};
+pub use task::{Background, Origin, task_brief};
 
 use super::event::Issue;
 use super::record::Decision;

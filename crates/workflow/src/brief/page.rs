@@ -6,6 +6,7 @@
 use rethread_domain::{price, tokens};
 
 // The lowest rank is dropped first.
+pub(super) const LEARNT: u8 = 0;
 pub(super) const GIT: u8 = 1;
 pub(super) const RESOLVED: u8 = 2;
 pub(super) const DONE: u8 = 3;

@@ -3,6 +3,7 @@
 use super::super::record::{Feedback, TestState};
 use super::super::state::Workflow;
 use super::super::task::Task;
+use super::task::Background;
 use super::{cut_line, first, name, plural, quoted};
 use rethread_domain::price;
 
@@ -81,12 +82,16 @@ pub fn address_brief(task: &Task, feedback: &Feedback) -> String {
 }
 
 /// Asks the agent for a plan.
-pub fn plan_brief(workflow: &Workflow) -> String {
+pub fn plan_brief(workflow: &Workflow, learnt: &[Background]) -> String {
     let mut out = format!(
         "Write a plan for this work; do not begin with it. Read the repository as far as you need to.\nLines that begin with > say what is wanted, in their authors' words.\n\nThe goal:\n{}",
         quoted(&cut_line(&workflow.charter.title, 500))
     );
     out.push_str(&super::issue(&workflow.charter.issue, ISSUE_CHARS));
+    for one in learnt {
+        out.push_str(&one.section(""));
+        out.push('\n');
+    }
     if let Some(why) = &workflow.rejection {
         let why = if why.trim().is_empty() { "(no reason was given)" } else { why.trim() };
         let why = quoted(&first(why, COMMENT_CHARS));

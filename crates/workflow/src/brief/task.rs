@@ -11,11 +11,19 @@ const ISSUE_CHARS: [usize; 6] = [16_000, 4_000, 1_000, 500, 200, 0];
 /// The shortest useful beginning of a task's text.
 const LEAST_BYTES: usize = 200;
 
-/// What was said in another session that the task builds on.
+/// Where something that a task builds on is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A session in which this task of the workflow was worked on.
+    Task(String),
+    /// Another workflow, in words.
+    Workflow(String),
+}
+
+/// What was said or learnt elsewhere that the task builds on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Background {
-    /// The task that was worked on in it.
-    pub task: String,
+    pub from: Origin,
     /// Chosen for the task and quoted.
     pub text: String,
 }
@@ -73,15 +81,28 @@ fn fresh(workflow: &Workflow) -> Vec<Piece> {
 }
 
 fn earlier(of: &Background, task_id: &str) -> Piece {
-    let heading = if of.task == task_id {
-        "### From the earlier attempt at this task".to_owned()
-    } else {
-        format!(
-            "### From task {}, which this one depends on",
-            super::one_line(&of.task, super::ID_CHARS)
-        )
+    let rank = match of.from {
+        Origin::Task(_) => page::BACKGROUND,
+        Origin::Workflow(_) => page::LEARNT,
     };
-    Piece::fixed(page::BACKGROUND, format!("{heading}\n\n{}\n", of.text.trim_end()))
+    Piece::fixed(rank, of.section(task_id))
+}
+
+impl Background {
+    /// With a heading that says where it is from.
+    pub(super) fn section(&self, task_id: &str) -> String {
+        let heading = match &self.from {
+            Origin::Task(task) if task == task_id => {
+                "### From the earlier attempt at this task".to_owned()
+            }
+            Origin::Task(task) => format!(
+                "### From task {}, which this one depends on",
+                super::one_line(task, super::ID_CHARS)
+            ),
+            Origin::Workflow(from) => format!("### From {}", super::one_line(from, 300)),
+        };
+        format!("{heading}\n\n{}\n", self.text.trim_end())
+    }
 }
 
 /// How the current state differs from the snapshot.

@@ -161,7 +161,7 @@ fn what_was_left_is_told_after_the_task_has_begun_again() {
 #[test]
 fn what_was_said_elsewhere_gives_way_before_decisions_do() {
     let background = |task: &str| Background {
-        task: task.into(),
+        from: Origin::Task(task.into()),
         text: "This was said there.\n\n> The clock was wrong.\n".into(),
     };
     let brief = |tokens: u32, background: &[Background]| {
@@ -196,11 +196,11 @@ fn rounds_ask_for_what_they_need() {
     let review = review_brief(&workflow, &task, &"+ line\n".repeat(9_000));
     has(&review, &["\"approved\"", "\"severity\"", "\"comments\"", "## Task T2", "[Shortened"]);
     has(&address_brief(&task, &feedback(2)), &["(major)", "> comment 2\n"]);
-    let plan = plan_brief(&workflow);
+    let plan = plan_brief(&workflow, &[]);
     has(&plan, &["## Task T1: ", "- depends on:", "- verify:", "- expect:"]);
     assert!(!plan.contains("rejected"), "{plan}");
     workflow.rejection = Some("too coarse".into());
-    has(&plan_brief(&workflow), &["rejected by the user, because:\n> too coarse\n"]);
+    has(&plan_brief(&workflow, &[]), &["rejected by the user, because:\n> too coarse\n"]);
 }
 
 #[test]
@@ -346,7 +346,7 @@ proptest! {
         let workflow = workflow_like(&snapshot);
         is_harmless(&task_brief(&workflow, "T2", None, &[], limits))?;
         is_harmless(&task_brief(&workflow, "T2", Some(&snapshot), &[], limits))?;
-        is_harmless(&plan_brief(&workflow))?;
+        is_harmless(&plan_brief(&workflow, &[]))?;
         let task = workflow.task("T2").unwrap();
         is_harmless(&review_brief(&workflow, task, &snapshot.reason))?;
         is_harmless(&address_brief(task, &snapshot.feedback[0]))?;

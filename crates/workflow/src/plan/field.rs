@@ -5,29 +5,64 @@ use std::ops::Range;
 use super::super::task::TaskState;
 use rethread_domain::near;
 
+/// No task may take longer: 30 days.
+const MOST_SECONDS: u64 = 30 * 86_400;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     DependsOn,
     Agent,
+    Model,
+    Effort,
     Verify,
     Expect,
     Review,
+    Retries,
+    TimeLimit,
+    OnFailure,
+    Approve,
     State,
 }
 
 impl Key {
-    const ALL: [Self; 6] =
-        [Self::DependsOn, Self::Agent, Self::Verify, Self::Expect, Self::Review, Self::State];
+    const ALL: [Self; 12] = [
+        Self::DependsOn,
+        Self::Agent,
+        Self::Model,
+        Self::Effort,
+        Self::Verify,
+        Self::Expect,
+        Self::Review,
+        Self::Retries,
+        Self::TimeLimit,
+        Self::OnFailure,
+        Self::Approve,
+        Self::State,
+    ];
 
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::DependsOn => "depends on",
             Self::Agent => "agent",
+            Self::Model => "model",
+            Self::Effort => "effort",
             Self::Verify => "verify",
             Self::Expect => "expect",
             Self::Review => "review",
+            Self::Retries => "retries",
+            Self::TimeLimit => "time limit",
+            Self::OnFailure => "on failure",
+            Self::Approve => "approve",
             Self::State => "state",
         }
+    }
+
+    /// Whether it may also stand below the title of the plan, for all tasks that say nothing else.
+    pub(super) const fn is_of_plan(self) -> bool {
+        matches!(
+            self,
+            Self::Model | Self::Effort | Self::Retries | Self::TimeLimit | Self::OnFailure
+        )
     }
 
     /// What is to be written there and what it means, for people and for agents that write plans. `None` for what is
@@ -36,6 +71,8 @@ impl Key {
         Some(match self {
             Self::DependsOn => ("T0, T2", "the tasks that have to be done before it"),
             Self::Agent => ("NAME", "the agent that does it, where it is another than usual"),
+            Self::Model => ("NAME", "the model that it is done with, as the agent calls it"),
+            Self::Effort => ("high", "how hard the model is to think, as the agent calls it"),
             Self::Verify => (
                 "`COMMAND`",
                 "the command that shows that it is done, in backticks; without them, the name of a command of the user's settings",
@@ -45,6 +82,19 @@ impl Key {
                 "what the command has to give: `green`, or `red` for a task that only writes tests that fail until a later task",
             ),
             Self::Review => ("NAME", "the agent that reviews it"),
+            Self::Retries => (
+                "3",
+                "how often it is tried again by itself after trouble that passes: overload, a usage limit, the network",
+            ),
+            Self::TimeLimit => ("1h 30m", "how long one attempt may take, its check included"),
+            Self::OnFailure => (
+                "ask",
+                "what follows if it fails: `stop` begins nothing more until the user has decided; `ask` asks, and what does not depend on it goes on; `continue` leaves it out, with all that depends on it",
+            ),
+            Self::Approve => (
+                "is the change good to go out?",
+                "what the user is asked before it begins; it waits until they have approved",
+            ),
             Self::State => return None,
         })
     }
@@ -60,7 +110,8 @@ impl Key {
         Self::ALL.into_iter().find(|key| {
             let known = key.as_str();
             // `depends`, `reviewer`.
-            let is_begun = name.len() >= 4 && known.starts_with(&name);
+            // `- time: noon` was text before there was a `time limit`.
+            let is_begun = name.len() >= 4 && known.starts_with(&name) && !key.is_of_plan();
             let goes_on = name.strip_prefix(known).is_some_and(|rest| {
                 (1..=3).contains(&rest.len()) && rest.bytes().all(|c| c.is_ascii_alphabetic())
             });
@@ -209,6 +260,43 @@ pub(super) fn as_code(command: &str) -> String {
     let edges = |c: char| c == '`' || c == ' ';
     let pad = if command.starts_with(edges) || command.ends_with(edges) { " " } else { "" };
     format!("{ticks}{pad}{command}{pad}{ticks}")
+}
+
+/// A length of time: `90s`, `45 minutes`, `1h 30m`; in seconds.
+pub(super) fn seconds(value: &str) -> Option<u64> {
+    let mut rest = Some(value).filter(|value| value.len() <= 40)?.trim();
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, after) = rest.split_at(digits);
+        let after = after.trim_start();
+        let letters = after.len() - after.trim_start_matches(|c: char| c.is_alphabetic()).len();
+        let (unit, after) = after.split_at(letters);
+        let each = match unit.to_ascii_lowercase().as_str() {
+            "s" | "sec" | "second" | "seconds" => 1,
+            "m" | "min" | "minute" | "minutes" => 60,
+            "h" | "hour" | "hours" => 3_600,
+            "d" | "day" | "days" => 86_400,
+            _ => return None,
+        };
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(each)?)?;
+        rest = after.trim_start_matches([' ', ',']);
+    }
+    Some(total).filter(|total| (1..=MOST_SECONDS).contains(total))
+}
+
+/// A length of time as it is written into a plan.
+pub(super) fn in_units(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let mut left = seconds;
+    let mut parts = Vec::new();
+    for (each, unit) in units {
+        if left >= each {
+            parts.push(format!("{}{unit}", left / each));
+            left %= each;
+        }
+    }
+    parts.join(" ")
 }
 
 /// A state as people write it.

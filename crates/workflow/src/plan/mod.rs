@@ -8,7 +8,8 @@
 //!
 //! What is to be done.
 //! ````
-//! or `- [ ] parser: Read the new format (depends on: tests)`. [`with_states`] writes states back and touches nothing
+//! or `- [ ] parser: Read the new format (depends on: tests)`. Fields in a list below the title hold for all tasks that say nothing
+//! else. [`with_states`] writes states back and touches nothing
 //! else of the file.
 
 mod agent;
@@ -27,6 +28,7 @@ mod tests;
 
 use std::fmt;
 
+use super::failure::{OnFailure, Policy};
 use super::task::{Expect, TaskSpec, TaskState, Verify};
 use field::Key;
 use scan::{Found, Place};
@@ -38,6 +40,8 @@ pub use write::{with_states, written};
 pub const LONGEST: usize = 4 * 1024 * 1024;
 /// The most tasks a plan may have.
 pub const MOST_TASKS: usize = 10_000;
+/// The most retries of a task.
+pub const MOST_RETRIES: u32 = 100;
 /// The longest id of a task.
 pub const LONGEST_ID: usize = 64;
 
@@ -101,9 +105,20 @@ fn read(text: &str) -> Result<(Plan, Vec<Found>), Vec<Problem>> {
     let lines = line::Lines::of(text);
     let mut problems = Vec::new();
     let mut tasks = Vec::new();
+    let mut all = TaskSpec::default();
+    for field in &scanned.fields {
+        let value = text.get(field.value.clone()).unwrap_or_default();
+        if let Err(what) = take(&mut all, &mut None, field.key, value) {
+            problems.push(Problem { line: lines.number(field.value.start), what });
+        }
+    }
     for (at, found) in scanned.tasks.iter().enumerate() {
         let mut wrong = |offset, what| problems.push(Problem { line: lines.number(offset), what });
-        tasks.push(spec(text, found, at + 1, &mut wrong));
+        let mut spec = spec(text, found, at + 1, &mut wrong);
+        spec.policy = spec.policy.or(all.policy);
+        spec.model = spec.model.or_else(|| all.model.clone());
+        spec.effort = spec.effort.or_else(|| all.effort.clone());
+        tasks.push(spec);
     }
     let places: Vec<usize> = scanned.tasks.iter().map(|found| lines.number(found.at)).collect();
     check::check(&tasks, &places, &mut problems);
@@ -185,8 +200,14 @@ fn take(
     match key {
         Key::DependsOn => spec.depends_on = field::ids(value),
         Key::Agent => spec.agent = Some(value.to_owned()),
+        Key::Model => spec.model = Some(value.to_owned()),
+        Key::Effort => spec.effort = Some(value.to_owned()),
         Key::Review => spec.review = Some(value.to_owned()),
+        Key::Approve => spec.approve = Some(value.to_owned()),
         Key::Verify => spec.verify = Some(verify(value)?),
+        Key::Retries | Key::TimeLimit | Key::OnFailure => {
+            take_policy(&mut spec.policy, key, value)?;
+        }
         Key::State => {
             let expected = "pending, in progress, blocked, completed, failed or skipped";
             let read = field::state(value);
@@ -199,6 +220,29 @@ fn take(
                 _ => return Err(format!("expect {value:?}, expected red or green")),
             }
         }
+    }
+    Ok(())
+}
+
+/// Takes in a field that says what follows when a task fails.
+fn take_policy(policy: &mut Policy, key: Key, value: &str) -> Result<(), String> {
+    match key {
+        Key::Retries => {
+            let count = value.parse().ok().filter(|count| *count <= MOST_RETRIES);
+            let expected = format!("retries {value:?}, expected a number up to {MOST_RETRIES}");
+            policy.retries = Some(count.ok_or(expected)?);
+        }
+        Key::TimeLimit => {
+            let expected = format!("time limit {value:?}, expected a time such as 45m or 1h 30m");
+            policy.seconds = Some(field::seconds(value).ok_or(expected)?);
+        }
+        Key::OnFailure => {
+            let read =
+                OnFailure::ALL.into_iter().find(|one| value.eq_ignore_ascii_case(one.as_str()));
+            let expected = format!("on failure {value:?}, expected stop, ask or continue");
+            policy.on_failure = Some(read.ok_or(expected)?);
+        }
+        _ => (),
     }
     Ok(())
 }

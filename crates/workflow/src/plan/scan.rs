@@ -11,6 +11,8 @@ use super::{html, line};
 pub(super) struct Scanned {
     pub(super) title: String,
     pub(super) intro: String,
+    /// What holds for all tasks that say nothing else.
+    pub(super) fields: Vec<Field>,
     pub(super) tasks: Vec<Found>,
 }
 
@@ -90,10 +92,29 @@ pub(super) fn scan(text: &str) -> Scanned {
         Some(title) => (base..title.start, title.end..first),
         None => (base..base, base..first),
     };
+    scanned.fields = fields_of_plan(text, &blocks, first);
     let part = |range| line::without_blank_ends(text.get(range).unwrap_or_default());
-    let intro = format!("{}\n\n{}", part(head), part(tail));
+    let tail = body(text, tail, &scanned.fields);
+    let intro = format!("{}\n\n{tail}", part(head));
     intro.trim().clone_into(&mut scanned.intro);
     scanned
+}
+
+/// The fields of the plan itself: the first list before the tasks, or the first items of their list, if it says nothing else.
+fn fields_of_plan(text: &str, blocks: &[Block], first_task: usize) -> Vec<Field> {
+    let is_list = |block: &&Block| matches!(block.kind, Kind::List(true, _));
+    let Some(list) = blocks.iter().find(is_list).filter(|list| list.range.start < first_task)
+    else {
+        return Vec::new();
+    };
+    let Kind::List(_, items) = &list.kind else { return Vec::new() };
+    let own = || items.iter().take_while(|item| item.mark.is_none());
+    let mut misspelt = Vec::new();
+    let fields = fields_of(text, list, None, &mut misspelt).map(|(fields, _)| fields);
+    let end = own().last().map_or(0, |item| item.range.end);
+    let mut fields = fields.unwrap_or_default();
+    fields.retain(|field| field.value.start < end && field.key.is_of_plan());
+    if fields.len() == own().count() { fields } else { Vec::new() }
 }
 
 /// Where the Markdown begins: after a byte order mark and front matter.

@@ -113,6 +113,50 @@ fn what_is_no_plan_is_said() {
 }
 
 #[test]
+fn fields_below_the_title_hold_for_all_tasks_that_say_nothing_else() {
+    let fields = "- model: m1\n- retries: 5\n- on failure: continue\n- time limit: 45m\n";
+    let (all, own) = ([Some(5), Some(5)], [Some(5), Some(0)]);
+    for (text, retries) in [
+        (format!("# P\n\nWhy.\n\n{fields}\n## Task a: x\n\n## Task b: y\n- retries: 0\n"), own),
+        (format!("# P\n\nWhy.\n\n{fields}\n- [ ] a: x\n- [ ] b: y (retries: 0)\n"), own),
+        (format!("# P\n{fields}\nWhy.\n\n* [ ] a: x\n* [ ] b: y\n"), all),
+    ] {
+        let plan = plan(&text);
+        assert_eq!(plan.intro, "Why.", "{text}");
+        let told: Vec<_> = plan.tasks.iter().map(|task| task.policy).collect();
+        assert_eq!([told[0].retries, told[1].retries], retries, "{text}");
+        for policy in told {
+            let expected = (Some(2_700), Some(OnFailure::Continue));
+            assert_eq!((policy.seconds, policy.on_failure), expected, "{text}");
+        }
+        assert!(plan.tasks.iter().all(|task| task.model.as_deref() == Some("m1")), "{text}");
+        // States go where they went before, and nothing else is touched.
+        let done = set(&text, "a", TaskState::Failed);
+        assert_eq!(super::parse(&done).unwrap().tasks[1], plan.tasks[1], "{done}");
+        let again = parse(&written("P", &plan.tasks)).unwrap();
+        assert_eq!(again.tasks, plan.tasks);
+    }
+    // Any other list is the author's, as before.
+    for list in ["- retries: 5\n- and so on\n", "- agent: x\n", "- time: noon\n"] {
+        let plan = plan(&format!("# P\n\n{list}\n## Task a: x\n"));
+        assert_eq!(
+            (plan.intro.as_str(), plan.tasks[0].policy),
+            (list.trim_end(), Policy::default())
+        );
+    }
+    let told = problems(
+        "# P\n- retries: many\n- on failure: cry\n\n## Task a: x\n- time limit: soon\n- time limt: 3m\n",
+    );
+    let expected = [
+        "line 2: retries \"many\", expected a number up to 100",
+        "line 3: on failure \"cry\", expected stop, ask or continue",
+        "line 6: task a: time limit \"soon\", expected a time such as 45m or 1h 30m",
+        "line 7: task a: there is no field \"time limt\": did you mean `time limit`?",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn a_long_chain_and_a_long_circle_are_no_trouble() {
     let chain = |last: &str| -> String {
         let on = |at: usize| if at == 0 { last.to_owned() } else { format!("t{}", at - 1) };
@@ -255,13 +299,18 @@ fn a_misspelt_field_is_told_with_its_line_and_what_was_meant() {
 fn the_parser_takes_what_is_taught() {
     let taught = fields();
     let lines: Vec<&str> = taught.lines().collect();
-    assert_eq!(lines.len(), 5);
+    assert_eq!(lines.len(), 11);
     let only: Vec<&str> = lines.iter().map(|line| line.split(" (").next().unwrap()).collect();
     let text = format!("## Task T0: a\n\n## Task T2: b\n\n## Task T3: c\n{}\n", only.join("\n"));
     let task = plan(&text).tasks.remove(2);
     assert_eq!((task.depends_on, task.body.as_str()), (vec!["T0".into(), "T2".into()], ""));
     assert_eq!(task.verify, Some(Verify::Text("COMMAND".to_owned())));
     assert!(task.agent.is_some() && task.review.is_some());
+    assert_eq!(task.approve.as_deref(), Some("is the change good to go out?"));
+    assert_eq!((task.model.as_deref(), task.effort.as_deref()), (Some("NAME"), Some("high")));
+    let policy =
+        Policy { retries: Some(3), seconds: Some(5_400), on_failure: Some(OnFailure::Ask) };
+    assert_eq!(task.policy, policy);
 }
 
 /// What HTML without an end hides when a plan is read stays hidden when it is written anew.

@@ -112,6 +112,8 @@ pub fn written(title: &str, tasks: &[TaskSpec]) -> String {
             fields.push((Key::DependsOn, task.depends_on.join(", ")));
         }
         fields.extend(task.agent.iter().map(|agent| (Key::Agent, agent.clone())));
+        fields.extend(task.model.iter().map(|model| (Key::Model, model.clone())));
+        fields.extend(task.effort.iter().map(|effort| (Key::Effort, effort.clone())));
         fields.extend(task.verify.iter().map(|verify| match verify {
             Verify::Named(name) => (Key::Verify, name.clone()),
             Verify::Text(command) => (Key::Verify, field::as_code(command)),
@@ -120,6 +122,11 @@ pub fn written(title: &str, tasks: &[TaskSpec]) -> String {
             fields.push((Key::Expect, "red".to_owned()));
         }
         fields.extend(task.review.iter().map(|review| (Key::Review, review.clone())));
+        let policy = &task.policy;
+        fields.extend(policy.retries.map(|count| (Key::Retries, count.to_string())));
+        fields.extend(policy.seconds.map(|most| (Key::TimeLimit, field::in_units(most))));
+        fields.extend(policy.on_failure.map(|then| (Key::OnFailure, then.as_str().to_owned())));
+        fields.extend(task.approve.iter().map(|what| (Key::Approve, what.clone())));
         fields.push((Key::State, field::shown(task.state).to_owned()));
         for (key, value) in fields {
             out.push_str(&format!("{bullet} {}: {}\n", key.as_str(), one_line(&value)));

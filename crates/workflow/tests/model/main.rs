@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashSet};
 use reference::Model;
 use rethread_domain::SessionId;
 use rethread_workflow::{
-    Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
-    EventRecord, Feedback, GitDelta, Issue, Limits, Mark, Outcome, Question, Resolution, Severity,
-    SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
+    Answer, Budgets, Charter, Command, Decision, DecisionKind, Effect, Ended, ErrorRecord, Event,
+    EventRecord, Feedback, GitDelta, Issue, Limits, Mark, OnFailure, Outcome, Question, Resolution,
+    Severity, SnapshotId, Source, Status, TaskSpec, TaskState, Trigger, Used, Workflow, WorkflowId,
 };
 use uuid::Uuid;
 
@@ -90,6 +90,11 @@ impl Play {
                 continue;
             }
             let mut task = TaskSpec { id: format!("t{number}"), ..TaskSpec::default() };
+            task.policy.on_failure = [None, Some(OnFailure::Ask), Some(OnFailure::Continue)]
+                [usize::try_from(self.dice.throw(3)).unwrap()];
+            if self.dice.throw(8) == 0 {
+                task.approve = Some("go?".into());
+            }
             for before in &tasks {
                 if self.dice.throw(4) == 0 {
                     task.depends_on.push(before.id.clone());
@@ -118,6 +123,9 @@ impl Play {
         };
         let outcome = match self.dice.throw(5) {
             0 => Outcome::Failed { why: "no".into() },
+            1 if self.dice.throw(2) == 0 => {
+                Outcome::PutOff { why: "overloaded".into(), until: at(100) }
+            }
             1 => Outcome::Interrupted { why: "stopped".into() },
             2 => Outcome::Refused { what: vec!["execute: make".into()] },
             _ => Outcome::Completed,
@@ -150,7 +158,7 @@ impl Play {
 
     /// What whoever runs it would do now.
     fn as_due(&mut self) -> Option<Command> {
-        let due = self.real.due();
+        let due = self.real.due(at(1_000));
         let running = self.model.running();
         match self.dice.one_of(&due).cloned() {
             Some(Effect::Plan) => {
@@ -159,6 +167,9 @@ impl Play {
             }
             Some(Effect::Run { task }) if running.is_empty() || self.dice.throw(2) == 0 => {
                 Some(self.begin(task))
+            }
+            Some(Effect::Ask { task }) => {
+                Some(Command::Ask(Question::Gate { task, what: "go?".into() }))
             }
             Some(Effect::Snapshot) => Some(self.settle()),
             _ => self.dice.one_of(&running).cloned().map(|task| self.end(&task)),
@@ -186,8 +197,8 @@ impl Play {
                 Command::Resume { from, agent, diverged, rewind, budgets, permissions }
             }
             24 | 25 => Command::Recover,
-            26..=29 => Command::Approve,
-            30 => Command::Reject { why: None },
+            26..=29 => Command::Approve(Answer::default()),
+            30 => Command::Reject(Answer::default()),
             31..=35 => Command::Retry { task, agent: None, permissions: None },
             36..=38 => Command::Skip { task },
             _ if self.dice.throw(3) == 0 => Command::Cancel { why },
@@ -246,7 +257,7 @@ impl Play {
             self.live(event);
         }
         assert_eq!(Model::of(&self.real), self.model, "{}", self.describe());
-        assert_eq!(self.real.due(), self.model.due(), "{}", self.describe());
+        assert_eq!(self.real.due(at(1_000)), self.model.due(), "{}", self.describe());
         self.is_not_stuck();
     }
 
@@ -300,7 +311,7 @@ impl Play {
 
     fn may_begin(&mut self, before: &Workflow, task: &str, attempt: u32) {
         assert_eq!(before.status(), Status::InProgress, "{}", self.describe());
-        assert!(before.pausing().is_none() && before.questions.is_empty(), "{}", self.describe());
+        assert!(before.pausing().is_none(), "{}", self.describe());
         assert!(!self.completed.contains(task), "completed and begun again: {}", self.describe());
         let is_new = self.begun.insert((task.to_owned(), attempt));
         assert!(is_new, "an attempt begun twice: {}", self.describe());
@@ -309,7 +320,7 @@ impl Play {
     fn is_not_stuck(&self) {
         let real = &self.real;
         let rests = matches!(real.status(), Status::Pending | Status::Blocked | Status::Paused);
-        let goes_on = real.is_running() || !real.due().is_empty();
+        let goes_on = real.is_running() || !real.due(at(1_000)).is_empty();
         assert!(rests || real.status().is_final() || goes_on, "stuck: {}", self.describe());
         if real.status() == Status::Blocked {
             assert!(!real.questions.is_empty(), "blocked for nothing: {}", self.describe());
@@ -378,6 +389,20 @@ fn a_plan_that_says_a_task_is_running_has_nobody_who_runs_it() {
         let spec = TaskSpec { id: "t".into(), state, ..TaskSpec::default() };
         play.real.apply(&Event::Planned { tasks: vec![spec] }, at(2));
         play.real.apply(&Event::Began { branch: None, commit: None }, at(3));
-        assert_eq!(play.real.due(), [Effect::Run { task: "t".into() }], "{state:?}");
+        assert_eq!(play.real.due(at(4)), [Effect::Run { task: "t".into() }], "{state:?}");
     }
+}
+
+#[test]
+fn what_an_older_version_wrote_is_read() {
+    let task = r#"{"id":"a","title":"x","depends_on":["b"],"expect":"green","state":"pending"}"#;
+    let spec: TaskSpec = serde_json::from_str(task).unwrap();
+    assert!(spec.policy.is_empty() && spec.approve.is_none() && spec.model.is_none());
+    let limits: Limits = serde_json::from_str(r#"{"jobs":2,"rounds":1}"#).unwrap();
+    assert_eq!((limits.jobs, limits.retries), (2, Limits::default().retries));
+    let text = r#"{"no":7,"at":"2026-11-16T07:00:00Z","what":"answered","with":{"question":{"about":"plan"},"yes":true,"why":null}}"#;
+    let record: EventRecord = serde_json::from_str(text).unwrap();
+    let question = Question::Plan;
+    assert_eq!(record.event, Event::Answered { question, yes: true, why: None, by: None });
+    assert_eq!(serde_json::to_string(&record).unwrap(), text, "nothing new where nothing is said");
 }

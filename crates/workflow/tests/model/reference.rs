@@ -1,7 +1,7 @@
 //! The rules of a workflow in the plainest words, to compare the real one with.
 
 use rethread_workflow::{
-    Command, Effect, Event, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
+    Command, Effect, Event, OnFailure, Outcome, Question, Status, TaskSpec, TaskState, Workflow,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,9 @@ pub(crate) struct Job {
     pub(crate) state: TaskState,
     pub(crate) attempts: u32,
     pub(crate) interrupted: bool,
+    pub(crate) on_failure: OnFailure,
+    /// A person has to approve before it begins, and whether they have.
+    pub(crate) gate: Option<bool>,
 }
 
 /// All that matters of a workflow for what it may do.
@@ -23,6 +26,16 @@ pub(crate) struct Model {
     pub(crate) questions: Vec<Question>,
     pub(crate) sessions: u32,
     pub(crate) side_by_side: usize,
+}
+
+/// Why a task failed does not matter here.
+fn plain(question: &Question) -> Question {
+    match question {
+        Question::TaskFailed { task, .. } => {
+            Question::TaskFailed { task: task.clone(), why: "no".to_owned() }
+        }
+        other => other.clone(),
+    }
 }
 
 impl Model {
@@ -40,12 +53,14 @@ impl Model {
             state: task.state(),
             attempts: task.attempts,
             interrupted: task.was_interrupted,
+            on_failure: real.on_failure(task),
+            gate: task.spec.approve.as_ref().map(|_| task.approval.is_some()),
         };
         Self {
             status: real.status(),
             jobs: real.tasks.iter().map(job).collect(),
             pausing: real.pausing().map(|pausing| pausing.now),
-            questions: real.questions.clone(),
+            questions: real.questions.iter().map(plain).collect(),
             sessions: real.sessions,
             side_by_side: real.charter.limits.jobs as usize,
         }
@@ -75,11 +90,38 @@ impl Model {
         };
         self.status == Status::InProgress
             && self.pausing.is_none()
-            && self.questions.is_empty()
+            && !self.is_held()
             && self.running().len() < self.side_by_side
             && self.jobs.iter().any(|job| {
-                job.id == id && job.state == TaskState::Pending && !job.needs.iter().any(holds_up)
+                job.id == id
+                    && job.state == TaskState::Pending
+                    && job.gate != Some(false)
+                    && !job.needs.iter().any(holds_up)
             })
+    }
+
+    /// A question stops everything, unless it is about a task whose failure only stops what depends on it.
+    fn is_held(&self) -> bool {
+        self.questions.iter().any(|question| match question {
+            Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } => {
+                let job = self.jobs.iter().find(|job| job.id == *task);
+                job.is_none_or(|job| job.on_failure == OnFailure::Stop)
+            }
+            Question::Gate { .. } => false,
+            _ => true,
+        })
+    }
+
+    fn is_asked(&self, job: &Job) -> bool {
+        let gate = Question::Gate { task: job.id.clone(), what: "go?".to_owned() };
+        self.questions.contains(&gate)
+    }
+
+    fn is_ready(&self, job: &Job) -> bool {
+        let holds_up = |need: &String| {
+            self.jobs.iter().any(|other| other.id == *need && !Self::is_done(other.state))
+        };
+        job.state == TaskState::Pending && !job.needs.iter().any(holds_up)
     }
 
     /// Whether the command is accepted; where it is, what follows.
@@ -124,7 +166,8 @@ impl Model {
                 may
             }
             Command::Settle(_) => {
-                self.running().is_empty() && self.moves(Status::InProgress, Status::Paused) && {
+                let may = self.running().is_empty() && self.questions.is_empty();
+                may && self.moves(Status::InProgress, Status::Paused) && {
                     self.pausing = None;
                     true
                 }
@@ -139,8 +182,8 @@ impl Model {
                 }
                 true
             }
-            Command::Approve => self.answers(true),
-            Command::Reject { .. } => self.answers(false),
+            Command::Approve(_) => self.answers(true),
+            Command::Reject(_) => self.answers(false),
             Command::Retry { task, .. } => {
                 let from = [TaskState::Failed, TaskState::Skipped, TaskState::Blocked];
                 self.turns(task, &from, TaskState::Pending)
@@ -163,6 +206,9 @@ impl Model {
             self.sessions += 1;
             for id in rewind {
                 self.put(id, TaskState::Pending, false);
+                if let Some(gate) = self.find(id).and_then(|job| job.gate.as_mut()) {
+                    *gate = false;
+                }
             }
         }
         may
@@ -193,7 +239,9 @@ impl Model {
         }
         match outcome {
             Outcome::Completed => self.put(id, TaskState::Completed, false),
-            Outcome::Interrupted { .. } => self.put(id, TaskState::Pending, true),
+            Outcome::Interrupted { .. } | Outcome::PutOff { .. } => {
+                self.put(id, TaskState::Pending, true);
+            }
             Outcome::Refused { what } => {
                 self.put(id, TaskState::Blocked, false);
                 let (task, refused) = (id.to_owned(), what.clone());
@@ -201,7 +249,10 @@ impl Model {
             }
             Outcome::Failed { why } => {
                 self.put(id, TaskState::Failed, false);
-                self.ask(Question::TaskFailed { task: id.to_owned(), why: why.clone() });
+                let job = self.find(id).map(|job| job.on_failure);
+                if job != Some(OnFailure::Continue) {
+                    self.ask(Question::TaskFailed { task: id.to_owned(), why: why.clone() });
+                }
             }
         }
         true
@@ -232,31 +283,45 @@ impl Model {
 
     fn forget_failure(&mut self, id: &str) {
         self.questions
-            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } if task == id));
+            .retain(|asked| !matches!(asked, Question::TaskFailed { task, .. } | Question::TaskRefused { task, .. } | Question::Gate { task, .. } if task == id));
     }
 
     fn answers(&mut self, yes: bool) -> bool {
-        match self.questions.first().cloned() {
-            None => return false,
-            Some(Question::TaskFailed { .. }) if yes => return false,
-            Some(Question::TaskFailed { .. }) => return self.ends_all(Status::Failed),
-            Some(Question::TaskRefused { task, .. }) if yes => {
+        // Yes goes to the first question that can be approved.
+        let can = |asked: &Question| !yes || !matches!(asked, Question::TaskFailed { .. });
+        let Some(at) = self.questions.iter().position(can) else { return false };
+        match self.questions[at].clone() {
+            Question::TaskFailed { .. } => return self.ends_all(Status::Failed),
+            Question::TaskRefused { task, .. } if yes => {
                 self.put(&task, TaskState::Completed, false);
             }
-            Some(Question::Command { .. } | Question::TaskRefused { .. }) if !yes => {
+            Question::Command { .. } | Question::TaskRefused { .. } if !yes => {
                 return self.ends_all(Status::Failed);
             }
-            Some(Question::Plan) if !yes => self.jobs.clear(),
-            Some(Question::TaskRemoved { task }) if !yes => {
+            Question::Plan if !yes => self.jobs.clear(),
+            Question::TaskRemoved { task } if !yes => {
                 self.put(&task, TaskState::Skipped, false);
-                self.questions.remove(0);
+                self.questions.remove(at);
                 // Nor does it matter that it failed.
                 self.forget_failure(&task);
                 return true;
             }
-            Some(_) => (),
+            Question::Gate { task, .. } => {
+                let job = self.find(&task).map(|job| job.on_failure);
+                if !yes {
+                    if let Some(job) = self.find(&task) {
+                        job.state = TaskState::Failed;
+                    }
+                    if job != Some(OnFailure::Continue) {
+                        return self.ends_all(Status::Failed);
+                    }
+                } else if let Some(gate) = self.find(&task).and_then(|job| job.gate.as_mut()) {
+                    *gate = true;
+                }
+            }
+            _ => (),
         }
-        self.questions.remove(0);
+        self.questions.remove(at);
         true
     }
 
@@ -280,11 +345,20 @@ impl Model {
                 state: known.map_or(TaskState::Pending, |job| job.state),
                 attempts: known.map_or(0, |job| job.attempts),
                 interrupted: known.is_some_and(|job| job.interrupted),
+                on_failure: spec.policy.on_failure.unwrap_or_default(),
+                gate: spec
+                    .approve
+                    .as_ref()
+                    .map(|_| known.is_some_and(|job| job.gate == Some(true))),
             });
         }
         let is_there = |id: &String| specs.iter().any(|spec| spec.id == *id);
         self.questions
             .retain(|asked| !matches!(asked, Question::TaskRemoved { task } if is_there(task)));
+        let is_gated =
+            |id: &String| specs.iter().any(|spec| spec.id == *id && spec.approve.is_some());
+        self.questions
+            .retain(|asked| !matches!(asked, Question::Gate { task, .. } if !is_gated(task)));
         for mut job in old.into_iter().filter(|job| !is_there(&job.id) && job.attempts > 0) {
             match job.state {
                 TaskState::InProgress => {
@@ -299,20 +373,66 @@ impl Model {
 
     /// What follows of itself once nothing runs.
     fn follow(&mut self) {
+        if matches!(self.status, Status::InProgress | Status::Blocked) {
+            self.ask_of_failures();
+        }
         if !self.running().is_empty() {
             return;
         }
-        if self.status == Status::Blocked && self.questions.is_empty() {
+        let can =
+            |job: &Job| self.is_ready(job) && !(job.gate == Some(false) && self.is_asked(job));
+        let goes_on = !self.is_held() && self.jobs.iter().any(can);
+        let waits = !self.questions.is_empty() && (self.pausing.is_some() || !goes_on);
+        if self.status == Status::Blocked && !waits {
             self.status = Status::InProgress;
         }
         if self.status != Status::InProgress {
             return;
         }
-        if !self.questions.is_empty() {
+        if waits {
             self.status = Status::Blocked;
-        } else if !self.jobs.is_empty() && self.jobs.iter().all(|job| Self::is_done(job.state)) {
-            (self.status, self.pausing) = (Status::Completed, None);
+        } else if self.questions.is_empty() && !self.jobs.is_empty() {
+            self.complete();
         }
+    }
+
+    /// What failed waits for a person, unless it is left out.
+    fn ask_of_failures(&mut self) {
+        for job in self.jobs.clone() {
+            let is_asked = self
+                .questions
+                .iter()
+                .any(|asked| matches!(asked, Question::TaskFailed { task, .. } if *task == job.id));
+            if job.state == TaskState::Failed && job.on_failure != OnFailure::Continue && !is_asked
+            {
+                self.ask(Question::TaskFailed { task: job.id, why: "no".to_owned() });
+            }
+        }
+    }
+
+    /// It is completed once everything is done that does not depend on what is left out; that is skipped then.
+    fn complete(&mut self) {
+        let mut lost: Vec<String> = self
+            .jobs
+            .iter()
+            .filter(|job| job.state == TaskState::Failed && job.on_failure == OnFailure::Continue)
+            .map(|job| job.id.clone())
+            .collect();
+        for _ in 0..self.jobs.len() {
+            for job in &self.jobs {
+                let is_lost = job.needs.iter().any(|need| lost.contains(need));
+                if job.state == TaskState::Pending && is_lost && !lost.contains(&job.id) {
+                    lost.push(job.id.clone());
+                }
+            }
+        }
+        if !self.jobs.iter().all(|job| Self::is_done(job.state) || lost.contains(&job.id)) {
+            return;
+        }
+        for job in self.jobs.iter_mut().filter(|job| job.state == TaskState::Pending) {
+            (job.state, job.interrupted) = (TaskState::Skipped, false);
+        }
+        (self.status, self.pausing) = (Status::Completed, None);
     }
 
     /// What is to be done now.
@@ -327,7 +447,7 @@ impl Model {
             Some(false) => return Vec::new(),
             None => (),
         }
-        if !self.questions.is_empty() {
+        if self.is_held() {
             return Vec::new();
         }
         if self.jobs.is_empty() {
@@ -339,6 +459,12 @@ impl Model {
                 .map(|job| Effect::Run { task: job.id.clone() })
         };
         let room = self.side_by_side - self.running().len();
-        may(true).chain(may(false)).take(room).collect()
+        let gates = |interrupted: bool| {
+            let jobs = self.jobs.iter().filter(move |job| job.interrupted == interrupted);
+            jobs.filter(|job| self.is_ready(job) && job.gate == Some(false) && !self.is_asked(job))
+                .map(|job| Effect::Ask { task: job.id.clone() })
+        };
+        let run = may(true).chain(may(false)).take(room);
+        gates(true).chain(gates(false)).chain(run).collect()
     }
 }

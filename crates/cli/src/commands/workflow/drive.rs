@@ -8,7 +8,7 @@ use rethread_engine::Error;
 use rethread_engine::agents::{Asker, Nobody};
 use rethread_engine::program::Fault;
 use rethread_engine::workflows::{Report, ResumeOptions, budgets};
-use rethread_workflow::{Budgets, Command, Status, Trigger, Workflow, WorkflowId};
+use rethread_workflow::{Answer, Budgets, Command, Status, Trigger, Workflow, WorkflowId};
 
 use super::render;
 use super::view::View;
@@ -36,6 +36,15 @@ pub(crate) struct Args {
     /// What agents may do from now on
     #[arg(long, conflicts_with_all = ["start", "approve", "reject", "skip"])]
     permissions: Option<String>,
+    /// The task that the answer is about
+    #[arg(long)]
+    about: Option<String>,
+    /// Who answers
+    #[arg(long)]
+    by: Option<String>,
+    /// Why they approve
+    #[arg(long)]
+    why: Option<String>,
 }
 
 /// What a workflow may take in total.
@@ -99,13 +108,17 @@ impl Args {
             resumption.check(asked.may_rewind)?;
             resumption.command()
         } else if let Some(why) = wanted.reject {
-            Command::Reject { why: Some(why).filter(|why| !why.is_empty()) }
+            Command::Reject(Answer {
+                why: Some(why).filter(|why| !why.is_empty()),
+                task: self.about,
+                by: self.by,
+            })
         } else if let Some(task) = wanted.retry {
             Command::Retry { task, agent: self.with, permissions: self.permissions }
         } else if let Some(task) = wanted.skip {
             Command::Skip { task }
         } else if wanted.approve {
-            Command::Approve
+            Command::Approve(Answer { task: self.about, by: self.by, why: self.why })
         } else {
             app.engine.beginning_of(&app.engine.workflow(id).await?)
         };
@@ -113,7 +126,8 @@ impl Args {
     }
 }
 
-/// Runs a workflow until it rests, and says how it stands. With `waits`, a limit that is lifted later is waited for.
+/// Runs a workflow until it rests, and says how it stands. It waits for tasks that were put off; with `waits`, for any limit that
+/// is lifted later.
 pub(crate) async fn drive(
     app: &App,
     id: WorkflowId,
@@ -124,7 +138,7 @@ pub(crate) async fn drive(
     loop {
         let workflow = Box::pin(run(app, id, first.take())).await?;
         match (workflow.status(), workflow.pause().and_then(|pause| pause.until)) {
-            (Status::Paused, Some(until)) if waits => {
+            (Status::Paused, Some(until)) if waits || workflow.goes_on_at().is_some() => {
                 render::waiting(app, &workflow, until);
                 if !wait(app, &workflow, until).await? {
                     return finish(app, &app.engine.workflow(id).await?).await;
@@ -237,10 +251,16 @@ fn by_whom(agent: Option<&String>, permissions: Option<&String>) -> Vec<String> 
     agent.into_iter().chain(rule).collect()
 }
 
+/// Who answers, and what it is about.
+fn from_whom(answer: &Answer) -> Vec<String> {
+    let about = answer.task.iter().map(|task| format!("--about={task}"));
+    let by = answer.by.iter().map(|by| format!("--by={by}"));
+    about.chain(by).collect()
+}
+
 /// What is done first, as the process in the background is told it.
 pub(crate) fn wish(first: &Command) -> Vec<String> {
     let (name, value) = match first {
-        Command::Start { .. } => return vec!["--start".to_owned()],
         Command::Resume { from, agent, rewind, budgets, permissions, .. } => {
             let mut words = vec![format!("--resume={from}")];
             words.extend(by_whom(agent.as_ref(), permissions.as_ref()));
@@ -250,14 +270,24 @@ pub(crate) fn wish(first: &Command) -> Vec<String> {
             words.extend(budgets.seconds.map(in_minutes));
             return words;
         }
-        Command::Reject { why } => ("--reject", why.clone().unwrap_or_default()),
+        Command::Approve(answer) => {
+            let mut words = vec!["--approve".to_owned()];
+            words.extend(from_whom(answer));
+            words.extend(answer.why.iter().map(|why| format!("--why={why}")));
+            return words;
+        }
+        Command::Reject(answer) => {
+            let mut words = vec![format!("--reject={}", answer.why.clone().unwrap_or_default())];
+            words.extend(from_whom(answer));
+            return words;
+        }
         Command::Retry { task, agent, permissions } => {
             let mut words = vec![format!("--retry={task}")];
             words.extend(by_whom(agent.as_ref(), permissions.as_ref()));
             return words;
         }
         Command::Skip { task } => ("--skip", task.clone()),
-        _ => return vec!["--approve".to_owned()],
+        _ => return vec!["--start".to_owned()],
     };
     vec![format!("{name}={value}")]
 }

@@ -1,6 +1,7 @@
 //! `rethread workflow`
 
 mod answer;
+mod check;
 mod drive;
 mod logs;
 mod recover;
@@ -36,6 +37,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Start(start::Args),
+    Check(check::Args),
     Pause(answer::Pause),
     Resume(resume::Args),
     List(see::List),
@@ -63,6 +65,7 @@ impl Args {
         }
         match self.command {
             Command::Start(args) => args.run(app).await,
+            Command::Check(args) => args.run(app).await,
             Command::Pause(args) => args.run(app).await,
             Command::Resume(args) => args.run(app).await,
             Command::List(args) => args.run(app).await,

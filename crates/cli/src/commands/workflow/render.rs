@@ -49,9 +49,17 @@ pub(super) fn rests(workflow: &Workflow) -> String {
             }
             text.push_str(&format!("  Resume with: rethread workflow resume {short}\n"));
         }
-        State::Blocked { .. } => {
+        State::Blocked { .. } | State::InProgress { .. } => {
             for question in &workflow.questions {
                 text.push_str(&format!("  {}\n", asked(question, &short, workflow)));
+            }
+        }
+        State::Completed => {
+            let left = workflow.tasks.iter().filter(|task| workflow.is_left_out(task));
+            let left: Vec<&str> = left.map(|task| task.spec.id.as_str()).collect();
+            if !left.is_empty() {
+                let left = one_line(&left.join(", "), 300);
+                text.push_str(&format!("  Failed, and left out: {left}\n"));
             }
         }
         _ => (),
@@ -85,6 +93,9 @@ fn asked(question: &Question, short: &str, workflow: &Workflow) -> String {
         Question::Command { command } => format!(
             "Allow this command of the plan to run?\n    {}\n  `rethread workflow approve {short}` or `rethread workflow reject {short}`",
             safe(command)
+        ),
+        Question::Gate { task, .. } => format!(
+            "{told}\n  `rethread workflow approve {short} --task {task}`, `… skip {task} {short}` leaves it out, `… reject {short} --task {task}` gives up"
         ),
         Question::TaskRemoved { .. } => {
             format!(
@@ -132,7 +143,9 @@ pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String 
         text.push_str("\nSnapshots\n");
         text.push_str(&snapshots(&workflow.snapshots, app));
     }
-    if matches!(workflow.status(), Status::Paused | Status::Blocked) {
+    if matches!(workflow.status(), Status::Paused | Status::Blocked)
+        || !workflow.questions.is_empty()
+    {
         text.push('\n');
         text.push_str(&rests(workflow));
     }
@@ -142,6 +155,10 @@ pub(super) fn status(workflow: &Workflow, is_driven: bool, app: &App) -> String 
 fn tasks(tasks: &[Task]) -> String {
     let rows = tasks.iter().map(|task| {
         let note = task.note.as_deref().map(|note| one_line(note, 60)).unwrap_or_default();
+        let note = match task.not_before {
+            Some(at) => format!("goes on at {}: {note}", time::minute(at)),
+            None => note,
+        };
         let session = task.sessions.last().map_or("-".to_owned(), SessionId::short);
         vec![
             one_line(&task.spec.id, 20),

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// How permission questions of agents are answered from now on: ask, allow, deny or agent (as they are set up)
     #[arg(long, value_name = "RULE")]
     permissions: Option<String>,
-    /// When a usage limit is reached, wait until it is lifted and continue
+    /// At a usage limit wait until it is lifted and continue, however often (`retries` says how often without this)
     #[arg(long)]
     wait: bool,
     /// Go on in the background

@@ -31,7 +31,8 @@ const EXAMPLE: &str = "A plan:
   - agent: codex
   - review: claude
 
-States are written back into the file. The fields:
+States are written back into the file. `model`, `effort`, `retries`, `time limit` and `on failure` may also stand in a list
+below the title, for all tasks that say nothing else. The fields:
 
 ";
 
@@ -44,6 +45,7 @@ fn example() -> String {
 ///
 /// Each task runs in a fresh session of the agent, in the worktree. Ctrl-C pauses at the end of the running task.
 /// Without a PLAN, the agent writes one for the issue first, and waits for your approval.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = example())]
 #[command(group = clap::ArgGroup::new("work").args(["plan", "issue"]).required(true).multiple(true))]
@@ -81,16 +83,22 @@ pub(crate) struct Args {
     /// Approve the commands in the plan as they are written there
     #[arg(long)]
     approve_commands: bool,
-    /// When a usage limit is reached, wait until it is lifted and continue
+    /// At a usage limit wait until it is lifted and continue, however often (`retries` says how often without this)
     #[arg(long)]
     wait: bool,
     /// Go on in the background
     #[arg(long, short, conflicts_with = "wait")]
     detach: bool,
+    /// Only say what it would lead to, as `rethread workflow check` does
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Args {
     pub(crate) async fn run(self, app: &App) -> anyhow::Result<ExitCode> {
+        if self.dry_run {
+            return super::check::look(app, &self.order()?).await;
+        }
         let (is_detached, waits, approves) = (self.detach, self.wait, self.approve_commands);
         let ordered = app.engine.check_order(app.program().as_ref(), &self.order()?).await?;
         let may_run = approves || is_approved(app, &ordered.unapproved)?;
@@ -148,7 +156,7 @@ fn tell_waiting(app: &App, commands: &[String], workflow: &Workflow) {
         return;
     }
     output::note(format_args!(
-        "note: it waits before each of these commands of the plan until `rethread workflow approve {}` allows it; --approve-commands allows all at the start",
+        "note: it waits before each of these commands of the plan until `rethread workflow approve {}` allows it (`--all`: all of them); --approve-commands allows all at the start",
         workflow.id.short()
     ));
     for command in commands {

@@ -122,8 +122,14 @@ pub(super) async fn say(
 ) -> Result<Response, Problem> {
     let (said, code) = match what.as_str() {
         "cancel" => (Answer::Cancel(some(&answer.reason)), "cancelled"),
-        "approve" => (Answer::Approve(answer.question), "approved"),
-        "reject" => (Answer::Reject(some(&answer.reason)), "rejected"),
+        "approve" => {
+            let (read, task, why) = (answer.question, some(&answer.task), some(&answer.reason));
+            (Answer::Approve { read, task, why }, "approved")
+        }
+        "reject" => {
+            let (why, task) = (some(&answer.reason), some(&answer.task));
+            (Answer::Reject { why, task }, "rejected")
+        }
         "retry" => (Answer::Retry { task: answer.task, with: None }, "retried"),
         "skip" => (Answer::Skip(answer.task), "skipped"),
         _ => return Err(Problem::new("not_found", "there is no such action for a workflow")),

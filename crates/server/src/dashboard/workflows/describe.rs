@@ -33,6 +33,8 @@ pub(super) struct TaskRow {
     pub(super) sessions: Vec<(String, String)>,
     pub(super) attempts: u32,
     pub(super) note: Option<String>,
+    /// What its plan says of it, and who approved it, a line each.
+    pub(super) facts: Vec<String>,
     pub(super) tests: Option<String>,
     pub(super) tokens: String,
     pub(super) was_interrupted: bool,
@@ -53,6 +55,7 @@ impl TaskRow {
             sessions: task.session_ids.iter().map(|id| (id.clone(), short(id))).collect(),
             attempts: task.attempts,
             note: task.note.clone(),
+            facts: facts(task),
             tests,
             tokens: humanize::short(task.usage.tokens),
             was_interrupted: task.was_interrupted,
@@ -61,6 +64,33 @@ impl TaskRow {
             state: task.state.clone(),
         }
     }
+}
+
+fn facts(task: &TaskView) -> Vec<String> {
+    let mut facts = Vec::new();
+    if let Some(at) = task.not_before {
+        facts.push(format!("Goes on by itself at {}.", at.strftime("%Y-%m-%d %H:%M UTC")));
+    }
+    match (&task.approve, &task.approval) {
+        (Some(_), Some(approval)) => {
+            let by = approval.by.as_deref().unwrap_or("somebody");
+            let why = approval.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            facts.push(format!("Approved by {by}{why}"));
+        }
+        (Some(what), None) => facts.push(format!("Waits for approval: {what}")),
+        (None, _) => (),
+    }
+    let said = [
+        ("Model", task.model.clone()),
+        ("Effort", task.effort.clone()),
+        ("Time limit", task.time_limit.map(length)),
+        ("Retries", task.retries.map(|count| count.to_string())),
+        ("If it fails", task.on_failure.clone()),
+    ];
+    let said = said.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
+    let said: Vec<String> = said.collect();
+    facts.extend(Some(said.join(" · ")).filter(|said| !said.is_empty()));
+    facts
 }
 
 /// The result of a check: `passed`, `failed, 2 failing`, `failed as planned, 2 failing`.
