@@ -10,6 +10,7 @@ mod calls;
 mod classify;
 mod client;
 mod connection;
+mod diff;
 mod files;
 mod frame;
 mod guard;

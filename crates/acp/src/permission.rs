@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::calls::Call;
 use crate::classify::RpcError;
+use crate::diff;
 use crate::frame::{self, Fields};
 use crate::session::Shared;
 use crate::translate;
@@ -116,7 +117,10 @@ fn options(params: &Fields<'_>) -> Vec<PermissionOption> {
 fn changes(content: &str) -> (Vec<String>, Vec<String>) {
     let parts = frame::elements(content).into_iter().filter_map(Fields::parse);
     let diffs = parts.filter(|part| part.text("type").as_deref() == Some("diff"));
-    diffs.map(|diff| (translate::edited(&diff), diff.text("path").unwrap_or_default())).unzip()
+    let told = |change: Fields<'_>| {
+        (translate::edited(&change, diff::ASKED), change.text("path").unwrap_or_default())
+    };
+    diffs.map(told).unzip()
 }
 
 fn paths(locations: &str) -> Vec<String> {
