@@ -189,6 +189,8 @@ fn the_last_line_says_how_things_stand() {
         seen.until_seen("[mode is plan]");
         seen.until_seen("ref · small · plan · feature");
         seen.say("do: context: 24000 200000 1.25", "ref · small · plan · 12% of 200k");
+        seen.until_seen("without an answer]");
+        seen.until("all is drawn", Screen::is_at_rest);
         snapshot("status", &seen.screen);
         seen.leave();
     }
