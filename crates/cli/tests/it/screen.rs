@@ -208,6 +208,11 @@ impl Screen {
         gone.join("\n") + "\n" + &self.text()
     }
 
+    /// What is seen, without what is said only where the machine is slow.
+    pub(crate) fn steady_text(&self) -> String {
+        self.text().replace("[starting ref …]\n", "")
+    }
+
     /// Whether nothing goes on any more: the last line, how things stand, is drawn.
     pub(crate) fn is_at_rest(&self) -> bool {
         let text = self.text();

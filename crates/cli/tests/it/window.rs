@@ -28,7 +28,7 @@ fn started(env: &TestEnv, columns: usize) -> Seen {
 }
 
 fn snapshot(name: &str, screen: &Screen) {
-    insta::assert_snapshot!(format!("{name}_{}", screen.columns()), screen.text());
+    insta::assert_snapshot!(format!("{name}_{}", screen.columns()), screen.steady_text());
 }
 
 const MARKDOWN: &str = "# What I found\n\nThe **basket** is lost in `login.rs`, because the cookie is *rotated* \

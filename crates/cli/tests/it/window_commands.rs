@@ -40,7 +40,7 @@ fn commands_of_ours_and_of_the_agent_are_completed() {
         seen.say("hello", "ACK");
         tab(&mut seen, "/co", "/compact  /complete  /copy");
         seen.until("all is drawn", Screen::is_at_rest);
-        insta::assert_snapshot!(format!("completed_{columns}"), seen.screen.text());
+        insta::assert_snapshot!(format!("completed_{columns}"), seen.screen.steady_text());
         tab(&mut seen, "mpa", "> /compact");
         seen.press("\r");
         seen.until_seen("told 2 messages");
@@ -79,7 +79,7 @@ fn a_command_is_run_and_told_with_the_next_message() {
         let env = world();
         let mut seen = started(&env, columns);
         seen.say("!echo ab; pwd; exit 3", "exit status: 3");
-        insta::assert_snapshot!(format!("ran_{columns}"), env.settle(&seen.screen.text()));
+        insta::assert_snapshot!(format!("ran_{columns}"), env.settle(&seen.screen.steady_text()));
         seen.press("!sleep 1000\r");
         seen.until_seen("running sleep 1000");
         seen.press("\u{1b}");
@@ -107,7 +107,7 @@ fn models_and_modes_are_listed() {
         seen.press("/mode\r");
         seen.until_seen("* code\n  plan");
         seen.until("all is drawn", Screen::is_at_rest);
-        insta::assert_snapshot!(format!("listed_{columns}"), seen.screen.text());
+        insta::assert_snapshot!(format!("listed_{columns}"), seen.screen.steady_text());
         seen.leave();
     }
 }
