@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use rethread_domain::quote;
 use rethread_domain::turn::Update;
 use rethread_engine::agents::{
-    Abilities, Agent, AgentError, Block, Ended, OpenRequest, Opened, Settings,
+    Abilities, Agent, AgentError, Block, Ended, Offered, OpenRequest, Opened, Settings,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -399,8 +399,16 @@ impl Agent for AcpAgent {
                 );
                 return Err(AgentError::NotTaken { what, now });
             }
+            self.offers.took(&step);
         }
         Ok(())
+    }
+
+    fn offered(&self) -> Offered {
+        let mut offered = self.offers.offered();
+        offered.mode = self.shared.mode_now().or(offered.mode);
+        offered.commands = self.shared.commands();
+        offered
     }
 
     async fn reported(&mut self) -> Settings {

@@ -11,6 +11,7 @@ mod calls;
 mod classify;
 mod client;
 mod connection;
+mod diff;
 mod files;
 mod foreground;
 mod frame;

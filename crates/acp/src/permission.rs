@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::calls::Call;
 use crate::classify::RpcError;
+use crate::diff;
 use crate::frame::{self, Fields};
 use crate::session::Shared;
 use crate::translate;
@@ -133,14 +134,14 @@ fn changes(content: &str) -> (Vec<String>, Vec<String>) {
     let parts = frame::elements(content).into_iter().filter_map(Fields::parse);
     let diffs = parts.filter(|part| part.text("type").as_deref() == Some("diff"));
     let (mut texts, mut places) = (Vec::new(), Vec::new());
-    for diff in diffs {
-        texts.push(translate::edited(&diff));
-        let files = diff.get("changes").map(frame::elements).unwrap_or_default();
+    for change in diffs {
+        texts.push(translate::edited(&change, diff::ASKED));
+        let files = change.get("changes").map(frame::elements).unwrap_or_default();
         let files = files.into_iter().filter_map(Fields::parse);
         // Version 2 has all files of a change together.
         places.extend(files.flat_map(|file| [file.text("path"), file.text("oldPath")]).flatten());
-        if diff.get("changes").is_none() {
-            places.push(diff.text("path").unwrap_or_default());
+        if change.get("changes").is_none() {
+            places.push(change.text("path").unwrap_or_default());
         }
     }
     (texts, places)

@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::classify::RpcError;
+use crate::diff;
 use crate::files::Files;
 use crate::frame::Fields;
 use crate::terminals::Terminals;
-use crate::translate;
 
 /// Serves one agent within one folder.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Server {
     pub(crate) async fn change(&self, asked: &WriteTextFileRequest) -> String {
         let old =
             self.blocking(asked.path.clone(), |files, path| files.read(path, false)).await.ok();
-        translate::changed(&asked.path.to_string_lossy(), old, &asked.content)
+        diff::changed(&asked.path.to_string_lossy(), old.as_deref(), &asked.content, diff::ASKED)
     }
 
     async fn read(&self, asked: ReadTextFileRequest, is_cleared: bool) -> Result<Value, RpcError> {

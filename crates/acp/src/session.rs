@@ -9,7 +9,7 @@ use futures::channel::mpsc;
 use rethread_domain::consent::Intent;
 use rethread_domain::replay::{Excerpt, Said};
 use rethread_domain::turn::{Tool, Update};
-use rethread_engine::agents::{ActionKind, PermissionHandler, Replayed, Settings};
+use rethread_engine::agents::{ActionKind, Named, PermissionHandler, Replayed, Settings};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, sleep_until};
@@ -62,6 +62,8 @@ struct Session {
     mode: Option<Update>,
     /// The values of options that were reported since they were last set.
     options: BTreeMap<String, String>,
+    /// The agent's own commands.
+    commands: Vec<Named>,
     /// The tool calls of this turn.
     tools: Calls,
     split: SplitCharacters,
@@ -288,6 +290,11 @@ impl Shared {
         Settings { mode, options, ..Settings::default() }
     }
 
+    /// The agent's own commands, as it last told of them.
+    pub(crate) fn commands(&self) -> Vec<Named> {
+        lock(&self.session).commands.clone()
+    }
+
     pub(crate) fn forget_reported(&self) {
         let mut session = lock(&self.session);
         session.mode = None;
@@ -307,6 +314,10 @@ impl Shared {
         let mut session = lock(&self.session);
         let session = &mut *session;
         session.options.extend(translate::options(update));
+        if let Some(commands) = translate::commands(update) {
+            session.commands = commands;
+            return None;
+        }
         if let Phase::Turn(running) = &session.phase
             && self.is_second.load(Ordering::Relaxed)
         {

@@ -1,6 +1,6 @@
 //! Mode, model and options of a native session: the choices, and the calls that set them.
 
-use rethread_engine::agents::{AgentError, EFFORT, Settings};
+use rethread_engine::agents::{AgentError, EFFORT, Named, Offered, Settings};
 use serde_json::{Value, json};
 
 /// How many valid values an error names.
@@ -10,20 +10,14 @@ const MOST_NAMED: usize = 12;
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     modes: Vec<Named>,
+    mode: Option<String>,
     models: Vec<Named>,
+    model: Option<String>,
     options: Vec<Choosable>,
 }
 
-#[derive(Debug, Clone)]
-struct Named {
-    id: String,
-    name: String,
-}
-
-impl Named {
-    fn is(&self, wanted: &str) -> bool {
-        self.id == wanted || self.name.eq_ignore_ascii_case(wanted)
-    }
+fn is(named: &Named, wanted: &str) -> bool {
+    named.id == wanted || named.name.eq_ignore_ascii_case(wanted)
 }
 
 /// One of the agent's own options.
@@ -34,6 +28,7 @@ struct Choosable {
     is_switch: bool,
     is_second: bool,
     values: Vec<Named>,
+    current: Option<String>,
 }
 
 /// A call that sets something. The session's id is still missing.
@@ -48,8 +43,42 @@ impl Offers {
     pub(crate) fn read(answer: &Value) -> Self {
         Self {
             modes: named(&answer["modes"]["availableModes"], "id"),
+            mode: answer["modes"]["currentModeId"].as_str().map(str::to_owned),
             models: named(&answer["models"]["availableModels"], "modelId"),
+            model: answer["models"]["currentModelId"].as_str().map(str::to_owned),
             options: options(&answer["configOptions"]),
+        }
+    }
+
+    /// What there is to choose from, and what of it is in use.
+    pub(crate) fn offered(&self) -> Offered {
+        let of = |category: &str, known: &[Named], now: &Option<String>| {
+            let option = self.of_category(category);
+            match option.filter(|_| known.is_empty()) {
+                Some(option) => (option.values.clone(), option.current.clone()),
+                None => (known.to_vec(), now.clone()),
+            }
+        };
+        let in_modes = of("mode", &self.modes, &self.mode);
+        let of_models = of("model", &self.models, &self.model);
+        Offered {
+            modes: in_modes.0,
+            mode: in_modes.1,
+            models: of_models.0,
+            model: of_models.1,
+            commands: Vec::new(),
+        }
+    }
+
+    /// The agent has carried out a step.
+    pub(crate) fn took(&mut self, step: &Step) {
+        let text = |name: &str| step.params[name].as_str().map(str::to_owned);
+        self.mode = text("modeId").or(self.mode.take());
+        self.model = text("modelId").or(self.model.take());
+        let id = text("configId");
+        let option = self.options.iter_mut().find(|option| Some(&option.named.id) == id.as_ref());
+        if let Some(option) = option {
+            option.current = text("value");
         }
     }
 
@@ -71,7 +100,7 @@ impl Offers {
             return Some(self.mode(&mode));
         }
         let (name, value) = wanted.options.pop_first()?;
-        let option = self.options.iter().find(|option| option.named.is(&name));
+        let option = self.options.iter().find(|option| is(&option.named, &name));
         // Agents call it differently; the protocol knows what it is.
         let option = option
             .or_else(|| if name == EFFORT { self.of_category("thought_level") } else { None });
@@ -85,14 +114,14 @@ impl Offers {
             return option.set("model", model);
         }
         // Removed from the protocol, but still used by agents.
-        let known = self.models.iter().find(|known| known.is(model));
+        let known = self.models.iter().find(|known| is(known, model));
         let known = known.ok_or_else(|| lacks("model", model, self.models.iter()))?;
         let params = json!({ "modelId": known.id });
         Ok(Step { method: "session/set_model", params })
     }
 
     fn mode(&self, mode: &str) -> Result<Step, AgentError> {
-        if let Some(known) = self.modes.iter().find(|known| known.is(mode)) {
+        if let Some(known) = self.modes.iter().find(|known| is(known, mode)) {
             let params = json!({ "modeId": known.id });
             return Ok(Step { method: "session/set_mode", params });
         }
@@ -135,7 +164,7 @@ impl Choosable {
             let value: bool = wanted.parse().map_err(|_| missing())?;
             json!({ "configId": id, "type": "boolean", "value": value })
         } else {
-            let known = self.values.iter().find(|value| value.is(wanted)).ok_or_else(missing)?;
+            let known = self.values.iter().find(|value| is(value, wanted)).ok_or_else(missing)?;
             let mut params = json!({ "configId": id, "value": known.id });
             if self.is_second {
                 params["type"] = "id".into();
@@ -189,7 +218,8 @@ fn options(list: &Value) -> Vec<Choosable> {
             values.extend(self::named(&group["options"], "value"));
         }
         let is_switch = option["currentValue"].is_boolean();
-        Some(Choosable { named, category, is_switch, is_second, values })
+        let current = option["currentValue"].as_str().map(str::to_owned);
+        Some(Choosable { named, category, is_switch, is_second, values, current })
     });
     options.collect()
 }
@@ -308,6 +338,30 @@ mod tests {
         assert_eq!(option, "the agent has no option \"wob\" (it has: web)");
         let none = steps(&json!({}), wanted("m", "", &[])).remove(0).unwrap_err();
         assert_eq!(none, "the agent has no model \"m\": it offers none to choose from");
+    }
+
+    #[test]
+    fn what_there_is_can_be_listed_and_what_is_set_is_known() {
+        let mut offers = Offers::read(&json!({
+            "modes": { "currentModeId": "ask", "availableModes": [
+                { "id": "ask", "name": "Ask" }, { "id": "code", "name": "Code" } ] },
+            "configOptions": [{ "id": "llm", "name": "Model", "category": "model", "currentValue": "a",
+                "options": [{ "value": "a", "name": "A" }, { "value": "b", "name": "B" }] }],
+        }));
+        let shown = |offered: Offered| {
+            let ids = |all: &[Named]| all.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+            (ids(&offered.modes), offered.mode, ids(&offered.models), offered.model)
+        };
+        let of = |mode: &str, model: &str| {
+            let all = |ids: [&str; 2]| ids.map(str::to_owned).to_vec();
+            (all(["ask", "code"]), Some(mode.to_owned()), all(["a", "b"]), Some(model.to_owned()))
+        };
+        assert_eq!(shown(offers.offered()), of("ask", "a"));
+        let mut wanted = wanted("b", "code", &[]);
+        while let Some(step) = offers.next(&mut wanted) {
+            offers.took(&step.unwrap());
+        }
+        assert_eq!(shown(offers.offered()), of("code", "b"));
     }
 
     #[test]

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use rethread_domain::turn::{MOST_OUTPUT_BYTES, MOST_RAW_BYTES, Tool, Update};
+use rethread_engine::agents::Named;
 use serde_json::{Map, Value};
 
+use crate::diff::{self, Most};
 use crate::frame::{self, Fields, SplitCharacter};
-
-/// How much of a change to a file is shown.
-const MOST_DIFF_LINES: usize = 40;
-const MOST_DIFF_BYTES: usize = 4096;
 
 /// How much of titles, ids and the like is kept.
 const MOST_NAME: usize = 4096;
@@ -146,6 +144,22 @@ pub(crate) fn options(raw: &str) -> BTreeMap<String, String> {
     values.map(|(name, value)| (name, shortened(value))).collect()
 }
 
+/// The agent's own commands, if an update tells of them.
+pub(crate) fn commands(raw: &str) -> Option<Vec<Named>> {
+    const KIND: &str = "available_commands_update";
+    let update = if raw.contains(KIND) { Fields::parse(raw) } else { None }?;
+    if update.text("sessionUpdate").as_deref() != Some(KIND) {
+        return None;
+    }
+    let commands = update.get("availableCommands").map(frame::elements).unwrap_or_default();
+    let commands = commands.into_iter().take(MOST_OPTIONS).filter_map(Fields::parse);
+    let named = |command: Fields<'_>| {
+        let id = name(&command, "name")?.trim_start_matches('/').to_owned();
+        Some(Named { id, name: name(&command, "description").unwrap_or_default() })
+    };
+    Some(commands.filter_map(named).collect())
+}
+
 fn current_mode(update: &Fields<'_>) -> Option<Update> {
     let options = frame::elements(update.get("configOptions")?);
     let mode = options.into_iter().filter_map(Fields::parse).find(|option| {
@@ -256,7 +270,7 @@ pub(crate) fn outputs(raw: &str, terminals: Terminals<'_>) -> String {
         let fields = Fields::parse(part)?;
         match fields.text("type").as_deref() {
             Some("content") => content(fields.get("content")?),
-            Some("diff") => Some(edited(&fields)),
+            Some("diff") => Some(edited(&fields, diff::KEPT)),
             Some("terminal") => terminals(&fields.text("terminalId")?),
             _ => content(part),
         }
@@ -273,49 +287,30 @@ fn raw_output(raw: &str) -> Option<String> {
     ["output", "formatted_output", "stdout", "text"].iter().find_map(|name| fields.text(name))
 }
 
-/// What a change took away and put in, without the lines around it.
-pub(crate) fn edited(diff: &Fields<'_>) -> String {
-    if let Some(changes) = diff.get("changes") {
-        return patched(changes, diff.get("patch").and_then(Fields::parse));
+/// What a change to a file took away and put in, without the lines around it.
+pub(crate) fn edited(change: &Fields<'_>, most: Most) -> String {
+    if let Some(changes) = change.get("changes") {
+        return patched(changes, change.get("patch").and_then(Fields::parse), most);
     }
-    let path = diff.text("path").unwrap_or_default();
-    let (old, new) = (diff.text("oldText"), diff.text("newText").unwrap_or_default());
-    changed(&path, old, &new)
+    let path = change.text("path").unwrap_or_default();
+    let (old, new) = (change.text("oldText"), change.text("newText").unwrap_or_default());
+    diff::changed(&path, old.as_deref(), &new, most)
 }
 
 /// Changes as version 2 has them: of each file what is done to it, and a patch of all.
-fn patched(changes: &str, whole: Option<Fields<'_>>) -> String {
+fn patched(changes: &str, whole: Option<Fields<'_>>, most: Most) -> String {
     let files = frame::elements(changes).into_iter().filter_map(Fields::parse).map(|change| {
         let path = change.text("path").unwrap_or_default();
         format!("{} {path}", change.text("operation").unwrap_or_default())
     });
-    let mut text = files.take(MOST_DIFF_LINES).collect::<Vec<_>>().join("\n");
+    let mut text = files.take(most.lines).collect::<Vec<_>>().join("
+");
     if let Some(whole) = whole.and_then(|whole| whole.text("text")) {
-        let shown = &whole[..whole.floor_char_boundary(MOST_DIFF_BYTES)];
-        let cut = if shown.len() < whole.len() { "\n…" } else { "" };
-        text.push_str(&format!("\n{}{cut}", shown.trim_end()));
-    }
-    text
-}
-
-/// The same, of a file whose old text is known, or which is new.
-pub(crate) fn changed(path: &str, old: Option<String>, new: &str) -> String {
-    let verb = if old.is_some() { "edited" } else { "wrote" };
-    let old = old.unwrap_or_default();
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[same..], &new[same..]);
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    let gone = old[..old.len() - tail].iter().map(|line| ('-', line));
-    let came = new[..new.len() - tail].iter().map(|line| ('+', line));
-    let mut text = format!("{verb} {path}");
-    for (count, (mark, line)) in gone.chain(came).enumerate() {
-        if count == MOST_DIFF_LINES || text.len() > MOST_DIFF_BYTES {
-            text.push_str("\n…");
-            break;
-        }
-        let line = &line[..line.floor_char_boundary(MOST_DIFF_BYTES)];
-        text.push_str(&format!("\n{mark}{line}"));
+        let shown = &whole[..whole.floor_char_boundary(most.bytes)];
+        let cut = if shown.len() < whole.len() { "
+…" } else { "" };
+        text.push_str(&format!("
+{}{cut}", shown.trim_end()));
     }
     text
 }
@@ -444,6 +439,17 @@ mod tests {
         );
         let most = Update::Usage { input_tokens: MOST_TOKENS, output_tokens: 0 };
         assert_eq!(usage(&answer), Some(most));
+    }
+
+    #[test]
+    fn an_agent_tells_of_its_commands() {
+        let all = json!([{ "name": "compact", "description": "Sum up" }, { "name": "/init" }, { "x": 1 }]);
+        let raw = json!({ "sessionUpdate": "available_commands_update", "availableCommands": all });
+        let named = |id: &str, name: &str| Named { id: id.into(), name: name.into() };
+        let expected = vec![named("compact", "Sum up"), named("init", "")];
+        assert_eq!(commands(&raw.to_string()), Some(expected));
+        let said = json!({ "sessionUpdate": "agent_message_chunk", "content": "available_commands_update" });
+        assert_eq!(commands(&said.to_string()), None);
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl How {
         })
     }
 
+    /// The same, for another agent: it has other models and modes.
+    pub(crate) fn for_another_agent(&self) -> Self {
+        Self { model: None, mode: None, ..self.clone() }
+    }
+
     /// Refuses what only Rethread's own window can do.
     pub(crate) fn refuse_for_native(&self) -> anyhow::Result<()> {
         if self.is_particular() {

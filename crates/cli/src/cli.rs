@@ -90,6 +90,8 @@ enum Command {
     Tour(commands::tour::Args),
     Completions(commands::manual::Completions),
     Man(commands::manual::Man),
+    #[command(hide = true)]
+    Home(commands::home::Args),
     /// An agent for trials: remembers what it is told, and fails in every way that is asked for
     #[command(hide = true)]
     ReferenceAgent(rethread_reference::Flags),
@@ -177,6 +179,11 @@ pub(crate) fn is_version_asked() -> bool {
     is_asked && arguments.next().is_none()
 }
 
+/// Where nothing at all is asked for, what there is is shown, and what to do next.
+fn is_home_asked() -> bool {
+    std::env::args_os().len() <= 1
+}
+
 /// The command that the arguments name, where no option that needs a value stands before it but `--store`.
 fn asked_for() -> Option<String> {
     let mut arguments = std::env::args_os().skip(1).map(|one| one.into_string().ok());
@@ -212,6 +219,9 @@ impl Cli {
     /// longer than their work. Nothing where it is another command, and where help is asked for or something is wrong: then
     /// all is set up, and says so.
     pub(crate) fn quickly() -> Option<Self> {
+        if is_home_asked() {
+            return Self::try_parse_from(["rethread", "home"]).ok();
+        }
         match asked_for()?.as_str() {
             "record" => one_command("record", Command::Record),
             "context" => one_command("context", Command::Context),
@@ -391,6 +401,7 @@ impl Command {
             Self::Login(args) => args.run(app).await,
             Self::Init(args) => args.run(app).await,
             Self::Record(args) => args.run(app).await,
+            Self::Home(args) => args.run(app).await,
             Self::List(args) => args.run(app).await,
             Self::Show(args) => args.run(app).await,
             Self::Search(args) => args.run(app).await,

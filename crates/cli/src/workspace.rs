@@ -183,7 +183,7 @@ impl App {
                 Ok(kind) => Ok(format!("{}\n\n{}", kind.prompt.trim_end(), rest.trim())),
                 Err(error) => Err(self.no_such_command(name, &error)),
             },
-            None => match self.commands().iter().find(|meant| is_slip(command, meant)) {
+            None => match self.workspace_commands().iter().find(|meant| is_slip(command, meant)) {
                 Some(meant) => Err(format!("Did you mean {meant}?")),
                 None => Ok(line.to_owned()),
             },
@@ -191,7 +191,7 @@ impl App {
     }
 
     /// The workspace's own commands, if there is a workspace.
-    fn commands(&self) -> Vec<String> {
+    pub(crate) fn workspace_commands(&self) -> Vec<String> {
         let Some(workspace) = self.engine.workspace() else { return Vec::new() };
         let kinds = workspace.kinds().unwrap_or_default().into_iter().map(|kind| kind.command);
         let others = ["resume", "stop-conversation"].map(|name| format!("{KIND_COMMAND}{name}"));
@@ -199,7 +199,7 @@ impl App {
     }
 
     fn no_such_command(&self, name: &str, error: &anyhow::Error) -> String {
-        let commands = self.commands();
+        let commands = self.workspace_commands();
         if let Some(meant) = near(&format!("{KIND_COMMAND}{name}"), commands.iter()) {
             return format!("Did you mean {meant}?");
         }

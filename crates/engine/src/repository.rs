@@ -17,6 +17,11 @@ const COMMITS: usize = 5;
 const FILES: usize = 40;
 
 impl Engine {
+    /// The branch that a folder's repository is on now.
+    pub fn branch(&self, project: &Path) -> Option<String> {
+        workspace::head(project)?.branch
+    }
+
     /// Records the state of the repository, if it has changed.
     pub(crate) async fn note_repository(&self, id: SessionId) -> Result<()> {
         let session = self.store.session(id).await?;

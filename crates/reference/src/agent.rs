@@ -101,7 +101,16 @@ impl Agent {
             _ => Err(Error::no_method(method)),
         };
         let succeeded = answer.is_ok();
+        let opened = match method {
+            "session/new" => answer.as_ref().ok().and_then(|answer| answer["sessionId"].as_str()),
+            "session/load" | "session/resume" => params["sessionId"].as_str(),
+            _ => None,
+        };
+        let opened = opened.filter(|_| succeeded).map(str::to_owned);
         self.wire.respond(id, answer);
+        if let Some(session) = opened.filter(|_| !self.flags.command.is_empty()) {
+            self.tell_commands(&session);
+        }
         if succeeded && method == "initialize" {
             self.wire.write_endless_line(self.flags.endless_line.unwrap_or_default());
         } else if succeeded
@@ -135,6 +144,14 @@ impl Agent {
             _ => self.resume(params),
         };
         answer.map(second::opened)
+    }
+
+    fn tell_commands(&self, session: &str) {
+        let named = |name: &String| json!({ "name": name, "description": format!("Does {name}") });
+        let commands: Vec<Value> = self.flags.command.iter().map(named).collect();
+        let update =
+            json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
+        self.wire.update(session, update);
     }
 
     fn may_die(&self, method: &str) {

@@ -52,6 +52,10 @@ pub struct Flags {
     #[arg(long, value_name = "NAME")]
     pub(crate) ids: Option<String>,
 
+    /// Tell of a command of its own, NAME (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Vec<String>,
+
     /// Append every frame received and sent to FILE, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,

@@ -1,18 +1,21 @@
 //! Asking the person at the terminal whether an agent may use a tool.
 
 use std::io::{IsTerminal, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rethread_domain::quote::{one_line, visible};
 use rethread_engine::agents::{Asker, Question};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::Mutex;
 
+use super::question::{chosen, options, shown};
 use crate::output;
+use crate::terminal::markdown::Piece;
+use crate::terminal::styled::{DIM, Line};
+use crate::terminal::window::{Kind, Window};
 
 /// What an agent said before it asks is written down first, and shown so much later at most.
 const BEFORE: Duration = Duration::from_millis(100);
@@ -67,6 +70,8 @@ pub(crate) struct Person {
     is_typing: AtomicBool,
     /// One question after the other: what is typed answers the one that is shown.
     asking: Mutex<()>,
+    /// Where there is a window, that is asked in.
+    window: Lock<Option<Window>>,
 }
 
 impl Person {
@@ -75,7 +80,16 @@ impl Person {
             is_there: !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
             is_typing: AtomicBool::new(false),
             asking: Mutex::new(()),
+            window: Lock::new(None),
         }
+    }
+
+    pub(crate) fn set_window(&self, window: Option<Window>) {
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = window;
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn set_typing(&self, is_typing: bool) {
@@ -101,74 +115,55 @@ impl Asker for Person {
     async fn ask(&self, question: &Question) -> Option<String> {
         let _turn = self.asking.lock().await;
         tokio::time::sleep(BEFORE).await;
-        let _standing = Standing::new();
-        output::note(format_args!("\n{}", shown(question)));
-        for (number, option) in (1..).zip(&question.options) {
-            output::note(format_args!("  {number}. {}", one_line(&option.name, 80)));
-        }
-        forget_typed();
-        loop {
-            // Nobody may be there to see it.
-            drop(write!(std::io::stderr(), "Number (Ctrl-C cancels the turn): "));
-            IS_BEHIND.store(true, Ordering::SeqCst);
-            let stopped = Arc::new(AtomicBool::new(false));
-            let stop = Stop(Arc::clone(&stopped));
-            let answer = tokio::task::spawn_blocking(move || read_line(&stopped)).await.ok()?;
-            drop(stop);
-            let answer = answer?;
-            IS_BEHIND.store(false, Ordering::SeqCst);
-            let number: Option<usize> = answer.trim().parse().ok();
-            let chosen = number.and_then(|number| question.options.get(number.checked_sub(1)?));
-            if let Some(option) = chosen {
-                return Some(option.id.clone());
-            }
-            output::note(format_args!("Type a number from 1 to {}.", question.options.len()));
+        match self.window() {
+            Some(window) => in_window(&window, question).await,
+            None => on_terminal(question).await,
         }
     }
 
     fn answered(&self, _: &Question, _: &str) {}
 }
 
-/// What comes with the question, and then the question itself, so that what will be done stands next to the answers. Nothing in it
-/// can play tricks on the terminal.
-fn shown(question: &Question) -> String {
-    let (verb, headline) = (verb(&question.intent.kind), visible(&question.intent.headline()));
-    let wish = format!("Allow {} to {verb}", one_line(&question.agent, 40));
-    let mut text = String::new();
-    for detail in question.intent.details() {
-        let shown = match visible(&detail.text).trim_end() {
-            line if !line.contains('\n') => format!(" {line}"),
-            lines => indented(lines),
-        };
-        text.push_str(&format!("  {}:{shown}\n", detail.label));
-    }
-    if let Some(why) = question.unlasting {
-        text.push_str(&format!("  No lasting answer is possible: {why}.\n"));
-    }
-    let asked = match headline.trim() {
-        "" => format!("{wish}: something that it does not name?"),
-        line if !line.contains('\n') => format!("{wish}: {line}?"),
-        lines => {
-            let first = one_line(lines.lines().next().unwrap_or_default(), 60);
-            let count = lines.lines().count();
-            format!("{wish}:{}\nThat is {count} lines, from `{first}` on?", indented(lines))
+async fn in_window(window: &Window, question: &Question) -> Option<String> {
+    window.end_text();
+    let lines = shown(question).into_iter().map(|line| Piece::Line(line, 4));
+    window.show(Kind::Tool, lines.collect());
+    let mut prompt = "Number (Esc cancels the turn): ".to_owned();
+    loop {
+        let answer = window.ask(options(question), &prompt).await?;
+        if let Some(id) = chosen(question, &answer) {
+            let option = question.options.iter().find(|option| option.id == id);
+            let name = option.map(|option| format!("    {}", option.name)).unwrap_or_default();
+            window.show(Kind::Tool, vec![Piece::Line(Line::new(&name, DIM), 4)]);
+            return Some(id);
         }
-    };
-    text + &asked
-}
-
-/// What a tool of this kind does.
-fn verb(kind: &str) -> String {
-    match kind {
-        "execute" => "run".to_owned(),
-        "read" | "edit" | "delete" | "move" | "search" | "fetch" => kind.to_owned(),
-        "" | "other" => "use a tool".to_owned(),
-        kind => format!("use a tool ({})", one_line(kind, 20)),
+        prompt = format!("Type a number from 1 to {}. Number: ", question.options.len());
     }
 }
 
-fn indented(lines: &str) -> String {
-    lines.lines().map(|line| format!("\n    {line}")).collect::<Vec<_>>().concat()
+async fn on_terminal(question: &Question) -> Option<String> {
+    let _standing = Standing::new();
+    output::note(format_args!(""));
+    output::note_lines(&shown(question));
+    for option in options(question) {
+        output::note(format_args!("{option}"));
+    }
+    forget_typed();
+    loop {
+        // Nobody may be there to see it.
+        drop(write!(std::io::stderr(), "Number (Ctrl-C cancels the turn): "));
+        IS_BEHIND.store(true, Ordering::SeqCst);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Stop(Arc::clone(&stopped));
+        let answer = tokio::task::spawn_blocking(move || read_line(&stopped)).await.ok()?;
+        drop(stop);
+        let answer = answer?;
+        IS_BEHIND.store(false, Ordering::SeqCst);
+        if let Some(id) = chosen(question, &answer) {
+            return Some(id);
+        }
+        output::note(format_args!("Type a number from 1 to {}.", question.options.len()));
+    }
 }
 
 /// Drops what was typed before the question could be read: it was meant for something else.

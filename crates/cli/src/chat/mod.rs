@@ -1,21 +1,30 @@
 //! A conversation in the terminal: lines in, answers out, until one of both ends it.
 
+mod act;
 mod ask;
+mod complete;
+mod files;
 mod lines;
 mod once;
+mod question;
 mod rest;
 mod slash;
 mod stops;
+mod tools;
 mod view;
 
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rethread_domain::SessionId;
-use rethread_domain::opening::{Opening, Settings};
+use rethread_domain::opening::Opening;
 use rethread_domain::session::Move;
-use rethread_engine::agents::{AgentError, Answer, OpenOptions, ProcessRequest, Progress, Talk};
+use rethread_engine::agents::{
+    AgentError, Answer, Offered, OpenOptions, ProcessRequest, Progress, Talk,
+};
 use rethread_engine::views::AnswerView;
 use rethread_engine::{Engine, Error};
 use tokio::time::Instant;
@@ -27,12 +36,13 @@ pub(crate) use view::View;
 
 use self::lines::Lines;
 use self::rest::Rest;
-use self::stops::{Stop, Stops};
+use self::stops::Wish;
+use crate::agents::How;
 use crate::cli::App;
 use crate::commands;
 use crate::error::{self, Cancelled, NotRecorded};
 use crate::output;
-use crate::terminal::editor::Input;
+use crate::terminal::window::{Event, Status};
 
 /// How often is checked, whatever happens in the store, whether the person is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -47,10 +57,19 @@ pub(crate) enum Left {
     Completed,
     /// To go on with another session.
     Resume,
+    /// To go on with another agent, or in a fork.
+    Elsewhere,
     /// Nothing happened for long.
     Idle,
     /// Somebody else ended the session meanwhile.
     Ended,
+}
+
+/// How a conversation was left, and in which session: it may have become another one.
+#[derive(Debug)]
+pub(crate) struct Over {
+    pub(crate) left: Left,
+    pub(crate) session: SessionId,
 }
 
 /// Talks until the person leaves. Saves and pauses the session at the end.
@@ -60,39 +79,77 @@ pub(crate) async fn talk(
     app: &App,
     mut options: OpenOptions,
     person: &Person,
-) -> anyhow::Result<Left> {
-    let mut lines = Lines::open(slash::COMPLETED, app.json)?;
-    let mut line = None;
+    how: &How,
+) -> anyhow::Result<Over> {
+    let mut lines = Lines::open(app.json)?;
+    person.set_window(lines.window().cloned());
+    let (mut line, mut is_new) = (None, true);
     let outcome = loop {
-        let outcome = sit(app, options.clone(), person, &mut lines, line.take()).await;
-        if !matches!(outcome, Ok(Left::Idle)) || !lines.handle.is_drawn() {
-            break outcome;
-        }
+        let is_new = std::mem::take(&mut is_new);
+        let sat = sit(app, options.clone(), person, &mut lines, line.take(), is_new);
+        let (left, next) = match sat.await {
+            Ok(sat) => sat,
+            Err(error) => break Err(error),
+        };
         // The agent has been told of it.
         options.changed_prompt = None;
-        match rest::rest(app, &options, &mut lines).await {
-            Ok(Rest::Line(typed)) => line = Some(typed),
-            Ok(Rest::Over(left)) => break Ok(left),
-            Err(error) => break Err(error),
+        if let Some(next) = next {
+            match another(app, &options, next, how).await {
+                Ok(changed) => options = changed,
+                Err(error) => break Err(error),
+            }
+        } else if left == Left::Idle && lines.window().is_some() {
+            match rest::rest(app, &options, &mut lines).await {
+                Ok(Rest::Line(typed)) => line = Some(typed),
+                Ok(Rest::Over(left)) => break Ok(left),
+                Err(error) => break Err(error),
+            }
+        } else {
+            break Ok(left);
         }
     };
-    // Whatever ended it, the editor may be waiting for a key that will not come.
-    lines.handle.give_back();
-    outcome
+    person.set_window(None);
+    Ok(Over { left: outcome?, session: options.session })
 }
 
-/// Talks until the person leaves or is idle. A `line` that was typed already takes the session up again.
+/// What it takes to go on with another agent, or in another session.
+async fn another(
+    app: &App,
+    options: &OpenOptions,
+    next: Next,
+    how: &How,
+) -> anyhow::Result<OpenOptions> {
+    let (id, agent, how) = match next {
+        Next::Agent(agent) => (options.session, agent, how.for_another_agent()),
+        Next::Session(id) => (id, options.agent.clone(), how.clone()),
+    };
+    let session = app.engine.session(id).await?;
+    app.options(&session, &agent, &how, Arc::clone(&options.asker)).await
+}
+
+/// Talks until the person leaves, goes on elsewhere or is idle. A `line` that was typed already takes the session up again.
 async fn sit(
     app: &App,
     options: OpenOptions,
     person: &Person,
     lines: &mut Lines,
     line: Option<String>,
-) -> anyhow::Result<Left> {
+    is_new: bool,
+) -> anyhow::Result<(Left, Option<Next>)> {
     let (session, agent) = (options.session, options.agent.clone());
-    let talk = open(&app.engine, options).await?;
-    let mut chat = Chat { app, talk, person, view: View::new(app.json), agent };
-    let is_new_to_person = std::io::stdin().is_terminal() && line.is_none();
+    let project = app.engine.session(session).await?.project;
+    let mut view = View::new(app.json, lines.window(), &project);
+    view.set_status(|status| *status = Status { agent: agent.clone(), ..Status::default() });
+    if let Some(line) = &line {
+        view.typed(line);
+    }
+    view.set_busy(Some(&format!("starting {agent}")));
+    let opened = open(&app.engine, options, lines, &mut view).await;
+    view.set_busy(None);
+    let talk = opened?;
+    let (next, ran) = (None, Vec::new());
+    let mut chat = Chat { app, talk, person, view, agent, session, project, next, ran };
+    let is_new_to_person = std::io::stdin().is_terminal() && is_new;
     if is_new_to_person && !app.json {
         commands::resume::show_end(app, session).await?;
     }
@@ -102,11 +159,12 @@ async fn sit(
         output::note(format_args!("{}", output::dim(help)));
     }
     let outcome = chat.converse(lines, line).await;
+    let next = chat.next.take();
     let ended = chat.talk.end().await;
     let left = outcome?;
     ended?;
     settle(app, session, left).await?;
-    Ok(left)
+    Ok((left, next))
 }
 
 /// Gives the session the status that it was left with.
@@ -123,13 +181,24 @@ async fn settle(app: &App, session: SessionId, left: Left) -> anyhow::Result<()>
 }
 
 /// Opens, unless the person cancels it meanwhile.
-async fn open(engine: &Engine, options: OpenOptions) -> anyhow::Result<Talk> {
+async fn open(
+    engine: &Engine,
+    options: OpenOptions,
+    lines: &mut Lines,
+    view: &mut View,
+) -> anyhow::Result<Talk> {
     let agent = options.agent.clone();
-    tokio::select! {
-        opened = patiently(&agent, Talk::open(engine, options), || true) => {
-            opened.map_err(|error| NotRecorded(error).into())
+    let mut opened = pin!(patiently(&agent, Talk::open(engine, options), || true));
+    loop {
+        tokio::select! {
+            opened = &mut opened => return opened.map_err(|error| NotRecorded(error).into()),
+            wish = lines.wish() => match wish {
+                Wish::Open => view.open(),
+                Wish::Cancel | Wish::Leave => {
+                    return Err(Cancelled { agent: agent.clone(), is_recorded: false }.into());
+                }
+            },
         }
-        _ = tokio::signal::ctrl_c() => Err(Cancelled { agent: agent.clone(), is_recorded: false }.into()),
     }
 }
 
@@ -158,6 +227,19 @@ struct Chat<'a> {
     person: &'a Person,
     view: View,
     agent: String,
+    session: SessionId,
+    project: String,
+    /// Where it goes on when it is left.
+    next: Option<Next>,
+    /// Commands that the person ran, with their output: told with the next message.
+    ran: Vec<String>,
+}
+
+/// Where a conversation goes on.
+#[derive(Debug)]
+enum Next {
+    Agent(String),
+    Session(SessionId),
 }
 
 /// What came of a turn, and whether the person leaves after it.
@@ -168,30 +250,22 @@ struct Said {
 
 impl Chat<'_> {
     async fn converse(&mut self, lines: &mut Lines, first: Option<String>) -> anyhow::Result<Left> {
+        self.tell_offers(lines);
         if let Some(line) = first
-            && let Some(left) = self.typed(&line).await?
+            && let Some(left) = self.typed(&line, lines).await?
         {
             return Ok(left);
         }
         let quiet = Duration::try_from(self.app.config.idle()).unwrap_or(Duration::MAX);
         let mut until = Instant::now() + quiet;
         let mut changes = self.app.engine.changes();
-        lines.want();
         loop {
             tokio::select! {
-                line = lines.next() => {
-                    let Some(line) = line else { return Ok(Left::Stopped) };
-                    match line? {
-                        Input::End => return Ok(Left::Stopped),
-                        Input::Interrupted => (),
-                        Input::Line(line) => {
-                            if let Some(left) = self.typed(&line).await? {
-                                return Ok(left);
-                            }
-                        }
+                event = lines.next() => {
+                    if let Some(left) = self.wanted(event?, lines).await? {
+                        return Ok(left);
                     }
                     until = Instant::now() + quiet;
-                    lines.want();
                 }
                 () = changes.within(LOOK_EVERY) => match self.talk.asked().await? {
                     Some(ProcessRequest::Prompt { no, prompt }) => {
@@ -202,12 +276,44 @@ impl Chat<'_> {
                     Some(ProcessRequest::Complete) => return Ok(Left::Completed),
                     None if self.talk.is_over().await? => return Ok(Left::Ended),
                     // Somebody is there.
-                    None if lines.handle.has_text() => until = Instant::now() + quiet,
+                    None if lines.has_text() => until = Instant::now() + quiet,
                     None if Instant::now() >= until => return Ok(Left::Idle),
                     None => (),
                 },
             }
         }
+    }
+
+    async fn wanted(&mut self, event: Event, lines: &mut Lines) -> anyhow::Result<Option<Left>> {
+        match event {
+            Event::End => return Ok(Some(Left::Stopped)),
+            Event::Interrupted | Event::Stop => (),
+            Event::Open => self.view.open(),
+            Event::NextMode => self.next_mode().await?,
+            Event::Line(line) => {
+                self.view.typed(&line);
+                return self.typed(&line, lines).await;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the agent offers; the mode in use, as it said last.
+    fn offered(&self) -> Offered {
+        let offered = self.talk.offered();
+        let mode = self.view.mode().map(str::to_owned).or(offered.mode);
+        Offered { mode, ..offered }
+    }
+
+    /// What stands in the last line, and what Tab completes.
+    fn tell_offers(&self, lines: &Lines) {
+        let offered = self.offered();
+        let branch = self.app.engine.branch(Path::new(&self.project));
+        self.view.set_status(|status| {
+            (status.model, status.mode) = (offered.model.clone(), offered.mode.clone());
+            status.branch = branch;
+        });
+        lines.set_completer(complete::completer(&self.project, self.app, offered));
     }
 
     /// Sends what another process asks, while the person may be typing.
@@ -217,17 +323,20 @@ impl Chat<'_> {
         prompt: &str,
         lines: &mut Lines,
     ) -> anyhow::Result<()> {
-        self.view.set_above(Some(lines.handle.clone()));
         self.view.note(&format!("another process asks: {prompt}"));
         self.person.set_typing(true);
-        let said = self.say(prompt, Stops::Editor(lines)).await;
+        let said = self.say(prompt, lines).await;
         self.person.set_typing(false);
-        self.view.set_above(None);
         Ok(self.app.engine.reply(no, &said.outcome).await?)
     }
 
     /// Does what was typed; gives whether that was the last of it.
-    async fn typed(&mut self, line: &str) -> anyhow::Result<Option<Left>> {
+    async fn typed(&mut self, line: &str, lines: &mut Lines) -> anyhow::Result<Option<Left>> {
+        let command = line.strip_prefix('!').filter(|_| lines.window().is_some());
+        if let Some(command) = command {
+            self.run(command.trim(), lines).await?;
+            return Ok(None);
+        }
         let line = match self.app.expand(line.trim_end()) {
             Ok(line) => line,
             Err(why) => {
@@ -239,38 +348,32 @@ impl Chat<'_> {
         if let Some(left) = slash::leaves(command) {
             return Ok(Some(left));
         }
-        match command {
-            "/help" => output::note(format_args!("{}", slash::HELP)),
-            "/model" | "/mode" if rest.is_empty() => self.view.note(&format!("{command} what?")),
-            "/model" => {
-                let model = Some(rest.to_owned());
-                self.set("model", rest, Settings { model, ..Settings::default() }).await?;
-            }
-            "/mode" => {
-                let mode = Some(rest.to_owned());
-                self.set("mode", rest, Settings { mode, ..Settings::default() }).await?;
-            }
-            _ if line.trim().is_empty() => (),
-            _ => {
-                if let Some(meant) = slash::near(command) {
-                    self.tell_unsent(command, &format!("Did you mean {meant}?"));
-                    return Ok(None);
-                }
-                let said = self.say(line.trim(), Stops::Terminal).await;
-                match said.outcome {
-                    Ok(answer) => {
-                        if self.app.json {
-                            output::json_line(&AnswerView::from(&answer));
-                        } else if let Some(failure) = answer.failure() {
-                            self.view.note(&format!("error: {failure}"));
-                        }
-                    }
-                    Err(error) => self.tell(error)?,
-                }
-                return Ok(said.is_left.then_some(Left::Stopped));
-            }
+        if let Some(left) = self.act(command, rest, lines).await? {
+            return Ok(left);
         }
-        Ok(None)
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        if let Some(meant) = slash::near(command)
+            && !self.talk.offered().commands.iter().any(|own| command[1..] == own.id)
+        {
+            self.tell_unsent(command, &format!("Did you mean {meant}?"));
+            return Ok(None);
+        }
+        let prompt = self.prompt(line.trim(), lines);
+        let said = self.say(&prompt, lines).await;
+        match said.outcome {
+            Ok(answer) => {
+                if self.app.json {
+                    output::json_line(&AnswerView::from(&answer));
+                } else if let Some(failure) = answer.failure() {
+                    self.view.note(&format!("error: {failure}"));
+                }
+            }
+            Err(error) => self.tell(error)?,
+        }
+        self.tell_offers(lines);
+        Ok(said.is_left.then_some(Left::Stopped))
     }
 
     fn tell_unsent(&mut self, command: &str, why: &str) {
@@ -278,14 +381,6 @@ impl Chat<'_> {
         self.view.note(&format!(
             "{command} was not sent. {why} With a space before it, it goes to the agent"
         ));
-    }
-
-    async fn set(&mut self, what: &str, name: &str, settings: Settings) -> anyhow::Result<()> {
-        match self.talk.set(&settings).await {
-            Ok(()) => self.view.note(&format!("{what} is {name}")),
-            Err(error) => self.tell(error)?,
-        }
-        Ok(())
     }
 
     /// Tells what went wrong with the agent: the conversation goes on, and the agent is started again with the next
@@ -308,21 +403,35 @@ impl Chat<'_> {
         }
     }
 
-    /// One turn; Ctrl-C cancels it, Ctrl-D leaves as well.
-    async fn say(&mut self, prompt: &str, mut stops: Stops<'_>) -> Said {
+    /// One turn; Escape or Ctrl-C cancels it, Ctrl-D leaves as well.
+    async fn say(&mut self, prompt: &str, lines: &mut Lines) -> Said {
         let before = self.talk.opening().cloned();
-        let ready = tokio::select! {
-            ready = patiently(&self.agent, self.talk.ready(), || true) => ready,
-            stop = stops.next() => {
-                let (agent, trouble) = (self.agent.clone(), AgentError::Cancelled);
-                let outcome = Err(Error::Agent { agent, trouble });
-                return Said { outcome, is_left: stop == Stop::Leave };
+        self.view.begin(&self.agent);
+        let ready = {
+            let mut ready = pin!(patiently(&self.agent, self.talk.ready(), || true));
+            loop {
+                tokio::select! {
+                    ready = &mut ready => break Ok(ready),
+                    wish = lines.wish() => match wish {
+                        Wish::Open => self.view.open(),
+                        stop => break Err(stop),
+                    },
+                }
             }
         };
-        if let Err(error) = ready {
-            return Said { outcome: Err(error), is_left: false };
+        match ready {
+            Ok(Ok(())) => self.tell_opening(before.as_ref()),
+            Ok(Err(error)) => {
+                self.view.end_turn();
+                return Said { outcome: Err(error), is_left: false };
+            }
+            Err(stop) => {
+                self.view.end_turn();
+                let (agent, trouble) = (self.agent.clone(), AgentError::Cancelled);
+                let outcome = Err(Error::Agent { agent, trouble });
+                return Said { outcome, is_left: stop == Wish::Leave };
+            }
         }
-        self.tell_opening(before.as_ref());
         let cancel = CancellationToken::new();
         let mut stopped = None;
         let outcome = {
@@ -330,27 +439,30 @@ impl Chat<'_> {
             let view = Mutex::new(&mut self.view);
             let view = || view.lock().unwrap_or_else(PoisonError::into_inner);
             let mut show = |progress: Progress<'_>| view().progress(&progress);
-            let turn = self.talk.say(prompt, &cancel, &mut show);
-            tokio::pin!(turn);
+            let mut turn = pin!(self.talk.say(prompt, &cancel, &mut show));
             loop {
-                let stop = tokio::select! {
+                let wish = tokio::select! {
                     outcome = &mut turn => break outcome,
-                    stop = stops.next() => stop,
+                    wish = lines.wish() => wish,
                 };
+                if wish == Wish::Open {
+                    view().open();
+                    continue;
+                }
                 if stopped.is_none() {
                     view().note("cancelling …");
                 }
-                stopped = stopped.max(Some(stop));
+                stopped = stopped.max(Some(wish));
                 cancel.cancel();
             }
         };
-        self.view.end_line();
+        self.view.end_turn();
         if let Ok(Answer { stop, .. }) = &outcome
             && stop != "end_turn"
         {
             self.view.note(stop);
         }
         // It may have been the answer to the last question.
-        Said { outcome, is_left: stopped == Some(Stop::Leave) || ask::is_left() }
+        Said { outcome, is_left: stopped == Some(Wish::Leave) || ask::is_left() }
     }
 }

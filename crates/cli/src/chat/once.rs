@@ -30,7 +30,8 @@ impl Way {
 
 /// Ctrl-C cancels the request, and waits for the agent to end its turn; a second one does not wait.
 pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Answer> {
-    let mut view = View::new(app.json);
+    let project = app.engine.session(request.options.session).await?.project;
+    let mut view = View::new(app.json, None, &project);
     let agent = &request.options.agent;
     let cancelled = |is_recorded: bool| -> anyhow::Error {
         Cancelled { agent: agent.clone(), is_recorded }.into()
@@ -61,7 +62,7 @@ pub(crate) async fn once(app: &App, request: &TurnRequest) -> anyhow::Result<Ans
     if let Some(Ok(answer)) = &outcome {
         view.answered(&answer.answer);
     }
-    view.end_line();
+    view.end_turn();
     let (is_opened, is_elsewhere) = (way.is_opened.into_inner(), way.is_elsewhere.into_inner());
     let answer = match outcome {
         None => return Err(cancelled(is_opened)),

@@ -7,7 +7,7 @@ use super::lines::Lines;
 use super::{Left, View, settle, slash};
 use crate::cli::App;
 use crate::output;
-use crate::terminal::editor::Input;
+use crate::terminal::window::Event;
 
 /// What ends the rest.
 pub(super) enum Rest {
@@ -17,15 +17,14 @@ pub(super) enum Rest {
     Over(Left),
 }
 
-/// Tells that the session is paused, and waits for a line. The editor is reading already.
+/// Tells that the session is paused, and waits for a line.
 pub(super) async fn rest(
     app: &App,
     options: &OpenOptions,
     lines: &mut Lines,
 ) -> anyhow::Result<Rest> {
     let session = app.engine.session(options.session).await?;
-    let mut view = View::new(app.json);
-    view.set_above(Some(lines.handle.clone()));
+    let mut view = View::new(app.json, lines.window(), &session.project);
     let idle = output::time::length(app.config.idle());
     view.note(&if session.last_seq == 0 {
         format!(
@@ -35,24 +34,36 @@ pub(super) async fn rest(
     } else {
         format!("nothing was said for {idle}: saved and paused; the next line takes it up again")
     });
+    view.set_status(|status| status.note = Some("paused".to_owned()));
+    let rest = until_line(app, options, lines, &mut view, &session).await;
+    view.set_status(|status| status.note = None);
+    rest
+}
+
+async fn until_line(
+    app: &App,
+    options: &OpenOptions,
+    lines: &mut Lines,
+    view: &mut View,
+    session: &rethread_domain::Session,
+) -> anyhow::Result<Rest> {
     // A question would stand in the line that is being typed.
-    app.commit_if_automatic(&session).await.or_log("a paused session was not committed");
+    app.commit_if_automatic(session).await.or_log("a paused session was not committed");
     loop {
-        let Some(line) = lines.next().await else { return Ok(Rest::Over(Left::Stopped)) };
-        match line? {
-            Input::End => return Ok(Rest::Over(Left::Stopped)),
-            Input::Line(line) if slash::split(&line).0 == "/help" => {
+        match lines.next().await? {
+            Event::End => return Ok(Rest::Over(Left::Stopped)),
+            Event::Line(line) if slash::split(&line).0 == "/help" => {
                 output::note(format_args!("{}", slash::HELP));
-                lines.want();
             }
-            Input::Line(line) if !line.trim().is_empty() => {
+            Event::Line(line) if !line.trim().is_empty() => {
                 let Some(left) = slash::leaves(slash::split(&line).0) else {
                     return Ok(Rest::Line(line));
                 };
                 settle(app, options.session, left).await?;
                 return Ok(Rest::Over(left));
             }
-            Input::Line(_) | Input::Interrupted => lines.want(),
+            Event::Open => view.open(),
+            Event::Line(_) | Event::Interrupted | Event::Stop | Event::NextMode => (),
         }
     }
 }

@@ -4,22 +4,47 @@ use rethread_domain::near::is_slip;
 
 use super::Left;
 
-/// What Tab completes.
-pub(super) const COMPLETED: &[&str] =
-    &["/help", "/stop", "/quit", "/complete", "/resume", "/model", "/mode"];
-/// All there are.
-const ALL: &[&str] =
-    &["/help", "/stop", "/quit", "/exit", "/complete", "/resume", "/model", "/mode"];
-pub(super) const HELP: &str = "/stop       save, pause and leave (also /quit, or Ctrl-D)
-/complete   save, mark as completed and leave
-/resume     save, pause, and pick another session
-/model M    use another model, now and after every resume
-/mode M     use another mode of the agent
+/// All there are; those that are another word for one of them come last, and are not completed.
+const ALL: &[&str] = &[
+    "/help",
+    "/stop",
+    "/complete",
+    "/resume",
+    "/model",
+    "/mode",
+    "/switch",
+    "/fork",
+    "/search",
+    "/copy",
+    "/export",
+    "/open",
+    "/quit",
+    "/exit",
+];
+pub(super) const HELP: &str = "/stop          save, pause and leave (also /quit, or Ctrl-D)
+/complete      save, mark as completed and leave
+/resume        save, pause, and pick another session
+/switch AGENT  go on with another agent; alone, it lists those that are here
+/fork          go on in a fork; this session stays as it is
+/model M       use another model, now and after every resume; alone, it lists them
+/mode M        use another mode of the agent; alone, it lists them (Shift-Tab: the next one)
+/search WORDS  look through all sessions
+/copy          copy the last answer
+/export FILE   write the session as markdown
+/open          show all of what was folded last (also Ctrl-O)
 /workspace.KIND …  in a workspace: the prompt of that kind, with what you say after it
-Ctrl-C      cancel the running turn
-Ctrl-D      leave, in the middle of an answer too
-Alt-Enter   begin another line of the same message (also \\ and Enter)
+@FILE          send the file along; Tab completes its path
+!COMMAND       run it here; the agent is told of it with your next message
+Esc            cancel the running turn (also Ctrl-C); what you type meanwhile is sent after it
+Ctrl-D         leave, in the middle of an answer too
+Ctrl-R         search what you typed before
+Alt-Enter      begin another line of the same message (also \\ and Enter)
 What begins with a space goes to the agent as it is, commands of its own for instance.";
+
+/// What Tab completes.
+pub(super) fn completed() -> impl Iterator<Item = &'static str> {
+    ALL.iter().copied().filter(|name| !matches!(*name, "/exit"))
+}
 
 /// The command that a line begins with, or what stands in its place, and the rest.
 pub(super) fn split(line: &str) -> (&str, &str) {
@@ -64,6 +89,7 @@ mod tests {
             ("/xstop", Some("/stop")),
             ("/stop", None),
             ("/mode", None),
+            ("/serach", Some("/search")),
             ("/models", Some("/model")),
             ("/compact", None),
             ("/init", None),

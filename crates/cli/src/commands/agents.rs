@@ -11,8 +11,10 @@ use rethread_engine::views::AgentView;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::choice::confirm;
 use crate::cli::App;
 use crate::config;
+use crate::error::Refused;
 use crate::output::{self, table};
 
 /// Show the agents: which are installed, and what they can do
@@ -44,6 +46,8 @@ struct Known {
 
 enum State {
     Missing,
+    /// Its own program is here; what speaks the protocol for it is not.
+    WithoutAdapter,
     Installed,
     Known(Abilities),
     Broken(AgentError),
@@ -74,18 +78,35 @@ impl Args {
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
-        let mut states = Vec::new();
-        for (name, entry) in entries {
+        // All at once: each takes a second or two to start.
+        let looked = entries.into_iter().map(async |(name, entry)| {
             let launcher = app.launcher(entry.clone())?;
-            let state = self.look(&launcher, &name, &mut known).await;
+            let (mut state, found) = self.look(&launcher, &name, &known).await;
+            if matches!(state, State::Missing) && matches!(app.native_program(&entry), Ok(Some(_)))
+            {
+                state = State::WithoutAdapter;
+            }
+            anyhow::Ok((name, entry, state, found))
+        });
+        let mut states = Vec::new();
+        let looked = futures::future::try_join_all(looked.collect::<Vec<_>>()).await?;
+        for (name, entry, state, found) in looked {
+            if let Some(found) = found {
+                known.insert(name.clone(), found);
+            }
             states.push((name, entry, state));
         }
         // Only saves time: where it cannot be kept, agents are asked again.
         drop(config::replace(&cache, &serde_json::to_string_pretty(&known)?));
         if app.json {
             output::json(&states.iter().map(view).collect::<Vec<_>>());
-        } else {
-            output::data(&render(&states));
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::data(&render(&states));
+        for (name, entry, _) in
+            states.iter().filter(|(_, _, state)| matches!(state, State::WithoutAdapter))
+        {
+            offer(name, entry)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -94,12 +115,12 @@ impl Args {
         &self,
         launcher: &AcpLauncher,
         name: &str,
-        known: &mut BTreeMap<String, Known>,
-    ) -> State {
+        known: &BTreeMap<String, Known>,
+    ) -> (State, Option<Known>) {
         let program = match launcher.program() {
             Ok(program) => program,
-            Err(AgentError::NotInstalled { .. }) => return State::Missing,
-            Err(trouble) => return State::Broken(trouble),
+            Err(AgentError::NotInstalled { .. }) => return (State::Missing, None),
+            Err(trouble) => return (State::Broken(trouble), None),
         };
         let changed = std::fs::metadata(&program)
             .and_then(|file| file.modified())
@@ -108,32 +129,55 @@ impl Args {
         let fresh =
             known.get(name).filter(|known| known.program == program && known.changed == changed);
         if let Some(known) = fresh.filter(|_| !self.probe) {
-            return State::Known(known.abilities.clone());
+            return (State::Known(known.abilities.clone()), None);
         }
         if self.quick {
-            return State::Installed;
+            return (State::Installed, None);
         }
         output::note(format_args!("{}", output::dim(&format!("asking {name} …"))));
         match rethread_acp::probe(launcher, &std::env::temp_dir()).await {
             Ok(abilities) => {
                 let found = Known { program, changed, abilities: abilities.clone() };
-                known.insert(name.to_owned(), found);
-                State::Known(abilities)
+                (State::Known(abilities), Some(found))
             }
-            Err(trouble) => State::Broken(trouble),
+            Err(trouble) => (State::Broken(trouble), None),
         }
     }
+}
+
+/// Offers to install what speaks the protocol for an agent that is here: where somebody can be asked, and one command does it.
+fn offer(name: &str, entry: &Entry) -> anyhow::Result<()> {
+    let Some(install) = entry.install.as_deref().filter(|how| how.starts_with("npm install -g "))
+    else {
+        return Ok(());
+    };
+    if install.contains(',')
+        || !confirm(&format!("Install the adapter of {name} now ({install})?"))?
+    {
+        return Ok(());
+    }
+    let status = std::process::Command::new("sh").args(["-c", install]).status()?;
+    if status.success() {
+        output::note(format_args!("Installed. `rethread run {name}` talks to it."));
+        return Ok(());
+    }
+    Err(Refused {
+        code: "not_installed",
+        message: format!("`{install}` failed ({status})"),
+        hint: Some("what it says above may tell why".to_owned()),
+    }
+    .into())
 }
 
 fn view((name, entry, state): &(String, Entry, State)) -> serde_json::Value {
     let (abilities, error) = match state {
         State::Known(abilities) => (Some(abilities), None),
         State::Broken(trouble) => (None, Some(trouble.to_string())),
-        State::Missing | State::Installed => (None, None),
+        State::Missing | State::WithoutAdapter | State::Installed => (None, None),
     };
     let view = AgentView {
         name: name.clone(),
-        is_installed: !matches!(state, State::Missing),
+        is_installed: !matches!(state, State::Missing | State::WithoutAdapter),
         is_restrictable: entry.unrestrictable().is_none(),
         install: entry.install.clone(),
     };
@@ -151,6 +195,11 @@ fn render(states: &[(String, Entry, State)]) -> String {
             State::Missing => {
                 let install = entry.install.as_deref().map(|how| format!(": {how}"));
                 (String::new(), format!("not installed{}", install.unwrap_or_default()))
+            }
+            State::WithoutAdapter => {
+                let install = entry.install.as_deref().map(|how| format!(": {how}"));
+                let what = format!("{name} is installed, its ACP adapter is not");
+                (String::new(), format!("{what}{}", install.unwrap_or_default()))
             }
             State::Installed => (String::new(), "installed".to_owned()),
             State::Known(abilities) => {

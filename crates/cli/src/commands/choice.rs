@@ -50,7 +50,7 @@ pub(super) async fn by_number(app: &App, number: usize) -> anyhow::Result<Option
     Ok(resumable(app).await?.into_iter().nth(number.saturating_sub(1)).filter(|_| number > 0))
 }
 
-async fn resumable(app: &App) -> anyhow::Result<Vec<Session>> {
+pub(super) async fn resumable(app: &App) -> anyhow::Result<Vec<Session>> {
     let user = Some(app.config.user(None)?);
     Ok(app.engine.list(&ListFilter { user, limit: MOST, ..ListFilter::default() }).await?)
 }

@@ -117,6 +117,18 @@ impl Args {
     }
 }
 
+/// Writes a session to a new file as markdown, with what looks like a secret masked.
+pub(crate) async fn to_file(app: &App, id: SessionId, path: &PathBuf) -> anyhow::Result<()> {
+    let mut file = private(path)?;
+    let written = app.engine.export(id, Format::Markdown, Secrets::Masked, &mut file).await;
+    if let Err(error) = written.map_err(anyhow::Error::from).and_then(|_| Ok(file.sync_all()?)) {
+        // Half an export is none.
+        drop(std::fs::remove_file(path));
+        return Err(error);
+    }
+    Ok(())
+}
+
 /// A new file that only its owner can read.
 fn private(path: &PathBuf) -> anyhow::Result<std::fs::File> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);

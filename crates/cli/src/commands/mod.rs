@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fork;
+pub(crate) mod home;
 pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;

@@ -245,9 +245,9 @@ impl Going {
             chat::once(app, &TurnRequest { options, prompt, when_busy }).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let left = chat::talk(app, options, &person).await?;
-        leave(app, session.id, left).await?;
-        if left == Left::Resume {
+        let over = chat::talk(app, options, &person, &self.how).await?;
+        leave(app, over.session, over.left).await?;
+        if over.left == Left::Resume {
             return Box::pin(pick(app)).await;
         }
         Ok(ExitCode::SUCCESS)

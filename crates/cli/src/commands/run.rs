@@ -70,9 +70,9 @@ impl Args {
             chat::once(app, &TurnRequest { options, prompt, when_busy }).await?;
             return Ok(Left::Stopped);
         }
-        let left = chat::talk(app, options, &person).await?;
-        leave(app, session.id, left).await?;
-        Ok(left)
+        let over = chat::talk(app, options, &person, &self.how).await?;
+        leave(app, over.session, over.left).await?;
+        Ok(over.left)
     }
 
     async fn start(&self, app: &App) -> anyhow::Result<Session> {

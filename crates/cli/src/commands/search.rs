@@ -98,6 +98,14 @@ impl Args {
     }
 }
 
+/// Searches all sessions, within a conversation.
+pub(crate) async fn here(app: &App, words: &str) -> anyhow::Result<()> {
+    let found = app.engine.search(Engine::sought(words, Filter::default(), 10)?).await?;
+    let origins = origins(app, &found).await?;
+    show(app, &found, &origins, false);
+    Ok(())
+}
+
 /// The agents that sessions were imported from.
 type Origins = HashMap<SessionId, String>;
 

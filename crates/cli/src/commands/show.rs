@@ -19,6 +19,8 @@ use crate::output::{self, time};
 
 const LAST: u32 = 20;
 const PAGE: u32 = 500;
+/// On a terminal, so many lines of a longer message are shown.
+const FOLDED: usize = 60;
 
 /// Show a session and its last messages
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// Stored text as it is, with its control characters
     #[arg(long)]
     raw: bool,
+    /// Long messages whole; on a terminal only their first 60 lines are shown
+    #[arg(long)]
+    full: bool,
 }
 
 impl Args {
@@ -111,8 +116,22 @@ impl Args {
             Some(at) => format!("[purged {}]", time::minute(at)),
             None => output::shown(message.body.head(), self.raw),
         };
+        let is_folded = output::is_terminal() && !self.full && !self.raw;
+        let text = if is_folded { folded(&text) } else { text };
         format!("\n{}\n{}\n", output::bold(&head), text.trim_end())
     }
+}
+
+/// The head of a text, with how much is left out.
+fn folded(text: &str) -> String {
+    let text = text.trim_end();
+    let more = text.lines().count().saturating_sub(FOLDED);
+    // What takes as much room as it saves is shown.
+    if more < 5 {
+        return text.to_owned();
+    }
+    let head: Vec<&str> = text.lines().take(FOLDED).collect();
+    format!("{}\n… {} (--full shows them)", head.join("\n"), counted(more, "more line"))
 }
 
 /// A session with `--json`, without its messages.

@@ -5,13 +5,34 @@ pub(crate) mod time;
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 use anstyle::Style;
 use rethread_domain::quote;
 
+use crate::terminal::styled::Line;
+
+/// Who takes what is printed, instead of the standard streams.
+type Taker = Box<dyn Fn(&str) + Send>;
+
+/// The window of a conversation, while one is open: what was written beside it would tear it.
+static DIVERTED: Mutex<Option<Taker>> = Mutex::new(None);
+
+/// From here on, whoever is given takes what is printed, safe to be shown; or nobody does.
+pub(crate) fn divert(taker: Option<Taker>) {
+    *DIVERTED.lock().unwrap_or_else(PoisonError::into_inner) = taker;
+}
+
+fn is_taken(text: &str) -> bool {
+    let diverted = DIVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    diverted.as_ref().map(|take| take(&spelled_out(text))).is_some()
+}
+
 /// Writes data. Whoever reads it may stop reading: that is no error.
 pub(crate) fn data(text: &str) {
-    write(text.as_bytes());
+    if !is_taken(text) {
+        write(text.as_bytes());
+    }
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) {
@@ -55,8 +76,30 @@ fn stopped(error: &std::io::Error) {
 
 /// Talks to the user. Names of files and folders go through here as they are: nothing in them reaches the terminal.
 pub(crate) fn note(text: fmt::Arguments<'_>) {
-    // If nobody listens there, there is nobody to tell.
-    drop(writeln!(std::io::stderr(), "{}", spelled_out(&text.to_string())));
+    let text = text.to_string();
+    if !is_taken(&text) {
+        // If nobody listens there, there is nobody to tell.
+        drop(writeln!(std::io::stderr(), "{}", spelled_out(&text)));
+    }
+}
+
+/// Talks to the user in lines with styles of our own, which are safe as they are.
+pub(crate) fn note_lines(lines: &[Line]) {
+    let is_coloured = is_error_terminal() && is_coloured();
+    for line in lines {
+        // As with every note.
+        drop(writeln!(std::io::stderr(), "{}", line.rendered(is_coloured)));
+    }
+}
+
+/// Whether whoever uses the terminal wants colours, and it can show them: see no-color.org.
+pub(crate) fn is_coloured() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
+}
+
+/// Whether the terminal can do no more than print.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 /// The text with everything unsafe spelled out, but for our own styles. What was spelled out before stays as it is.
@@ -111,7 +154,7 @@ pub(crate) fn bold(text: &str) -> String {
 }
 
 fn styled(text: &str, style: Style, is_terminal: bool) -> String {
-    if is_terminal { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    if is_terminal && is_coloured() { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -120,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_note_carries_our_own_styles_and_no_other_sequence() {
-        let styled = styled("a", Style::new().dimmed(), true);
+        let style = Style::new().dimmed();
+        let styled = format!("{style}a{style:#}");
         assert_eq!(spelled_out(&styled), styled);
         let path = "/tmp/\u{1b}[2J\u{202e}b\u{9b}31m\nc";
         assert_eq!(spelled_out(path), "/tmp/␛1b;[2J␛202e;b␛9b;31m\nc");

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static>;
 
-/// Undoes something once: when it is dropped, before a panic of any thread is reported, or when another thread asks
-/// for it, whichever comes first. Before a panic, because the hook that reports may end the program, and because its
+/// Undoes something once: when it is dropped, or before a panic of any thread is reported, whichever comes first. Before a panic, because the hook that reports may end the program, and because its
 /// message has to be seen.
 pub(super) struct Restore {
     undo: Arc<Undo>,
@@ -27,16 +26,6 @@ impl Undo {
     }
 }
 
-/// Undoes it before its time, from any thread.
-#[derive(Clone)]
-pub(super) struct Early(Arc<Undo>);
-
-impl Early {
-    pub(super) fn undo(&self) {
-        self.0.run_once(true);
-    }
-}
-
 impl Restore {
     /// The action is told whether it comes before its time: then whoever used the terminal has not ended its work.
     pub(super) fn on_drop(action: impl Fn(bool) + Send + Sync + 'static) -> Self {
@@ -48,10 +37,6 @@ impl Restore {
             report(info);
         }));
         Self { undo, before: Some(before) }
-    }
-
-    pub(super) fn early(&self) -> Early {
-        Early(Arc::clone(&self.undo))
     }
 }
 

@@ -20,6 +20,15 @@ pub(super) fn safe_lines(text: &str, chars: usize) -> impl Iterator<Item = Strin
     })
 }
 
+/// The characters as a reader sees them.
+pub(super) fn graphemes(text: &str) -> impl Iterator<Item = String> {
+    // What ratatui leaves out takes no room, and is none of ours.
+    let span = Span::raw(text.to_owned());
+    let all: Vec<String> =
+        span.styled_graphemes(Style::default()).map(|one| one.symbol.to_owned()).collect();
+    all.into_iter()
+}
+
 /// How many columns the text takes.
 pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()

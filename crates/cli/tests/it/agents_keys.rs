@@ -19,7 +19,7 @@ fn assert_given_back(rest: &str) {
         assert!(rest.split_whitespace().any(|word| word == mode), "{mode} is off: {rest}");
     }
     assert!(rest.contains("\u{1b}[?2004l"), "pasted text is still in brackets: {rest:?}");
-    assert!(rest.contains("\nPaused ") || rest.contains("\nNothing was said"), "{rest:?}");
+    assert!(rest.contains("Paused ") || rest.contains("Nothing was said"), "{rest:?}");
 }
 
 /// The prompts that reached the agent, each as its last block.
@@ -62,7 +62,7 @@ fn an_idle_conversation_is_paused_in_place_and_the_next_line_takes_it_up_again()
     terminal.press("/complete\r");
     let (rest, code) = terminal.end();
     assert_eq!(code, 0, "{rest}");
-    assert!(rest.contains("\nCompleted "), "{rest}");
+    assert!(rest.contains("Completed "), "{rest}");
     assert_eq!(env.json(["show", &env.only()])["status"], "completed");
 }
 
@@ -178,9 +178,7 @@ fn what_others_say_stands_above_what_is_typed() {
     let before = terminal.wait_for("[another process asks: say: two");
     // The line that is typed is gone before, and drawn again after.
     assert!(before.contains("\r\u{1b}[K") || before.contains("\u{1b}[J"), "{before:?}");
-    terminal.wait_for("> say: ha");
-    terminal.wait_for("two\r\n> say: ha");
-    terminal.wait_for("lines\r\n");
+    terminal.wait_for("two\r\r\nlines\r\r\n");
     terminal.wait_for("> say: ha");
     terminal.press("lf\r");
     terminal.wait_for("\nhalf");
@@ -194,12 +192,11 @@ fn a_question_stands_after_what_it_is_about() {
     let env = world(&[]);
     let mut terminal = Terminal::start(&env, &["run", "ref", "ask: rm things"]);
     let before = terminal.wait_for("Allow ref to run: rm things?");
-    assert!(before.contains("[execute: rm things]"), "{before}");
+    assert!(before.contains("run\u{1b}[1m rm things"), "{before}");
     terminal.wait_for("Number (Ctrl-C cancels the turn): ");
     terminal.press("1\r");
     let (rest, code) = terminal.end();
     assert_eq!(code, 0, "{rest}");
-    assert!(!rest.contains("[execute"), "{rest}");
     // Whatever key ends it, it was not answered.
     for key in [Terminal::CTRL_C, Terminal::CTRL_D] {
         let mut terminal = Terminal::start(&env, &["run", "ref", "ask: rm things"]);

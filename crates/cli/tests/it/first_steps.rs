@@ -38,6 +38,70 @@ fn what_was_not_recorded_is_not_said_to_be_kept() {
 }
 
 #[test]
+fn the_program_alone_says_what_there_is_and_what_to_do() {
+    let env = world();
+    let none: [&str; 0] = [];
+    let first = env.data(none);
+    assert!(first.contains("Installed here: ") && first.contains("rethread run "), "{first}");
+    assert!(first.contains("rethread tour") && !first.contains("rethread continue"), "{first}");
+    env.ask(&["run", "ref", "say: hello", "--title", "The lost basket"]);
+    let id = env.only();
+    env.run(["fork", &id]).succeeded();
+    let shown = env.data(none);
+    assert!(shown.starts_with("The last sessions here:"), "{shown}");
+    assert!(
+        shown.contains("The lost basket (fork)") && shown.contains("rethread continue"),
+        "{shown}"
+    );
+    assert!(shown.contains("rethread run ref"), "{shown}");
+    // The number is the one that `resume` takes.
+    let line = shown.lines().find(|line| line.contains(&id[24..32])).unwrap();
+    let number = line.split_whitespace().next().unwrap();
+    assert_eq!(env.json(["resume", number, "say: again"])["session_id"], id.as_str());
+}
+
+#[test]
+fn an_agent_whose_adapter_is_missing_is_told_apart_from_one_that_is_not_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = world();
+    let folder = env.path("bin");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("claude"), "#!/bin/sh\n").unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.join("claude"), mode).unwrap();
+    let mut command = env.command(["agents", "claude"]);
+    command.env("PATH", &folder);
+    let output = env.finish(command, b"").succeeded();
+    let expected = "claude is installed, its ACP adapter is not: npm install -g ";
+    assert!(output.text().contains(expected), "{output}");
+    let mut command = env.command(["agents", "codex"]);
+    command.env("PATH", &folder);
+    let output = env.finish(command, b"").succeeded();
+    assert!(output.text().contains("not installed: npm install -g "), "{output}");
+}
+
+/// Each takes a second to start: together they take about one.
+#[test]
+fn agents_are_asked_at_the_same_time() {
+    let env = TestEnv::new();
+    // Each waits until the other one has been started too.
+    for (own, other) in [("one", "two"), ("two", "one")] {
+        let script = "touch \"$1\"; until [ -e \"$2\" ]; do sleep 0.01; done; shift 2; exec \"$@\"";
+        let [mine, theirs] = [own, other].map(|name| env.path(name).display().to_string());
+        let command =
+            ["sh", "-c", script, "sh", &mine, &theirs, crate::env::PROGRAM, "reference-agent"];
+        env.set(&format!("agents.{own}"), format!("command = {}", json!(command)));
+    }
+    let shown = env.json(["agents"]);
+    let asked = shown
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["abilities"]["name"] == "Reference agent");
+    assert_eq!(asked.count(), 2, "{shown:#}");
+}
+
+#[test]
 fn hints_name_what_there_is() {
     let env = world();
     env.set("agents.missing", "command = [\"/nope/agent\"]");

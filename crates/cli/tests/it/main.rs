@@ -8,6 +8,7 @@ mod editor;
 mod live;
 mod mcp_client;
 mod reference;
+mod screen;
 mod workflow;
 
 mod acp;
@@ -78,6 +79,8 @@ mod talk_kills;
 mod terminal;
 mod token;
 mod tour;
+mod window;
+mod window_commands;
 mod workflow_bad;
 mod workflow_budgets;
 mod workflow_failures;

@@ -112,3 +112,17 @@ fn a_purged_message_is_shown_as_such() {
     let shown = env.data(["show", &source]);
     assert!(shown.contains("[purged "), "{shown}");
 }
+
+#[test]
+fn what_is_huge_is_folded_on_a_terminal_alone() {
+    let env = TestEnv::new();
+    let long = (1..=500).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+    let id = env.record::<&str>([], &[crate::env::user(&long)]);
+    let (shown, code) = crate::chat::Terminal::start(&env, &["show", &id]).end();
+    assert_eq!(code, 0);
+    assert!(shown.contains("line 60\r\n") && !shown.contains("line 61\r\n"), "{shown}");
+    assert!(shown.contains("440 more lines (--full shows them)"), "{shown}");
+    let (shown, _) = crate::chat::Terminal::start(&env, &["show", &id, "--full"]).end();
+    assert!(shown.contains("line 500\r\n"), "{shown}");
+    assert!(env.data(["show", &id]).contains("\nline 500\n"));
+}

@@ -184,6 +184,7 @@ fn a_terminal_gets_no_control_characters_but_ours() {
             .env_clear()
             .args(["-qec", &words.join(" "), "/dev/null"])
             .current_dir(env.path("project"));
+        command.env("TERM", "xterm");
         for (name, value) in surroundings {
             command.env(name, value.unwrap_or_default());
         }

@@ -26,7 +26,8 @@ pub use open::OpenOptions;
 pub use outcome::{ANSWERED, MODEL_ERROR, NO_ANSWER, USAGE_LIMIT, is_model_error};
 pub use port::{
     Abilities, Action, ActionKind, Agent, AgentError, Block, Choice, Ended, Launcher, Lifted,
-    OpenRequest, Opened, PermissionHandler, PermissionOption, Question, Replayed, Settings,
+    Named, Offered, OpenRequest, Opened, PermissionHandler, PermissionOption, Question, Replayed,
+    Settings,
 };
 pub use process_requests::ProcessRequest;
 pub(crate) use replay::TAKEN_IN;

@@ -42,6 +42,11 @@ pub trait Agent: Send {
     /// The mode and the options that the agent has reported by itself since they were last set, once it has become quiet.
     async fn reported(&mut self) -> Settings;
 
+    /// What there is to choose from, as far as the agent has said.
+    fn offered(&self) -> Offered {
+        Offered::default()
+    }
+
     /// Sends a prompt and passes on the updates in order until the turn ends. While `updates` is full, the agent waits
     /// (backpressure). `cancel` ends the turn at any time, even before the agent has the prompt.
     async fn prompt(
@@ -166,6 +171,24 @@ pub struct Abilities {
     pub keeps_request: Option<bool>,
     /// Reuses the ids of deleted sessions.
     pub reuses_ids: bool,
+}
+
+/// What an agent offers in its open session, and what of it is in use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offered {
+    pub modes: Vec<Named>,
+    pub mode: Option<String>,
+    pub models: Vec<Named>,
+    pub model: Option<String>,
+    /// Its own commands: the name, without a slash, and what it does.
+    pub commands: Vec<Named>,
+}
+
+/// Something by its id, with a name for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub id: String,
+    pub name: String,
 }
 
 /// Which native session to open.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attached::Attached;
 use super::open::OpenOptions;
-use super::port::{AgentError, Block, Ended};
+use super::port::{AgentError, Block, Ended, Offered};
 use super::process_requests::{ProcessRequest, stop_requested};
 use super::send::{Answer, Progress};
 use super::tell;
@@ -101,6 +101,15 @@ impl Talk {
     /// How the conversation was last opened.
     pub fn opening(&self) -> Option<&Opening> {
         self.attached.as_ref().map(|attached| &attached.opening)
+    }
+
+    /// What the agent offers to choose from, and what of it is in use.
+    pub fn offered(&self) -> Offered {
+        let Some(attached) = &self.attached else { return Offered::default() };
+        let (mut offered, set) = (attached.agent.offered(), &attached.settings);
+        offered.mode = offered.mode.or_else(|| set.mode.clone());
+        offered.model = offered.model.or_else(|| set.model.clone());
+        offered
     }
 
     /// Sets mode, model or options now and in every future native session.

@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How many entries are kept, and how large they can be: each, and all together.
-pub(super) const MOST: usize = 1000;
-const ENTRY_BYTES: usize = 64 * 1024;
+const MOST: usize = 1000;
+pub(super) const ENTRY_BYTES: usize = 64 * 1024;
 const FILE_BYTES: usize = 1024 * 1024;
 
 /// Lines typed, oldest first, each once.

@@ -2,10 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
+/// The longest line.
+pub(crate) const LINE_BYTES: usize = 16 * 1024 * 1024;
+
 /// Reads a line of at most `most` bytes, without its end; `None` at the end of the input.
 ///
 /// A longer line is an error; the next call reads the line after it.
-pub(super) fn read_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<String>> {
+pub(crate) fn read_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<String>> {
     // Room for the end of the line, and one byte to see that it is too long.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(3);
     let mut line = Vec::new();
