@@ -49,7 +49,6 @@ SUB_AGENT = {
     "goose": ("delegate", {"instructions": TO_A_SUB_AGENT}),
     "qwen": ("agent", {**CALLS, "subagent_type": "general-purpose", "run_in_background": False}),
     "kimi": ("Agent", {**CALLS, "run_in_background": False}),
-    "vibe": ("task", {"task": TO_A_SUB_AGENT, "agent": "explore"}),
 }
 WITH_SUB_AGENTS = {"codex": ["exec", "-c", "features.multi_agent_v2=true", "resume", "{id}", "{p}"]}
 
