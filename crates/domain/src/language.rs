@@ -30,7 +30,9 @@ impl Language {
         let mut heard = Heard::default();
         heard.add(prompt);
         if heard.english == 0 && heard.others.iter().all(|count| *count == 0) {
-            said.iter().for_each(|text| heard.add(text));
+            for text in said {
+                heard.add(text);
+            }
         }
         heard.language()
     }
