@@ -368,7 +368,9 @@ mod tests {
             }
         }
         let mut seen = 0;
-        look(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite"), &mut seen);
+        for folder in ["src/sql", "src/sqlite"] {
+            look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut seen);
+        }
         assert!(seen > 40, "only {seen} statements were found");
     }
 }
