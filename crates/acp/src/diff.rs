@@ -121,7 +121,10 @@ mod tests {
 
     #[test]
     fn long_changes_are_cut_and_say_so() {
-        let many = |count: usize| (0..count).map(|n| format!("{n}\n")).collect::<String>();
+        let many = |count: usize| {
+            let lines: Vec<String> = (0..count).map(|n| format!("{n}\n")).collect();
+            lines.concat()
+        };
         let text = changed("/a", None, &many(50), KEPT);
         assert!(text.ends_with("\n+39\n… and 10 more lines"), "{text}");
         assert!(changed("/a", None, &many(50), ASKED).ends_with("\n+49"));

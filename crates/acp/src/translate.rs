@@ -303,14 +303,23 @@ fn patched(changes: &str, whole: Option<Fields<'_>>, most: Most) -> String {
         let path = change.text("path").unwrap_or_default();
         format!("{} {path}", change.text("operation").unwrap_or_default())
     });
-    let mut text = files.take(most.lines).collect::<Vec<_>>().join("
-");
+    let mut text = files.take(most.lines).collect::<Vec<_>>().join(
+        "
+",
+    );
     if let Some(whole) = whole.and_then(|whole| whole.text("text")) {
         let shown = &whole[..whole.floor_char_boundary(most.bytes)];
-        let cut = if shown.len() < whole.len() { "
-…" } else { "" };
-        text.push_str(&format!("
-{}{cut}", shown.trim_end()));
+        let cut = if shown.len() < whole.len() {
+            "
+…"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "
+{}{cut}",
+            shown.trim_end()
+        ));
     }
     text
 }

@@ -252,11 +252,8 @@ fn codex_that_goes_back_again_and_again_forks_each_time() {
     let again = env.json(["import"])["agents"]["codex"].clone();
     assert_eq!((&again["unchanged"], &again["messages"]), (&3.into(), &0.into()), "{again}");
     // It goes on in the last one.
-    fs::write(
-        day.join(format!("rollout-2026-03-01T12-00-00-{thread}_{third}.jsonl")),
-        meta(Some((second, base))) + &says("another way") + &says("and on"),
-    )
-    .unwrap();
+    let way = meta(Some((second, base))) + &says("another way") + &says("and on");
+    write(&format!("2-00-00-{thread}_{third}"), way);
     let grown = env.json(["import"])["agents"]["codex"].clone();
     assert_eq!(
         (&grown["grown"], &grown["messages"], &grown["forked"]),

@@ -23,7 +23,7 @@ fn answer(env: &TestEnv, text: &str) {
 fn started(env: &TestEnv, columns: usize) -> Seen {
     let mut seen = Seen::start(env, &["run", "ref"], columns);
     seen.until_seen("/help shows what can be typed beside messages");
-    seen.until("it is ready", |screen| screen.is_at_rest());
+    seen.until("it is ready", Screen::is_at_rest);
     seen
 }
 

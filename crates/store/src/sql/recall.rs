@@ -207,18 +207,7 @@ fn related_messages(
         found.seqs.retain(|seq| is_within(*seq, within));
         places.push(found);
     }
-    let mut on_days = Vec::new();
-    for day in wanted.days.iter().flat_map(|(from, to)| *from..=*to).take(400) {
-        let is_on_day = |(seq, outline): &(Seq, Outline)| (outline.day == day).then_some(*seq);
-        match &short {
-            Some(all) => on_days.extend(all.iter().filter_map(is_on_day)),
-            None => {
-                let term = index::day_term(day);
-                let found = index::places(&reader, scope, &term, rank::MOST_OF_A_DAY)?;
-                on_days.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
-            }
-        }
-    }
+    let on_days = said_on_days(&reader, scope, wanted, short.as_deref(), within)?;
     // Recent ones too: those that find no place among the last messages may matter all the same.
     let list = rank::shortlist(&places, &on_days, newest);
     let mut seqs: Vec<Seq> =
@@ -242,6 +231,29 @@ fn related_messages(
     let is_own =
         |one: &Related| within.is_none_or(|within| one.message.conversation == within.conversation);
     Ok(related.into_iter().filter(is_own).collect())
+}
+
+/// What was said on the days that a prompt names.
+fn said_on_days(
+    reader: &postings::Reader<'_>,
+    scope: &Scope,
+    wanted: &Wanted,
+    short: Option<&[(Seq, Outline)]>,
+    within: Option<&Within>,
+) -> Result<Vec<Seq>> {
+    let mut said = Vec::new();
+    for day in wanted.days.iter().flat_map(|(from, to)| *from..=*to).take(400) {
+        let is_on_day = |(seq, outline): &(Seq, Outline)| (outline.day == day).then_some(*seq);
+        match short {
+            Some(all) => said.extend(all.iter().filter_map(is_on_day)),
+            None => {
+                let term = index::day_term(day);
+                let found = index::places(reader, scope, &term, rank::MOST_OF_A_DAY)?;
+                said.extend(found.seqs.into_iter().filter(|seq| is_within(*seq, within)));
+            }
+        }
+    }
+    Ok(said)
 }
 
 /// Reads the messages of which passages were found. Of long texts only the ends are read.
