@@ -1,6 +1,7 @@
 //! The server of PostgreSQL for tests goes with the run that started it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic.
+#![allow(clippy::print_stdout)] // One process tells another.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

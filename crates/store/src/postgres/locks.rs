@@ -181,11 +181,12 @@ impl Locks {
         Ok(found)
     }
 
-    /// A session that is gone needs no locks. One that stays does no harm.
+    /// A session that is gone needs no locks.
     #[expect(clippy::unused_self, reason = "the files of SQLite are somewhere")]
     pub(super) fn forget(&self, connection: &Connection, no: i64) {
         let (whole, from, to) = names_of(no);
         let sql = "delete from held where name = ?1 or name >= ?2 and name < ?3";
+        // One that stays does no harm.
         drop(connection.execute(sql, (whole, from, to)));
     }
 
@@ -194,6 +195,7 @@ impl Locks {
     pub(super) fn forget_workflow(&self, connection: &Connection, no: i64) {
         let (_, from, to) = names_of(no);
         let sql = "delete from held where name >= ?1 and name < ?2";
+        // One that stays does no harm.
         drop(connection.execute(sql, (format!("w{from}"), format!("w{to}"))));
     }
 }

@@ -102,6 +102,7 @@ fn steps(connection: &Connection, shown: &str) -> Result<()> {
             "begin; {step}; insert into rethread.migration (no, sum) values ({no}, '{sum}'); commit"
         );
         if let Err(error) = connection.execute_batch(&whole) {
+            // Where this fails too, the connection ends, and the transaction with it.
             drop(connection.execute_batch("rollback"));
             return Err(error);
         }

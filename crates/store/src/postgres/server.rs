@@ -62,7 +62,9 @@ impl Server {
             Some(tls) if way.get_ssl_mode() != SslMode::Disable => {
                 self.handle.spawn(live(way, tls.clone(), wait, give));
             }
-            _ => drop(self.handle.spawn(live(way, NoTls, wait, give))),
+            _ => {
+                self.handle.spawn(live(way, NoTls, wait, give));
+            }
         }
         let given = given.recv_timeout(wait + Duration::from_secs(5));
         given.map_err(|_| lost("nobody answered in time"))?.map(Connection::new)
@@ -106,6 +108,7 @@ impl Drop for Server {
             stop.send(()).unwrap_or(());
         }
         if let Some(thread) = self.thread.take() {
+            // A panic in it has been told already.
             drop(thread.join());
         }
     }
