@@ -55,7 +55,7 @@ fn where_a_session_came_from_and_was_opened_is_found_by_an_index() {
 
 #[test]
 fn how_far_one_was_read_is_found_by_its_key() {
-    let sql = format!("{} where source = 'x' and native = ''", ALL);
+    let sql = format!("{ALL} where source = 'x' and native = ''");
     let plan = plan_of(&sql).join("\n");
     assert!(plan.contains("PRIMARY KEY (source=? AND native=?)"), "{plan}");
 }

@@ -51,7 +51,7 @@ fn turn(conversation: &str) -> Underway {
 /// Everything that a writer is asked for, in an order in which each can be done.
 fn jobs(path: &Path) -> Vec<(&'static str, Work)> {
     let [id, fork, other] = [(); 3].map(|()| SessionId::generate());
-    let path = path.to_owned();
+    let locks = Locks::of(path);
     let long = "a long text ".repeat(8_000);
     vec![
         ("start", work(move |it| facts::start(it, id, beginning(), at(0)).map(drop))),
@@ -106,10 +106,7 @@ fn jobs(path: &Path) -> Vec<(&'static str, Work)> {
         ),
         ("take in", work(move |it| rebuild::take_in(it, log(other)).map(drop))),
         ("rebuild", work(rebuild::everything)),
-        (
-            "erase",
-            work(move |it| upkeep::erase(it, &Locks::of(&path), &rows::session_by_id(it, id)?)),
-        ),
+        ("erase", work(move |it| upkeep::erase(it, &locks, &rows::session_by_id(it, id)?))),
     ]
 }
 
