@@ -5,6 +5,7 @@ use std::process::Command;
 
 use rethread_engine::Error;
 use rethread_store::{PostgresUrl, StoreUrl};
+use serde::Serializer;
 
 use super::{login_name, variable};
 use crate::error::BadInput;
@@ -42,6 +43,16 @@ pub(super) fn completed(url: PostgresUrl) -> anyhow::Result<PostgresUrl> {
 pub(super) fn password_in(url: &str) -> Option<String> {
     let StoreUrl::Postgres(url) = url.parse().ok()? else { return None };
     url.password().map(str::to_owned)
+}
+
+/// A setting for the address of a store, as it is shown.
+pub(super) fn without_password<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
+    let parsed = url.parse::<StoreUrl>();
+    match parsed {
+        Ok(StoreUrl::Postgres(shown)) => to.collect_str(&shown),
+        Err(_) if url.contains("://") => to.collect_str("(not a valid address)"),
+        _ => to.serialize_str(url),
+    }
 }
 
 /// Whether the address of a store has a password in it.

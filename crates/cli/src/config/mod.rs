@@ -68,6 +68,7 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Store {
+    #[serde(serialize_with = "database::without_password")]
     url: String,
 }
 

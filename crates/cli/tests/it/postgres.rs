@@ -86,3 +86,19 @@ fn what_the_environment_and_the_file_of_passwords_say_is_used() {
     output.assert_error(1, "store_not_open");
     assert!(output.stderr.contains("chmod 600"), "{output}");
 }
+
+#[test]
+fn settings_are_shown_without_the_password_in_them() {
+    let env = TestEnv::new();
+    for (url, shown) in [
+        (format!("postgres://anna:{SECRET}@here/sessions"), "postgres://anna@here/sessions"),
+        (format!("mysql://anna:{SECRET}@here/sessions"), "(not a valid address)"),
+        ("sqlite:/a/store.db".to_owned(), "sqlite:/a/store.db"),
+    ] {
+        env.set("store", format!("url = {url:?}"));
+        for args in [&["show"][..], &["show", "--json"], &["show", "store.url"]] {
+            let output = env.data([&["config"], args].concat());
+            assert!(output.contains(shown) && !output.contains(SECRET), "{output}");
+        }
+    }
+}
