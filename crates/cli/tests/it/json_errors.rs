@@ -70,7 +70,7 @@ fn every_kind_of_error_has_its_code_and_exit_code() {
         (&["record"], &taken, 2, "id_taken"),
         (&["import", "-"], "{}", 2, "bad_input"),
         (&["import", "missing"], "", 1, "io"),
-        (&["list", "--store", "postgres://x"], "", 2, "bad_store_url"),
+        (&["list", "--store", "mysql://x"], "", 2, "bad_store_url"),
         (&["list", "--store", "sqlite:"], "", 2, "bad_store_url"),
         (&["list", "--store", "sqlite:/proc/nowhere/x.db"], "", 1, "store_not_open"),
         (&["config", "set", "x", "1"], "", 2, "bad_input"),
