@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ClientCapabilities, ContentBlock, EmbeddedResource,
-    EmbeddedResourceResource, EnvVariable, FileSystemCapabilities, Implementation,
+    CancelNotification, ClientCapabilities, EnvVariable, FileSystemCapabilities, Implementation,
     InitializeRequest, LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest,
-    PromptRequest, TextContent, TextResourceContents,
+    PromptRequest,
 };
 use async_trait::async_trait;
 use futures::channel::mpsc;
@@ -35,7 +34,7 @@ use crate::presets::{Entry, ToolServer};
 use crate::process::{self, Process};
 use crate::session::{Running, Shared};
 use crate::settings::Offers;
-use crate::{abilities, second, translate};
+use crate::{abilities, blocks, second, translate};
 
 /// How much of an agent's standard error is shown.
 const SHOWN_ERRORS: usize = 4 * 1024;
@@ -424,7 +423,7 @@ impl Agent for AcpAgent {
     ) -> Result<Ended, AgentError> {
         let native = self.session()?;
         let embeds = self.abilities.embedded;
-        let blocks = blocks.into_iter().map(|block| content(block, embeds)).collect();
+        let blocks = blocks.into_iter().map(|block| blocks::content(block, embeds)).collect();
         let request = PromptRequest::new(native.clone(), blocks);
         self.shared.settled(self.quiet()).await;
         let turn = self.shared.begin_turn(updates).await;
@@ -473,22 +472,6 @@ impl Agent for AcpAgent {
 impl Drop for AcpAgent {
     fn drop(&mut self) {
         self.abandon();
-    }
-}
-
-/// A document is sent as text unless the entry says that the agent keeps embedded ones: of embedded documents, qwen keeps nothing in
-/// its session, copilot shows the model only a file name, and claude moves them behind the request.
-fn content(block: Block, embeds: bool) -> ContentBlock {
-    match block {
-        Block::Document { uri, text } if embeds => {
-            let document =
-                TextResourceContents::new(text, uri).mime_type("text/markdown".to_owned());
-            let document = EmbeddedResourceResource::TextResourceContents(document);
-            ContentBlock::Resource(EmbeddedResource::new(document))
-        }
-        Block::Text(text) | Block::Document { text, .. } => {
-            ContentBlock::Text(TextContent::new(text))
-        }
     }
 }
 

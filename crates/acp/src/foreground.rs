@@ -1,9 +1,17 @@
 //! The prompt that an agent works on, as version 2 has it: it is accepted at once, and is over when the agent is idle again.
 
+use tokio::sync::oneshot;
+
 use crate::second::{self, State};
 
 /// Told of the state that has ended a prompt. It is dropped where that will never come.
 pub(crate) type Waits = Box<dyn FnOnce(String) + Send>;
+
+/// Whoever waits is told over a channel.
+pub(crate) fn over(waits: oneshot::Sender<String>) -> Waits {
+    // They may have gone.
+    Box::new(move |state| drop(waits.send(state)))
+}
 
 /// What has become of a prompt so far.
 #[derive(Default)]

@@ -7,6 +7,7 @@
 
 mod abilities;
 mod act;
+mod blocks;
 mod calls;
 mod classify;
 mod client;

@@ -17,7 +17,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 use crate::calls::{Call, Calls};
 use crate::classify::RpcError;
 use crate::connection::{Incoming, lock};
-use crate::foreground::{Foreground, Told};
+use crate::foreground::{self, Foreground, Told};
 use crate::frame::{Fields, SplitCharacter};
 use crate::latch::Latch;
 use crate::serve::{Server, ServiceRequest};
@@ -181,8 +181,7 @@ impl Running {
 
 impl Shared {
     pub(crate) fn new(permissions: Arc<dyn PermissionHandler>, server: Server) -> Self {
-        let (heard, working) = (AtomicU64::new(0), AtomicU64::new(0));
-        let is_second = AtomicBool::new(false);
+        let (heard, working, is_second) = Default::default();
         Self { permissions, server, session: Mutex::default(), heard, working, is_second }
     }
 
@@ -193,8 +192,7 @@ impl Shared {
 
     /// The agent has accepted the prompt, as version 2 has it: who waits is told the state that ends it.
     pub(crate) fn accepted(&self, waits: oneshot::Sender<String>) {
-        let tell = move |state| drop(waits.send(state));
-        lock(&self.session).foreground.accepted(Box::new(tell));
+        lock(&self.session).foreground.accepted(foreground::over(waits));
     }
 
     fn work(&self) -> Work<'_> {

@@ -21,17 +21,17 @@ impl Language {
     /// The language of a text; nothing where that is English or cannot be told.
     pub(crate) fn of(text: &str) -> Option<&'static Self> {
         let mut heard = Heard::default();
-        heard.add(text);
+        heard.add(text, 2);
         heard.language()
     }
 
     /// That of a prompt; where it cannot be told, that of what was said before.
     pub(crate) fn of_prompt(prompt: &str, said: &[&str]) -> Option<&'static Self> {
         let mut heard = Heard::default();
-        heard.add(prompt);
+        heard.add(prompt, 1);
         if heard.english == 0 && heard.others.iter().all(|count| *count == 0) {
             for text in said {
-                heard.add(text);
+                heard.add(text, 2);
             }
         }
         heard.language()
@@ -62,11 +62,11 @@ struct Heard {
 }
 
 impl Heard {
-    fn add(&mut self, text: &str) {
+    /// Hears the words of a text that have so many bytes at least. In a text a single letter is as often a variable, in a prompt it is not.
+    fn add(&mut self, text: &str, shortest: usize) {
         let folded = terms::folded(&text[..text.floor_char_boundary(MOST_BYTES)]);
         let all = folded.split(|c: char| !c.is_alphanumeric());
-        // A single letter is as often a variable.
-        for word in all.filter(|word| word.len() > 1) {
+        for word in all.filter(|word| word.len() >= shortest) {
             self.words += 1;
             if word.len() > LONGEST {
                 continue;
@@ -380,6 +380,8 @@ mod tests {
         assert_eq!(stem("errori deploy?").as_deref(), Some("progett"));
         assert_eq!(stem("errors of the deploy?"), None);
         assert!(Language::of_prompt("errori deploy?", &[]).is_none());
+        let short = Language::of_prompt("l'errore?", &[]).unwrap();
+        assert!(short.is_small("l") && Language::of("l'errore?").is_none());
     }
 
     #[test]

