@@ -6,12 +6,12 @@ use crate::editor::Editor;
 use crate::env::TestEnv;
 use crate::reference::has_prompts;
 
-const TELL: &str = "Remember PASSKEY-heron-42";
-const ASK: &str = "what was the passkey";
-const RECALLED: &str = "The passkey is PASSKEY-heron-42";
+pub(crate) const TELL: &str = "Remember PASSKEY-heron-42";
+pub(crate) const ASK: &str = "what was the passkey";
+pub(crate) const RECALLED: &str = "The passkey is PASSKEY-heron-42";
 
 /// An environment without the line that says how a session was opened.
-fn quiet(flags: &[&str]) -> TestEnv {
+pub(crate) fn quiet(flags: &[&str]) -> TestEnv {
     let env = TestEnv::new();
     env.agent("ref", flags);
     env.set("editors", "show_opening = false");

@@ -4,19 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::acp::{ASK, RECALLED, TELL, quiet};
 use crate::editor::Editor;
 use crate::env::TestEnv;
-
-const TELL: &str = "Remember PASSKEY-heron-42";
-const ASK: &str = "what was the passkey";
-const RECALLED: &str = "The passkey is PASSKEY-heron-42";
-
-fn quiet(flags: &[&str]) -> TestEnv {
-    let env = TestEnv::new();
-    env.agent("ref", flags);
-    env.set("editors", "show_opening = false");
-    env
-}
 
 #[test]
 fn what_comes_before_initialize_is_answered_and_initialize_too() {
